@@ -1,0 +1,47 @@
+//! What the project does to itself.
+//!
+//! ```text
+//! cargo xtask test    everything that must hold before a change lands
+//! cargo xtask tidy    only the rules that no compiler checks
+//! ```
+
+mod functions;
+mod links;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+
+const USAGE: &str = "usage: cargo xtask test | tidy";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = root()?;
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => test::run(&root),
+        ["tidy"] => tidy::run(&root),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// The top of the repository.
+fn root() -> anyhow::Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(here
+        .parent()
+        .context("xtask has no parent directory")?
+        .to_owned())
+}

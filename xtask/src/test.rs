@@ -1,0 +1,80 @@
+//! `cargo xtask test`: the whole gate, on a machine with Rust and Python. It stops at the first
+//! step that fails and says which one it was.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::tidy;
+
+/// Python packages that tests need, if any do.
+const REQUIREMENTS: &str = "tests/python/requirements.txt";
+
+const STEPS: &[&[&str]] = &[
+    &["fmt", "--all", "--check"],
+    &[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ],
+    &["test", "--workspace"],
+];
+
+/// Runs everything.
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    println!("==> tidy");
+    tidy::run(root)?;
+    let path = python(root)?;
+    for arguments in STEPS {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(*arguments).current_dir(root);
+        if let Some(path) = &path {
+            command.env("PATH", path);
+        }
+        step(&format!("cargo {}", arguments.join(" ")), &mut command)?;
+    }
+    println!("==> all of it passed");
+    Ok(())
+}
+
+fn step(name: &str, command: &mut Command) -> anyhow::Result<()> {
+    println!("==> {name}");
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run `{name}`"))?;
+    if !status.success() {
+        bail!("`{name}` failed ({status}); nothing after it was run");
+    }
+    Ok(())
+}
+
+/// Installs the pinned Python packages into a directory of the build and returns the search path
+/// in which `python3` is the one that has them; `None` if no test needs any.
+fn python(root: &Path) -> anyhow::Result<Option<OsString>> {
+    let requirements = root.join(REQUIREMENTS);
+    if !requirements.exists() {
+        return Ok(None);
+    }
+    let environment = root.join("target/python");
+    let binaries = environment.join("bin");
+    step(
+        "python3 -m venv",
+        Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&environment),
+    )?;
+    let mut install = Command::new(binaries.join("python3"));
+    install
+        .args(["-m", "pip", "install", "--quiet", "--requirement"])
+        .arg(&requirements);
+    step("pip install", &mut install)?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(binaries).chain(std::env::split_paths(&path));
+    Ok(Some(std::env::join_paths(all.collect::<Vec<PathBuf>>())?))
+}
