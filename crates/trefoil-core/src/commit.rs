@@ -1,0 +1,150 @@
+//! A commit: events for any number of streams, and the conditions under which they are written.
+
+use crate::limits::{
+    COMMIT_BYTES_MAX, CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX, STREAM_NAME_BYTES_MAX,
+};
+use crate::{Error, EventId, NewEvent, Result};
+
+/// Events to append together, all or nothing, if every condition holds.
+#[derive(Debug, Clone, Default)]
+pub struct Commit {
+    /// What must be true before the events are written.
+    pub conditions: Vec<Condition>,
+    /// The events, in the order in which they get their positions.
+    pub events: Vec<NewEvent>,
+}
+
+/// Something that must be true of the log for a commit to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// The stream, which the commit need not write to, is at this version; -1 means it does not
+    /// exist.
+    StreamVersion {
+        /// The stream's name.
+        stream: String,
+        /// The position of the stream's last event, or -1.
+        expected: i64,
+    },
+}
+
+/// What was written, or what had been written when the same commit was sent before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The number of the commit; every commit of a namespace has one, without gaps.
+    pub commit: u64,
+    /// The global position of the last event.
+    pub position: u64,
+    /// One entry per event, in order.
+    pub events: Vec<Appended>,
+    /// Whether this is the answer to a repetition: nothing was written this time.
+    pub replayed: bool,
+}
+
+/// Where one event of a commit went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// The event's id.
+    pub id: EventId,
+    /// The event's global position.
+    pub position: u64,
+    /// The event's position in its stream; `None` for an event without a stream.
+    pub stream_position: Option<u64>,
+}
+
+impl Commit {
+    /// A commit without conditions.
+    pub fn new(events: impl IntoIterator<Item = NewEvent>) -> Self {
+        Self {
+            conditions: Vec::new(),
+            events: events.into_iter().collect(),
+        }
+    }
+
+    /// Adds the condition that `stream` is at version `expected` (-1: does not exist).
+    #[must_use]
+    pub fn expect_version(mut self, stream: impl Into<String>, expected: i64) -> Self {
+        let stream = stream.into();
+        self.conditions
+            .push(Condition::StreamVersion { stream, expected });
+        self
+    }
+
+    /// Checks every limit that does not depend on what is stored.
+    pub fn validate(&self, data_bytes_max: usize) -> Result<()> {
+        if self.events.is_empty() {
+            return Err(Error::invalid("a commit must have at least one event"));
+        }
+        if self.events.len() > EVENTS_PER_COMMIT_MAX {
+            let n = self.events.len();
+            return Err(Error::over_limit(
+                "number of events",
+                n,
+                EVENTS_PER_COMMIT_MAX,
+            ));
+        }
+        if self.conditions.len() > CONDITIONS_PER_COMMIT_MAX {
+            let n = self.conditions.len();
+            return Err(Error::over_limit(
+                "number of conditions",
+                n,
+                CONDITIONS_PER_COMMIT_MAX,
+            ));
+        }
+        for condition in &self.conditions {
+            let Condition::StreamVersion { stream, .. } = condition;
+            validate_stream_name(stream)?;
+        }
+        validate_events(&self.events, data_bytes_max)?;
+        let bytes: usize = self.events.iter().map(NewEvent::size).sum();
+        if bytes > COMMIT_BYTES_MAX {
+            return Err(Error::over_limit(
+                "bytes of a commit",
+                bytes,
+                COMMIT_BYTES_MAX,
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// From so many events on it pays to check them with two threads: JSON is read byte by byte.
+const EVENTS_FOR_TWO_THREADS: usize = 512;
+
+fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {
+    let check = |events: &[NewEvent]| {
+        events
+            .iter()
+            .try_for_each(|event| event.validate(data_bytes_max))
+    };
+    if events.len() < EVENTS_FOR_TWO_THREADS {
+        return check(events);
+    }
+    let (front, back) = events.split_at(events.len() / 2);
+    std::thread::scope(|scope| {
+        let other = std::thread::Builder::new().spawn_scoped(scope, || check(back));
+        let front = check(front);
+        let back = match other.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(checked)) => checked,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // No thread was to be had.
+            Err(_) => check(back),
+        };
+        front.and(back)
+    })
+}
+
+/// Checks the length of a stream name.
+pub(crate) fn validate_stream_name(stream: &str) -> Result<()> {
+    if stream.is_empty() {
+        return Err(Error::invalid("streamName must be a non-empty string"));
+    }
+    if stream.len() > STREAM_NAME_BYTES_MAX {
+        return Err(Error::over_limit(
+            "stream name length",
+            stream.len(),
+            STREAM_NAME_BYTES_MAX,
+        ));
+    }
+    Ok(())
+}

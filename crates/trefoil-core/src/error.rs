@@ -1,0 +1,164 @@
+//! What can go wrong, told by what the caller can do about it.
+
+use std::path::PathBuf;
+
+use crate::EventId;
+
+/// A result whose error is [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation was refused or failed.
+///
+/// The variants are told apart by what the caller can do; the texts are for people and are not an
+/// interface.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request itself is wrong: it breaks a rule or a limit that the text names. Do not retry.
+    #[error("{0}")]
+    Invalid(String),
+
+    /// A stream is not at the version the commit expected. Read it again and decide anew.
+    #[error("Expected version {expected}, stream is at version {actual}")]
+    VersionConflict {
+        /// The index of the failed condition in the commit.
+        condition: usize,
+        /// The stream the condition speaks of.
+        stream: String,
+        /// The version that was asked for; -1 means "no such stream".
+        expected: i64,
+        /// The version the stream has.
+        actual: i64,
+    },
+
+    /// An event of this namespace already has this id, and the commit is not a repetition of the
+    /// one that wrote it.
+    #[error("an event with id {id} already exists at global position {position}")]
+    DuplicateId {
+        /// The id that is taken.
+        id: EventId,
+        /// The global position of the event that has it.
+        position: u64,
+    },
+
+    /// An imported event claims a global position that is taken.
+    #[error("global position already exists: {0}")]
+    PositionExists(u64),
+
+    /// An imported event cannot be taken; the text says why.
+    #[error("{0}")]
+    ImportRefused(String),
+
+    /// There is no such namespace.
+    #[error("Namespace '{0}' not found")]
+    NamespaceNotFound(String),
+
+    /// There is already a namespace of this name.
+    #[error("Namespace '{0}' already exists")]
+    NamespaceExists(String),
+
+    /// More work is waiting than the named limit allows. Retry later.
+    #[error("overloaded: {0}")]
+    Overloaded(String),
+
+    /// The disk is full: nothing of this commit was written. Writes work again when space returns.
+    #[error("no space left on the device: {0}")]
+    DiskFull(String),
+
+    /// An earlier I/O error made it unknown what is on disk, so writes are refused until the
+    /// namespace is opened again. Reads keep working where they can.
+    #[error("namespace refuses writes after an I/O error, restart to recover: {0}")]
+    Poisoned(String),
+
+    /// Another process has this directory open.
+    #[error("{path} is in use by another process")]
+    Locked {
+        /// The directory or lock file.
+        path: PathBuf,
+    },
+
+    /// Stored bytes are not what was written.
+    #[error("{0}")]
+    Damaged(Box<Damage>),
+
+    /// The operating system reported an error.
+    #[error("{context}: {message}")]
+    Io {
+        /// What was being done, with the path.
+        context: String,
+        /// What the operating system said.
+        message: String,
+    },
+
+    /// The database was closed, deleted or started a new generation while this was under way.
+    #[error("closed: {0}")]
+    Closed(String),
+}
+
+/// Where stored bytes are not what was written, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "damaged: {what} in {file} at offset {offset}, global position {position}; {help}",
+    file = file.display()
+)]
+pub struct Damage {
+    /// The file, or the map inside the maps directory.
+    pub file: PathBuf,
+    /// The byte offset in the file.
+    pub offset: u64,
+    /// The global position at or after which events are affected.
+    pub position: u64,
+    /// What is wrong.
+    pub what: String,
+    /// The command that helps.
+    pub help: String,
+}
+
+impl Error {
+    /// An I/O error with what was being done.
+    pub fn io(context: impl Into<String>, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let context = context.into();
+        if matches!(error.kind(), StorageFull | QuotaExceeded) {
+            return Self::DiskFull(context);
+        }
+        Self::Io {
+            context,
+            message: error.to_string(),
+        }
+    }
+
+    /// A request that breaks a rule.
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self::Invalid(text.into())
+    }
+
+    /// A value that is larger than a named limit allows.
+    pub fn over_limit(what: &str, value: usize, limit: usize) -> Self {
+        Self::Invalid(format!("{what} is {value}, the limit is {limit}"))
+    }
+
+    /// Whether the same request may succeed later without being changed.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::Overloaded(_) | Self::DiskFull(_) | Self::Closed(_)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_quota_is_a_full_disk() {
+        for kind in [
+            std::io::ErrorKind::StorageFull,
+            std::io::ErrorKind::QuotaExceeded,
+        ] {
+            let error = Error::io("writing", &kind.into());
+            assert!(matches!(error, Error::DiskFull(_)), "{error}");
+        }
+    }
+}

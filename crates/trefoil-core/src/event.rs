@@ -1,0 +1,501 @@
+//! Events: as they are handed in, as they are stored, and as they are read.
+//!
+//! An [`Event`] keeps its stored bytes and knows where in them its parts are, so that reading one
+//! costs one allocation. The byte layout is described in `docs/format.md`.
+
+use bytes::Bytes;
+
+use crate::commit::validate_stream_name;
+use crate::limits::{
+    EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX, EVENT_TYPE_BYTES_MAX, POSITION_MAX,
+    TAG_BYTES_MAX, TAGS_PER_EVENT_MAX,
+};
+use crate::{
+    Error, EventId, Result, Timestamp, correlation_category, is_json, is_json_object, put_bytes,
+    put_varint, take_bytes, take_varint,
+};
+
+/// The body of an event: JSON, kept byte for byte, or any bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Payload {
+    /// One JSON value.
+    Json(Bytes),
+    /// Bytes that the database does not interpret.
+    Binary(Bytes),
+}
+
+impl Payload {
+    /// The bytes, whatever they mean.
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Json(bytes) | Self::Binary(bytes) => bytes,
+        }
+    }
+}
+
+/// An event to be appended.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// The id; the server makes one if there is none.
+    pub id: Option<EventId>,
+    /// The stream to append to; an event without one is found by position, type and tags only.
+    pub stream: Option<String>,
+    /// The type.
+    pub event_type: String,
+    /// The body.
+    pub data: Payload,
+    /// A JSON object, kept byte for byte.
+    pub metadata: Option<Bytes>,
+    /// The tags.
+    pub tags: Vec<String>,
+}
+
+impl NewEvent {
+    /// An event with a JSON body for a stream.
+    pub fn new(
+        stream: impl Into<String>,
+        event_type: impl Into<String>,
+        data: impl Into<Bytes>,
+    ) -> Self {
+        Self {
+            id: None,
+            stream: Some(stream.into()),
+            event_type: event_type.into(),
+            data: Payload::Json(data.into()),
+            metadata: None,
+            tags: Vec::new(),
+        }
+    }
+
+    /// Sets the id.
+    #[must_use]
+    pub fn with_id(mut self, id: EventId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Sets the metadata, a JSON object.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: impl Into<Bytes>) -> Self {
+        self.metadata = Some(metadata.into());
+        self
+    }
+
+    /// Adds a tag.
+    #[must_use]
+    pub fn with_tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// About how many bytes the event takes in the log.
+    pub fn size(&self) -> usize {
+        let tags: usize = self.tags.iter().map(|tag| tag.len() + 1).sum();
+        let stream = self.stream.as_ref().map_or(0, String::len);
+        let metadata = self.metadata.as_ref().map_or(0, Bytes::len);
+        64 + stream + self.event_type.len() + tags + metadata + self.data.bytes().len()
+    }
+
+    /// Checks every limit on a single event.
+    pub fn validate(&self, data_bytes_max: usize) -> Result<()> {
+        if let Some(stream) = &self.stream {
+            validate_stream_name(stream)?;
+        }
+        let length = self.event_type.len();
+        if length == 0 {
+            return Err(Error::invalid("event type must be a non-empty string"));
+        }
+        if length > EVENT_TYPE_BYTES_MAX {
+            return Err(Error::over_limit(
+                "event type length",
+                length,
+                EVENT_TYPE_BYTES_MAX,
+            ));
+        }
+        self.validate_tags()?;
+        let length = self.data.bytes().len();
+        if length > data_bytes_max {
+            return Err(Error::over_limit(
+                "event data length",
+                length,
+                data_bytes_max,
+            ));
+        }
+        if matches!(&self.data, Payload::Json(text) if !is_json(text)) {
+            return Err(Error::invalid("event data is not valid JSON"));
+        }
+        match &self.metadata {
+            Some(metadata) if metadata.len() > EVENT_METADATA_BYTES_MAX => Err(Error::over_limit(
+                "event metadata length",
+                metadata.len(),
+                EVENT_METADATA_BYTES_MAX,
+            )),
+            Some(metadata) if !is_json_object(metadata) => {
+                Err(Error::invalid("event metadata is not a JSON object"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_tags(&self) -> Result<()> {
+        if self.tags.len() > TAGS_PER_EVENT_MAX {
+            return Err(Error::over_limit(
+                "number of tags",
+                self.tags.len(),
+                TAGS_PER_EVENT_MAX,
+            ));
+        }
+        for tag in &self.tags {
+            if tag.is_empty() {
+                return Err(Error::invalid("a tag must be a non-empty string"));
+            }
+            if tag.len() > TAG_BYTES_MAX {
+                return Err(Error::over_limit("tag length", tag.len(), TAG_BYTES_MAX));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An event that brings its positions and its time along.
+#[derive(Debug, Clone)]
+pub struct ImportedEvent {
+    /// The event itself; its id is required.
+    pub event: NewEvent,
+    /// Its position in its stream; ignored for an event without one.
+    pub stream_position: u64,
+    /// Its global position.
+    pub position: u64,
+    /// Its time.
+    pub time: Timestamp,
+}
+
+impl ImportedEvent {
+    /// Checks every limit on a single imported event.
+    pub fn validate(&self) -> Result<()> {
+        for (what, position) in [
+            ("global position", self.position),
+            ("stream position", self.stream_position),
+        ] {
+            if position > POSITION_MAX {
+                return Err(Error::invalid(format!(
+                    "{what} is {position}, the limit is {POSITION_MAX}"
+                )));
+            }
+        }
+        self.event.validate(EVENT_DATA_BYTES_MAX)
+    }
+}
+
+/// The parts of an event that is about to be stored, and their encoding.
+#[derive(Debug, Clone, Copy)]
+pub struct EventItem<'a> {
+    /// The id.
+    pub id: EventId,
+    /// The time.
+    pub time: Timestamp,
+    /// The event's global position less the number of its commit: small, and the same for all
+    /// events until a commit has none or several of them.
+    pub commit_offset: i64,
+    /// The stream and the position in it.
+    pub stream: Option<(&'a str, u64)>,
+    /// The type.
+    pub event_type: &'a str,
+    /// The tags.
+    pub tags: &'a [String],
+    /// The metadata.
+    pub metadata: Option<&'a [u8]>,
+    /// The body.
+    pub data: &'a Payload,
+}
+
+const HAS_STREAM: u8 = 1;
+const HAS_METADATA: u8 = 2;
+const DATA_IS_BINARY: u8 = 4;
+const KNOWN_FLAGS: u8 = HAS_STREAM | HAS_METADATA | DATA_IS_BINARY;
+
+/// Flags, id and time.
+const FIXED_BYTES: usize = 1 + 16 + 8;
+
+impl EventItem<'_> {
+    /// Appends the stored form to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut flags = 0;
+        if self.stream.is_some() {
+            flags |= HAS_STREAM;
+        }
+        if self.metadata.is_some() {
+            flags |= HAS_METADATA;
+        }
+        if matches!(self.data, Payload::Binary(_)) {
+            flags |= DATA_IS_BINARY;
+        }
+        out.push(flags);
+        out.extend_from_slice(self.id.as_bytes());
+        out.extend_from_slice(&self.time.0.to_le_bytes());
+        put_varint(out, zigzag(self.commit_offset));
+        if let Some((stream, position)) = self.stream {
+            put_varint(out, position);
+            put_bytes(out, stream.as_bytes());
+        }
+        put_bytes(out, self.event_type.as_bytes());
+        put_varint(out, self.tags.len() as u64);
+        for tag in self.tags {
+            put_bytes(out, tag.as_bytes());
+        }
+        if let Some(metadata) = self.metadata {
+            put_bytes(out, metadata);
+        }
+        out.extend_from_slice(self.data.bytes());
+    }
+}
+
+/// A part of an event's stored bytes.
+type Span = (u32, u32);
+
+/// An event as it was stored.
+#[derive(Clone)]
+pub struct Event {
+    bytes: Bytes,
+    position: u64,
+    commit: u64,
+    stream_position: u64,
+    stream: Span,
+    event_type: Span,
+    /// From the first tag's length to the end of the last tag.
+    tags: Span,
+    metadata: Span,
+    data: Span,
+}
+
+impl Event {
+    /// Reads the stored form of the event at `position`; `None` if the bytes are not an event.
+    pub fn decode(position: u64, bytes: Bytes) -> Option<Self> {
+        let whole: &[u8] = &bytes;
+        let flags = *whole.first()?;
+        if flags & !KNOWN_FLAGS != 0 {
+            return None;
+        }
+        let mut rest = whole.get(FIXED_BYTES..)?;
+        let span = |rest: &[u8], length: usize| -> Option<Span> {
+            let end = u32::try_from(whole.len() - rest.len()).ok()?;
+            Some((end - u32::try_from(length).ok()?, end))
+        };
+        let offset = unzigzag(take_varint(&mut rest)?);
+        let commit = position.checked_add_signed(offset.checked_neg()?)?;
+        let (mut stream_position, mut stream) = (0, (0, 0));
+        if flags & HAS_STREAM != 0 {
+            stream_position = take_varint(&mut rest)?;
+            let length = take_text(&mut rest)?;
+            stream = span(rest, length)?;
+        }
+        let length = take_text(&mut rest)?;
+        let event_type = span(rest, length)?;
+        let n_tags = take_varint(&mut rest)?;
+        let before_tags = rest.len();
+        for _ in 0..n_tags {
+            take_text(&mut rest)?;
+        }
+        let tags = span(rest, before_tags - rest.len())?;
+        let mut metadata = (0, 0);
+        if flags & HAS_METADATA != 0 {
+            let length = take_bytes(&mut rest)?.len();
+            metadata = span(rest, length)?;
+        }
+        let data = span(&[], rest.len())?;
+        Some(Self {
+            position,
+            commit,
+            stream_position,
+            stream,
+            event_type,
+            tags,
+            metadata,
+            data,
+            bytes,
+        })
+    }
+
+    fn part(&self, span: Span) -> &[u8] {
+        &self.bytes[span.0 as usize..span.1 as usize]
+    }
+
+    /// Text that [`Event::decode`] has checked to be UTF-8.
+    fn text(&self, span: Span) -> &str {
+        std::str::from_utf8(self.part(span)).unwrap_or_default()
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.bytes[0] & flag != 0
+    }
+
+    /// The id.
+    pub fn id(&self) -> EventId {
+        let mut id = [0; 16];
+        id.copy_from_slice(&self.bytes[1..17]);
+        EventId::from_bytes(id)
+    }
+
+    /// The global position.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The number of the commit that wrote the event.
+    pub fn commit(&self) -> u64 {
+        self.commit
+    }
+
+    /// The time.
+    pub fn time(&self) -> Timestamp {
+        let mut time = [0; 8];
+        time.copy_from_slice(&self.bytes[17..FIXED_BYTES]);
+        Timestamp(i64::from_le_bytes(time))
+    }
+
+    /// The stream's name.
+    pub fn stream(&self) -> Option<&str> {
+        self.has(HAS_STREAM).then(|| self.text(self.stream))
+    }
+
+    /// The position in the stream.
+    pub fn stream_position(&self) -> Option<u64> {
+        self.has(HAS_STREAM).then_some(self.stream_position)
+    }
+
+    /// The type.
+    pub fn event_type(&self) -> &str {
+        self.text(self.event_type)
+    }
+
+    /// The tags, in the order in which they were given.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        let mut rest = self.part(self.tags);
+        std::iter::from_fn(move || take_bytes(&mut rest))
+            .map(|tag| std::str::from_utf8(tag).unwrap_or_default())
+    }
+
+    /// The metadata, a JSON object.
+    pub fn metadata(&self) -> Option<&[u8]> {
+        self.has(HAS_METADATA).then(|| self.part(self.metadata))
+    }
+
+    /// The body.
+    pub fn data(&self) -> &[u8] {
+        self.part(self.data)
+    }
+
+    /// Whether the body is JSON.
+    pub fn data_is_json(&self) -> bool {
+        !self.has(DATA_IS_BINARY)
+    }
+
+    /// The category of the stream that the metadata correlates this event with.
+    pub fn correlation(&self) -> Option<String> {
+        self.metadata().and_then(correlation_category)
+    }
+
+    /// How many bytes the event takes in the log, without its header.
+    pub fn stored_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// Small numbers of either sign as small numbers.
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// Takes a length-prefixed text and answers its length.
+fn take_text(input: &mut &[u8]) -> Option<usize> {
+    let bytes = take_bytes(input)?;
+    std::str::from_utf8(bytes).ok().map(str::len)
+}
+
+/// Two events are equal if the same bytes are stored for them at the same position.
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.position == other.position && self.bytes == other.bytes
+    }
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Event")
+            .field("position", &self.position)
+            .field("id", &self.id())
+            .field("stream", &self.stream())
+            .field("stream_position", &self.stream_position())
+            .field("event_type", &self.event_type())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(stream: Option<(&str, u64)>, tags: &[String], metadata: Option<&[u8]>) -> Vec<u8> {
+        let data = Payload::Json(Bytes::from_static(b"{\"a\":1.0}"));
+        let item = EventItem {
+            id: EventId::from_u128(77),
+            time: Timestamp(-5),
+            commit_offset: -3,
+            stream,
+            event_type: "Deposited",
+            tags,
+            metadata,
+            data: &data,
+        };
+        let mut out = Vec::new();
+        item.encode(&mut out);
+        out
+    }
+
+    #[test]
+    fn an_event_comes_back_as_it_was_stored() {
+        let tags = ["account:1".to_owned(), "é".to_owned()];
+        let bytes = encoded(Some(("account-1", 300)), &tags, Some(b"{}"));
+        let event = Event::decode(9, bytes.into()).unwrap();
+        assert_eq!(event.id(), EventId::from_u128(77));
+        assert_eq!(
+            (event.position(), event.commit(), event.time()),
+            (9, 12, Timestamp(-5))
+        );
+        assert_eq!(
+            (event.stream(), event.stream_position()),
+            (Some("account-1"), Some(300))
+        );
+        assert_eq!(event.event_type(), "Deposited");
+        assert_eq!(event.tags().collect::<Vec<_>>(), ["account:1", "é"]);
+        assert_eq!(event.metadata(), Some(&b"{}"[..]));
+        assert_eq!(event.data(), b"{\"a\":1.0}");
+    }
+
+    #[test]
+    fn an_event_may_have_neither_stream_nor_tags_nor_metadata() {
+        let event = Event::decode(1, encoded(None, &[], None).into()).unwrap();
+        assert_eq!(
+            (event.stream(), event.stream_position(), event.metadata()),
+            (None, None, None)
+        );
+        assert_eq!(event.tags().count(), 0);
+    }
+
+    #[test]
+    fn cut_bytes_are_no_event() {
+        let bytes = encoded(Some(("account-1", 300)), &["t".to_owned()], Some(b"{}"));
+        let header = bytes.len() - b"{\"a\":1.0}".len();
+        for length in 0..header {
+            assert!(
+                Event::decode(1, bytes[..length].to_vec().into()).is_none(),
+                "{length}"
+            );
+        }
+    }
+}
