@@ -1,0 +1,248 @@
+//! The contract between the database and what stores its bytes.
+//!
+//! Nothing here assumes that a record is a place in a file. One process at a time has a namespace
+//! open for writing: a file lock locally, fencing on a shared store. The order of calls is:
+//!
+//! - `append` is called by one thread at a time and returns when the group is durable. After it
+//!   failed with anything but [`Error::DiskFull`](trefoil_core::Error::DiskFull) it is not called
+//!   again. After `DiskFull` nothing of the group is in the log and the call may be repeated.
+//! - Every other call may come from any thread at any time.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trefoil_core::{Direction, Result};
+
+/// What the database adds to an item in the clear, to be read without reading the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Label {
+    /// Eight bits whose meaning is the database's.
+    pub flags: u8,
+    /// Sixty-four bits whose meaning is the database's.
+    pub word: u64,
+}
+
+/// A sequence of opaque items, kept in one buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Items {
+    bytes: Vec<u8>,
+    /// The end of each item in `bytes`, and its label.
+    entries: Vec<(usize, Label)>,
+}
+
+impl Items {
+    /// Appends the item that `encode` writes.
+    pub fn push_with(&mut self, label: Label, encode: impl FnOnce(&mut Vec<u8>)) {
+        encode(&mut self.bytes);
+        self.entries.push((self.bytes.len(), label));
+    }
+
+    /// Appends an item.
+    pub fn push(&mut self, label: Label, item: &[u8]) {
+        self.push_with(label, |out| out.extend_from_slice(item));
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The bytes of all items together.
+    pub fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The items in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Label, &[u8])> {
+        let mut start = 0;
+        self.entries.iter().map(move |&(end, label)| {
+            let item = &self.bytes[start..end];
+            start = end;
+            (label, item)
+        })
+    }
+
+    /// Forgets all items and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+}
+
+/// Consecutive items and the commits they belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Record {
+    /// The number of the record's first commit, from 1.
+    pub first_commit: u64,
+    /// How many commits the record holds.
+    pub n_commits: u32,
+    /// The position of the record's first item; the items after it have the positions after it.
+    pub first_position: u64,
+    /// The items.
+    pub items: Items,
+    /// What the database says about the commits.
+    pub commits: Vec<u8>,
+}
+
+impl Record {
+    /// The number of the record's last commit.
+    pub fn last_commit(&self) -> u64 {
+        self.first_commit + u64::from(self.n_commits) - 1
+    }
+
+    /// The position after that of the record's last item.
+    pub fn end_position(&self) -> u64 {
+        self.first_position + self.items.len() as u64
+    }
+}
+
+/// Records that become durable together or not at all. Each continues where the one before ended,
+/// except that its first position may be higher.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Group {
+    /// The records; at least one.
+    pub records: Vec<Record>,
+}
+
+/// Where the log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogEnd {
+    /// The number of the last durable commit; 0 if there is none.
+    pub commit: u64,
+    /// The position of the last durable item; 0 if there is none.
+    pub position: u64,
+}
+
+/// An item read from the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredItem {
+    /// Its position.
+    pub position: u64,
+    /// Its label.
+    pub label: Label,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// How much room a namespace takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Bytes of the log on disk, preallocated ones included.
+    pub log_bytes: u64,
+    /// Bytes of the log that hold records.
+    pub log_used_bytes: u64,
+    /// Bytes of the maps on disk.
+    pub map_bytes: u64,
+    /// Segments (or what stands for them) that are not compressed.
+    pub plain_segments: u64,
+    /// Segments that are compressed.
+    pub compressed_segments: u64,
+}
+
+/// What a step of work that can wait leaves to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Nothing.
+    Done,
+    /// More, at once.
+    More,
+    /// Something that should wait until the writer is less busy.
+    Waiting,
+}
+
+/// A key and its value.
+pub type Entry = (Bytes, Bytes);
+
+/// An ordered walk over a map.
+pub type Scan<'a> = Box<dyn Iterator<Item = Result<Entry>> + 'a>;
+
+/// Takes a key and its value.
+pub type Sink<'a> = dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()> + 'a;
+
+/// Hands entries to a sink.
+pub type Fill<'a> = dyn FnMut(&mut Sink<'_>) -> Result<()> + 'a;
+
+/// An ordered map of bytes to bytes.
+pub trait Map: Send + Sync + Debug {
+    /// The value under `key`.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The entries with `from <= key < to`, in either direction; an empty `to` is the end of the
+    /// map.
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
+}
+
+/// Changes to maps that are applied together. A map that does not exist is created.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Map, key and the new value, or `None` to remove the key.
+    pub changes: Vec<(String, Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Batch {
+    /// Sets `key` of `map`.
+    pub fn put(&mut self, map: &str, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+        self.changes
+            .push((map.to_owned(), key.into(), Some(value.into())));
+    }
+
+    /// Removes `key` of `map`.
+    pub fn remove(&mut self, map: &str, key: impl Into<Vec<u8>>) {
+        self.changes.push((map.to_owned(), key.into(), None));
+    }
+}
+
+/// One namespace's log and maps.
+pub trait Storage: Send + Sync + Debug {
+    /// Appends a group and returns when it is durable.
+    fn append(&self, group: &Group) -> Result<()>;
+
+    /// Where the durable log ends.
+    fn end(&self) -> LogEnd;
+
+    /// Hands the items at these positions, which must exist and be durable, to `visit` in order.
+    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()>;
+
+    /// Hands the labels of the items at these positions to `visit` in order, without reading the
+    /// items.
+    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()>;
+
+    /// Hands every durable record with a commit after `after_commit` to `visit`, in order, until
+    /// it fails. A record that straddles `after_commit` is handed over whole.
+    fn replay(&self, after_commit: u64, visit: &mut dyn FnMut(&Record) -> Result<()>)
+    -> Result<()>;
+
+    /// The map of this name, if it exists.
+    fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>>;
+
+    /// The names of all maps, in order.
+    fn map_names(&self) -> Result<Vec<String>>;
+
+    /// Applies a batch atomically and returns when it is durable.
+    fn write(&self, batch: &Batch) -> Result<()>;
+
+    /// Creates the map `name` from the entries that `fill` hands over in ascending order of their
+    /// keys, and returns when it is durable. A map of this name must not exist. If the process dies meanwhile, the map may or
+    /// may not exist, with any part of its entries: a batch that names the map makes it count.
+    fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()>;
+
+    /// Removes a map. Handles to it that are still held keep answering.
+    fn drop_map(&self, name: &str) -> Result<()>;
+
+    /// Does one step of work that can wait: prepares room ahead, compresses one old segment.
+    /// Called by one thread at a time.
+    ///
+    /// With `is_busy`, work that would take processor time and bandwidth from a busy writer is left
+    /// alone, and [`Upkeep::Waiting`] says that there is some, unless too much of it has piled up.
+    /// What the writer itself needs is always done.
+    fn maintain(&self, is_busy: bool) -> Result<Upkeep>;
+
+    /// How much room the namespace takes.
+    fn usage(&self) -> Result<Usage>;
+}

@@ -1,0 +1,87 @@
+//! The few things the log does to files, behind a trait so that tests can make them fail.
+//!
+//! Reading is not among them: files are read through memory maps.
+
+mod simulated;
+
+use std::fmt::Debug;
+use std::fs::{self, File};
+use std::io::Result;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+pub use simulated::SimulatedDisk;
+
+/// Changes to files and directories.
+pub trait Disk: Debug + Send + Sync {
+    /// Creates a file, which replaces one of the same name, for reading and writing.
+    fn create(&self, path: &Path) -> Result<File>;
+
+    /// Opens an existing file for reading and writing.
+    fn open(&self, path: &Path) -> Result<File>;
+
+    /// Gives a new file its length and reserves the room for it.
+    fn allocate(&self, file: &File, length: u64) -> Result<()>;
+
+    /// Writes all of `bytes` at `offset`.
+    fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> Result<()>;
+
+    /// Makes the file's bytes, and what is needed to read them back, durable.
+    fn sync_data(&self, file: &File) -> Result<()>;
+
+    /// Makes creations, renames and removals in a directory durable.
+    fn sync_dir(&self, path: &Path) -> Result<()>;
+
+    /// Renames a file, which replaces one of the new name.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> Result<()>;
+}
+
+/// The disk of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create(&self, path: &Path) -> Result<File> {
+        File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+    }
+
+    fn open(&self, path: &Path) -> Result<File> {
+        File::options().read(true).write(true).open(path)
+    }
+
+    fn allocate(&self, file: &File, length: u64) -> Result<()> {
+        match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, length) {
+            // A file system that cannot reserve room still gives the file its length.
+            Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(length),
+            other => other.map_err(Into::into),
+        }
+    }
+
+    fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> Result<()> {
+        file.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self, file: &File) -> Result<()> {
+        file.sync_data()
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path)
+    }
+}

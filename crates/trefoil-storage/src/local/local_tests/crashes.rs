@@ -1,0 +1,263 @@
+//! Power loss, failing disks and full ones.
+
+use std::os::unix::fs::FileExt;
+
+use super::*;
+
+fn simulated(seed: u64) -> (TempDir, TempDir, Arc<SimulatedDisk>, LocalOptions) {
+    let (dir, attic) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let disk = Arc::new(SimulatedDisk::new(attic.path(), seed));
+    let options = LocalOptions {
+        disk: Arc::clone(&disk) as _,
+        ..small()
+    };
+    (dir, attic, disk, options)
+}
+
+/// Appends and maintains until the power goes; answers what was acknowledged and what was not.
+fn run_until_power_fails(
+    dir: &Path,
+    options: &LocalOptions,
+    model: &mut Model,
+    random: &mut Random,
+) -> Option<Group> {
+    let storage = open(dir, options).ok()?;
+    loop {
+        let before = model.clone();
+        let group = model.next_group(random);
+        if storage.append(&group).is_err() {
+            *model = before;
+            return Some(group);
+        }
+        model.groups.push(group);
+        if random.below(3) == 0 && storage.maintain(false).is_err() {
+            return None;
+        }
+    }
+}
+
+impl Model {
+    /// Takes a group in that was not acknowledged, if it is there after all.
+    fn settle(&mut self, lost: Option<Group>, records: &[Record]) {
+        if let Some(group) = lost
+            && records.len() > self.records().len()
+        {
+            let last = group.records.last().unwrap();
+            self.commit = last.last_commit();
+            self.position = last.end_position() - 1;
+            self.groups.push(group);
+        }
+        assert_eq!(records, self.records());
+    }
+}
+
+#[test]
+fn acknowledged_groups_survive_power_loss_and_others_are_whole_or_absent() {
+    for seed in 0..300 {
+        let (dir, _attic, disk, options) = simulated(seed);
+        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        for _ in 0..4 {
+            disk.cut_power_after(random.below(300));
+            let lost = run_until_power_fails(dir.path(), &options, &mut model, &mut random);
+            disk.crash().unwrap();
+            let storage = match open(dir.path(), &options) {
+                Ok(storage) => storage,
+                Err(error) => panic!("seed {seed}: {error}"),
+            };
+            model.settle(lost, &replay(&storage, 0).unwrap());
+            model.check(&storage);
+            drop(storage);
+            assert_eq!(findings(dir.path()), 0, "seed {seed}");
+        }
+    }
+}
+
+/// What a client sees after a process was killed counts as acknowledged: a commit that is repeated
+/// is answered without being written again.
+#[test]
+fn what_is_seen_after_a_kill_survives_power_loss() {
+    for seed in 0..300 {
+        let (dir, _attic, disk, options) = simulated(seed);
+        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        for _ in 0..4 {
+            disk.cut_power_after(random.below(300));
+            let lost = run_until_power_fails(dir.path(), &options, &mut model, &mut random);
+            disk.kill();
+            for _ in 0..random.below(3) {
+                disk.cut_power_after(random.below(8));
+                drop(open(dir.path(), &options));
+                disk.kill();
+            }
+            let storage = open(dir.path(), &options).unwrap();
+            model.settle(lost, &replay(&storage, 0).unwrap());
+            drop(storage);
+            disk.crash().unwrap();
+            let storage = match open(dir.path(), &options) {
+                Ok(storage) => storage,
+                Err(error) => panic!("seed {seed}: {error}"),
+            };
+            model.check(&storage);
+            drop(storage);
+            assert_eq!(findings(dir.path()), 0, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_group_whose_sync_failed_is_written_again_before_it_is_seen() {
+    for seed in 0..20 {
+        let (dir, _attic, disk, options) = simulated(seed);
+        let options = LocalOptions {
+            segment_bytes_min: 64 * 1024,
+            ..options
+        };
+        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        let storage = open(dir.path(), &options).unwrap();
+        (0..3).for_each(|_| model.append(&storage, &mut random));
+        let group = model.next_group(&mut random);
+        disk.fail_syncs(true);
+        storage.append(&group).unwrap_err();
+        drop(storage);
+        disk.kill();
+        model.groups.push(group);
+        model.check(&open(dir.path(), &options).unwrap());
+        disk.crash().unwrap();
+        model.check(&open(dir.path(), &options).unwrap());
+    }
+}
+
+#[test]
+fn the_directories_of_a_namespace_that_exists_are_synced_too() {
+    let (dir, _attic, disk, options) = simulated(1);
+    drop(open(dir.path(), &options).unwrap());
+    disk.fail_syncs(true);
+    let error = open(dir.path(), &options).unwrap_err().to_string();
+    let expected = format!("syncing {}: the sync failed", dir.path().display());
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn power_may_fail_while_a_torn_tail_is_cut() {
+    for seed in 0..60 {
+        let (dir, _attic, disk, options) = simulated(seed);
+        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        disk.cut_power_after(100);
+        run_until_power_fails(dir.path(), &options, &mut model, &mut random);
+        disk.crash().unwrap();
+        for operations in 0..8 {
+            disk.cut_power_after(operations);
+            drop(open(dir.path(), &options));
+            disk.crash().unwrap();
+        }
+        let storage = open(dir.path(), &options).unwrap();
+        let records = replay(&storage, 0).unwrap();
+        assert_eq!(
+            records[..model.records().len()],
+            model.records(),
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn a_failed_write_or_sync_poisons_the_log_until_it_is_reopened() {
+    for fail_writes in [true, false] {
+        let (dir, _attic, disk, options) = simulated(7);
+        let (mut model, mut random) = (Model::default(), Random::new(8));
+        let storage = open(dir.path(), &options).unwrap();
+        (0..10).for_each(|_| model.append(&storage, &mut random));
+        disk.fail_writes(fail_writes);
+        disk.fail_syncs(!fail_writes);
+        let group = model.clone().next_group(&mut random);
+        let first = storage.append(&group).unwrap_err();
+        assert!(matches!(&first, Error::Poisoned(_)), "{first}");
+        disk.fail_writes(false);
+        disk.fail_syncs(false);
+        let operations = disk.n_operations();
+        let second = storage.append(&group).unwrap_err();
+        assert_eq!(first.to_string(), second.to_string());
+        assert_eq!(disk.n_operations(), operations, "nothing is tried again");
+        model.check(&storage);
+        drop(storage);
+        disk.crash().unwrap();
+        let storage = open(dir.path(), &options).unwrap();
+        let records = replay(&storage, 0).unwrap();
+        assert_eq!(records[..model.records().len()], model.records());
+    }
+}
+
+#[test]
+fn writes_work_again_when_a_full_disk_has_room() {
+    let (dir, _attic, disk, options) = simulated(9);
+    let (mut model, mut random) = (Model::default(), Random::new(10));
+    let storage = open(dir.path(), &options).unwrap();
+    for round in 0..5 {
+        disk.set_full(true);
+        let refused = loop {
+            let before = model.clone();
+            let group = model.next_group(&mut random);
+            if let Err(error) = storage.append(&group) {
+                model = before;
+                break error;
+            }
+            model.groups.push(group);
+            if let Err(error) = storage.maintain(false) {
+                assert!(matches!(error, Error::DiskFull(_)), "{error}");
+            }
+        };
+        assert!(matches!(refused, Error::DiskFull(_)), "{refused}");
+        model.check(&storage);
+        disk.set_full(false);
+        model.append(&storage, &mut random);
+        model.check(&storage);
+        assert!(
+            log_files(dir.path())
+                .iter()
+                .all(|file| file.extension() != Some("new".as_ref())),
+            "round {round}"
+        );
+        maintain_fully(&storage);
+    }
+    drop(storage);
+    model.check(&open(dir.path(), &options).unwrap());
+}
+
+#[test]
+fn a_last_segment_cut_at_any_byte_opens_with_a_prefix_of_whole_groups() {
+    let original = TempDir::new().unwrap();
+    // Three segments and the beginning of a fourth.
+    let model = filled(original.path(), &tiny(), 12, 11);
+    let (last, used) = last_segment(original.path());
+    let whole = replay(&open(original.path(), &small()).unwrap(), 0).unwrap();
+    for cut in super::super::log::layout::SEGMENT_HEADER_BYTES..used {
+        for truncate in [true, false] {
+            let dir = TempDir::new().unwrap();
+            copy_log(original.path(), dir.path());
+            let path = dir.path().join("log").join(last.file_name().unwrap());
+            let file = File::options().write(true).open(&path).unwrap();
+            if truncate {
+                file.set_len(cut as u64).unwrap();
+            } else {
+                file.write_all_at(&vec![0; used - cut], cut as u64).unwrap();
+            }
+            let storage = open(dir.path(), &small()).unwrap();
+            let records = replay(&storage, 0).unwrap();
+            assert_eq!(records, whole[..records.len()], "cut at {cut}");
+            let boundaries = model.groups.iter().scan(0, |sum, group| {
+                *sum += group.records.len();
+                Some(*sum)
+            });
+            assert!(
+                boundaries.into_iter().any(|sum| sum == records.len()),
+                "cut at {cut}"
+            );
+        }
+    }
+}
+
+/// The path of the segment that is written last, and where its records end.
+pub(super) fn last_segment(dir: &Path) -> (std::path::PathBuf, usize) {
+    let storage = open(dir, &small()).unwrap();
+    let info = storage.segments().pop().unwrap();
+    (info.path, info.plain_bytes as usize)
+}

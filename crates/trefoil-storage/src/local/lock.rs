@@ -1,0 +1,37 @@
+//! One process at a time has a directory open.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use trefoil_core::{Error, Result};
+
+/// The name of the lock file in a namespace's directory.
+const LOCK_FILE: &str = "LOCK";
+
+/// Holds the lock on a directory until it is dropped. The operating system drops it with the
+/// process, however that ends.
+#[derive(Debug)]
+pub(super) struct DirectoryLock {
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Takes the lock on `dir`, or says that somebody has it.
+    pub(super) fn take(dir: &Path) -> Result<Self> {
+        let path = dir.join(LOCK_FILE);
+        let context = || format!("locking {}", path.display());
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| Error::io(context(), &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked {
+                path: dir.to_owned(),
+            }),
+            Err(TryLockError::Error(error)) => Err(Error::io(context(), &error)),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The records of a compressed segment, without their items: blocks of varints and commits, each
+//! block compressed as a whole. They are only read in order.
+
+use trefoil_core::{Result, put_bytes, put_varint, take_bytes, take_varint};
+
+use crate::Record;
+
+use super::codec::{Encoder, decompress};
+use super::compressed::CompressedSegment;
+use super::layout::{RecordHeader, checksum, u32_at, u64_at};
+
+const BLOCK_HEADER_BYTES: usize = 48;
+/// A block is closed when it holds this much.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// What stands before a block.
+#[derive(Debug, Clone, Copy)]
+struct BlockHeader {
+    plain_bytes: u32,
+    stored_bytes: u32,
+    n_records: u32,
+    n_items: u32,
+    first_commit: u64,
+    last_commit: u64,
+    first_position: u64,
+}
+
+impl BlockHeader {
+    fn encode(&self, stored: &[u8], seed: u64) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut out = [0; BLOCK_HEADER_BYTES];
+        out[..4].copy_from_slice(&self.plain_bytes.to_le_bytes());
+        out[4..8].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        out[8..12].copy_from_slice(&self.n_records.to_le_bytes());
+        out[12..16].copy_from_slice(&self.n_items.to_le_bytes());
+        out[16..24].copy_from_slice(&self.first_commit.to_le_bytes());
+        out[24..32].copy_from_slice(&self.last_commit.to_le_bytes());
+        out[32..40].copy_from_slice(&self.first_position.to_le_bytes());
+        let check = block_check(&out[..40], stored, seed);
+        out[40..].copy_from_slice(&check.to_le_bytes());
+        out
+    }
+
+    /// The block at the beginning of `bytes` and its stored content, if they are valid.
+    fn take(bytes: &[u8], seed: u64) -> Option<(Self, &[u8])> {
+        let head = bytes.get(..BLOCK_HEADER_BYTES)?;
+        let header = Self {
+            plain_bytes: u32_at(head, 0),
+            stored_bytes: u32_at(head, 4),
+            n_records: u32_at(head, 8),
+            n_items: u32_at(head, 12),
+            first_commit: u64_at(head, 16),
+            last_commit: u64_at(head, 24),
+            first_position: u64_at(head, 32),
+        };
+        let end = BLOCK_HEADER_BYTES.checked_add(header.stored_bytes as usize)?;
+        let stored = bytes.get(BLOCK_HEADER_BYTES..end)?;
+        (block_check(&head[..40], stored, seed) == u64_at(head, 40)).then_some((header, stored))
+    }
+}
+
+fn block_check(head: &[u8], stored: &[u8], seed: u64) -> u64 {
+    checksum(stored, checksum(head, seed))
+}
+
+/// Writes blocks.
+pub(crate) struct BlockWriter<'a> {
+    encoder: Encoder<'a>,
+    salt: u64,
+    out: Vec<u8>,
+    block: Vec<u8>,
+    open: Option<BlockHeader>,
+    next_position: u64,
+}
+
+impl BlockWriter<'_> {
+    pub(crate) fn new(level: i32, salt: u64) -> Result<Self> {
+        Ok(Self {
+            encoder: Encoder::new(level, None)?,
+            salt,
+            out: Vec::new(),
+            block: Vec::new(),
+            open: None,
+            next_position: 0,
+        })
+    }
+
+    /// Adds a record without its items.
+    pub(crate) fn push(&mut self, header: &RecordHeader, commits: &[u8]) -> Result<()> {
+        let block = self.open.get_or_insert_with(|| {
+            self.next_position = header.first_position;
+            BlockHeader {
+                plain_bytes: 0,
+                stored_bytes: 0,
+                n_records: 0,
+                n_items: 0,
+                first_commit: header.first_commit,
+                last_commit: 0,
+                first_position: header.first_position,
+            }
+        });
+        block.n_records += 1;
+        block.n_items += header.n_items;
+        block.last_commit = header.last_commit();
+        put_varint(&mut self.block, u64::from(header.n_commits));
+        put_varint(&mut self.block, u64::from(header.n_items));
+        put_varint(&mut self.block, header.first_position - self.next_position);
+        put_bytes(&mut self.block, commits);
+        self.next_position = header.end_position();
+        if self.block.len() >= BLOCK_BYTES {
+            self.close()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some(mut header) = self.open.take() else {
+            return Ok(());
+        };
+        let stored = self.encoder.compress(&self.block)?.unwrap_or(&self.block);
+        header.plain_bytes = self.block.len() as u32;
+        header.stored_bytes = stored.len() as u32;
+        let seed = self.salt.wrapping_add(self.out.len() as u64);
+        self.out.extend_from_slice(&header.encode(stored, seed));
+        self.out.extend_from_slice(stored);
+        self.block.clear();
+        Ok(())
+    }
+
+    /// All blocks.
+    pub(crate) fn finish(mut self) -> Result<Vec<u8>> {
+        self.close()?;
+        Ok(self.out)
+    }
+}
+
+/// A record without its items and commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordPlace {
+    pub(crate) first_commit: u64,
+    pub(crate) n_commits: u32,
+    pub(crate) first_position: u64,
+    /// The ordinal of the first item.
+    pub(crate) ordinal: usize,
+    pub(crate) n_items: usize,
+}
+
+/// Gets each record's place and its commits.
+type VisitPlace<'a> = &'a mut dyn FnMut(RecordPlace, &[u8]) -> Result<()>;
+
+impl CompressedSegment {
+    /// Hands every record with a commit after `after_commit` to `visit`.
+    pub(crate) fn replay(
+        &self,
+        after_commit: u64,
+        visit: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<()> {
+        let mut record = Record::default();
+        self.walk(after_commit, &mut |place, commits| {
+            record.first_commit = place.first_commit;
+            record.n_commits = place.n_commits;
+            record.first_position = place.first_position;
+            record.items.clear();
+            record.commits.clear();
+            record.commits.extend_from_slice(commits);
+            for at in 0..place.n_items {
+                let position = place.first_position + at as u64;
+                let item = self.item_at(place.ordinal + at, position)?;
+                record.items.push(item.label, &item.bytes);
+            }
+            visit(&record)
+        })
+    }
+
+    /// Hands the place and the commits of every record with a commit after `after_commit` to
+    /// `visit`; items are not read.
+    pub(crate) fn walk(&self, after_commit: u64, visit: VisitPlace<'_>) -> Result<()> {
+        let start = self.header.blocks_start();
+        let blocks = &self.bytes()[start..self.header.index_start()];
+        let (mut offset, mut ordinal) = (0, 0);
+        let mut position = self.header.summary.first_position;
+        while offset < blocks.len() {
+            let known = position;
+            let wrong = || self.damage(start + offset, known, "a block of records is not valid");
+            let seed = self.header.salt.wrapping_add(offset as u64);
+            let (block, stored) = BlockHeader::take(&blocks[offset..], seed).ok_or_else(wrong)?;
+            position = block.first_position;
+            if block.last_commit > after_commit {
+                let plain;
+                let content = if block.stored_bytes < block.plain_bytes {
+                    plain =
+                        decompress(stored, block.plain_bytes as usize, None).ok_or_else(wrong)?;
+                    &plain
+                } else {
+                    stored
+                };
+                walk_block(&block, content, ordinal, after_commit, visit)?.ok_or_else(wrong)?;
+            }
+            ordinal += block.n_items as usize;
+            offset += BLOCK_HEADER_BYTES + stored.len();
+        }
+        Ok(())
+    }
+}
+
+/// Walks one block; `None` if it does not hold what its header says.
+fn walk_block(
+    block: &BlockHeader,
+    mut content: &[u8],
+    mut ordinal: usize,
+    after_commit: u64,
+    visit: VisitPlace<'_>,
+) -> Result<Option<()>> {
+    let (mut first_commit, mut first_position) = (block.first_commit, block.first_position);
+    for _ in 0..block.n_records {
+        let Some((n_commits, n_items, gap, commits)) = take_record(&mut content) else {
+            return Ok(None);
+        };
+        first_position += gap;
+        let place = RecordPlace {
+            first_commit,
+            n_commits,
+            first_position,
+            ordinal,
+            n_items,
+        };
+        first_commit += u64::from(n_commits);
+        first_position += n_items as u64;
+        ordinal += n_items;
+        if first_commit - 1 > after_commit {
+            visit(place, commits)?;
+        }
+    }
+    Ok(Some(()))
+}
+
+/// The number of commits and of items, the positions skipped, and the commits.
+fn take_record<'a>(content: &mut &'a [u8]) -> Option<(u32, usize, u64, &'a [u8])> {
+    let n_commits = u32::try_from(take_varint(content)?).ok()?;
+    let n_items = usize::try_from(take_varint(content)?).ok()?;
+    let gap = take_varint(content)?;
+    Some((n_commits, n_items, gap, take_bytes(content)?))
+}

@@ -1,0 +1,97 @@
+//! Making a compressed segment from a plain one.
+
+use trefoil_core::Result;
+use zstd::zstd_safe::CDict;
+
+use super::blocks::BlockWriter;
+use super::codec::Encoder;
+use super::compressed::{CompressedHeader, put_item, table_check};
+use super::index::RANGE_BYTES;
+use super::layout::{ITEM_HEADER_BYTES, items_of};
+use super::plain::PlainSegment;
+
+/// The largest dictionary.
+const DICTIONARY_BYTES_MAX: usize = 64 * 1024;
+/// A dictionary takes at most one part in this many of the segment it is for.
+const DICTIONARY_SHARE: usize = 32;
+/// Below this a dictionary is not worth its room.
+const DICTIONARY_BYTES_MIN: usize = 1024;
+/// How many bytes of items a dictionary is trained on.
+const SAMPLE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many bytes of one item count: one large item must not be the whole sample.
+const SAMPLE_ITEM_BYTES_MAX: usize = 16 * 1024;
+
+/// The bytes of the compressed form of a full segment.
+pub(crate) fn compress(segment: &PlainSegment, level: i32) -> Result<Vec<u8>> {
+    let dictionary = train(segment)?;
+    let prepared = CDict::try_create(&dictionary, level).filter(|_| !dictionary.is_empty());
+    let dictionary = if prepared.is_some() {
+        dictionary
+    } else {
+        Vec::new()
+    };
+    let mut encoder = Encoder::new(level, prepared.as_ref())?;
+    let salt = segment.header.salt;
+    let mut blocks = BlockWriter::new(level, salt)?;
+    let (mut items, mut offsets) = (Vec::new(), Vec::new());
+    for found in segment.headers() {
+        let (offset, header) = found?;
+        let body = segment.body(offset, &header)?;
+        let mut end = 0;
+        let items_here = items_of(&header, body, salt);
+        for (position, (at, item, bytes)) in (header.first_position..).zip(items_here) {
+            offsets.extend_from_slice(&(items.len() as u32).to_le_bytes());
+            let stored = encoder.compress(bytes)?.unwrap_or(bytes);
+            put_item(
+                &mut items,
+                salt.wrapping_add(position),
+                item.label,
+                bytes.len(),
+                stored,
+            );
+            end = at + ITEM_HEADER_BYTES + bytes.len();
+        }
+        blocks.push(&header, &body[end..end + header.commit_bytes as usize])?;
+    }
+    offsets.extend_from_slice(&(items.len() as u32).to_le_bytes());
+    let blocks = blocks.finish()?;
+    let (table, n_ranges) = segment.index()?.encode();
+    let mut index = table[..n_ranges as usize * RANGE_BYTES].to_vec();
+    index.extend_from_slice(&offsets);
+    let header = CompressedHeader {
+        number: segment.header.number,
+        salt,
+        summary: segment.summary(),
+        n_ranges,
+        dictionary_bytes: dictionary.len() as u64,
+        items_bytes: items.len() as u64,
+        blocks_bytes: blocks.len() as u64,
+        table_check: table_check(&dictionary, &index, salt),
+    };
+    Ok([header.encode(), dictionary, items, blocks, index].concat())
+}
+
+/// A dictionary for the segment's items; empty if they are too few or have nothing in common.
+fn train(segment: &PlainSegment) -> Result<Vec<u8>> {
+    let summary = segment.summary();
+    let size = (summary.used_bytes as usize / DICTIONARY_SHARE).min(DICTIONARY_BYTES_MAX);
+    let stride = (summary.used_bytes as usize / SAMPLE_BYTES_MAX).max(1);
+    let (mut samples, mut sizes) = (Vec::new(), Vec::new());
+    let mut n_items = 0usize;
+    for found in segment.headers() {
+        let (offset, header) = found?;
+        let body = segment.body(offset, &header)?;
+        for (_, _, bytes) in items_of(&header, body, segment.header.salt) {
+            n_items += 1;
+            if n_items.is_multiple_of(stride) && samples.len() < SAMPLE_BYTES_MAX {
+                let sample = &bytes[..bytes.len().min(SAMPLE_ITEM_BYTES_MAX)];
+                samples.extend_from_slice(sample);
+                sizes.push(sample.len());
+            }
+        }
+    }
+    if size < DICTIONARY_BYTES_MIN {
+        return Ok(Vec::new());
+    }
+    Ok(zstd::dict::from_continuous(&samples, &sizes, size).unwrap_or_default())
+}

@@ -1,0 +1,330 @@
+//! A compressed segment: every item on its own, so that any of them is read without the others.
+//!
+//! The file is a header, the dictionary, the items, the records in blocks, and the index. Items
+//! stand in the order of their ordinals; the index has one offset more than there are items, so
+//! that each item's end is known.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use trefoil_core::{Result, put_varint, take_varint};
+use xxhash_rust::xxh3::Xxh3;
+use zstd::zstd_safe::DDict;
+
+use crate::local::mapping::Mapping;
+use crate::{Label, StoredItem};
+
+use super::codec::decompress;
+use super::index::{IndexPlace, OFFSET_BYTES, RANGE_BYTES};
+use super::layout::{
+    FORMAT_VERSION, check_version, checksum, damaged, short_checksum, u32_at, u64_at,
+};
+use super::summary::{SUMMARY_BYTES, Summary};
+
+const MAGIC: [u8; 8] = *b"TREFCMP\0";
+/// The length of the header, which the dictionary follows.
+pub(crate) const COMPRESSED_HEADER_BYTES: usize = 128;
+const _: () = assert!(32 + SUMMARY_BYTES + 5 * 8 == COMPRESSED_HEADER_BYTES);
+/// Two checksums, the flags and the word; the length follows as a varint.
+const ITEM_FIXED_BYTES: usize = 17;
+/// In the length of an item: whether its bytes are compressed.
+const IS_COMPRESSED: u64 = 1;
+
+/// What a compressed segment's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CompressedHeader {
+    pub(crate) number: u64,
+    pub(crate) salt: u64,
+    pub(crate) summary: Summary,
+    pub(crate) n_ranges: u32,
+    pub(crate) dictionary_bytes: u64,
+    pub(crate) items_bytes: u64,
+    pub(crate) blocks_bytes: u64,
+    /// The checksum of the dictionary and the index.
+    pub(crate) table_check: u64,
+}
+
+impl CompressedHeader {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(COMPRESSED_HEADER_BYTES);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&self.n_ranges.to_le_bytes());
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.salt.to_le_bytes());
+        out.extend_from_slice(&self.summary.encode());
+        out.extend_from_slice(&self.dictionary_bytes.to_le_bytes());
+        out.extend_from_slice(&self.items_bytes.to_le_bytes());
+        out.extend_from_slice(&self.blocks_bytes.to_le_bytes());
+        out.extend_from_slice(&self.table_check.to_le_bytes());
+        out.extend_from_slice(&checksum(&out, 0).to_le_bytes());
+        out
+    }
+
+    fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let length = COMPRESSED_HEADER_BYTES;
+        let is_header = bytes.len() >= length && bytes[..8] == MAGIC;
+        if !is_header || u64_at(bytes, length - 8) != checksum(&bytes[..length - 8], 0) {
+            return Err(damaged(
+                path,
+                0,
+                0,
+                "the compressed segment's header is not valid",
+            ));
+        }
+        check_version(path, u32_at(bytes, 8))?;
+        let header = Self {
+            n_ranges: u32_at(bytes, 12),
+            number: u64_at(bytes, 16),
+            salt: u64_at(bytes, 24),
+            summary: Summary::decode(&bytes[32..]),
+            dictionary_bytes: u64_at(bytes, 88),
+            items_bytes: u64_at(bytes, 96),
+            blocks_bytes: u64_at(bytes, 104),
+            table_check: u64_at(bytes, 112),
+        };
+        let index = header.n_ranges as usize * RANGE_BYTES
+            + (header.summary.n_items as usize + 1) * OFFSET_BYTES;
+        if header.index_start() + index != bytes.len() {
+            return Err(damaged(
+                path,
+                0,
+                0,
+                "the file's length is not what its header says",
+            ));
+        }
+        Ok(header)
+    }
+
+    fn items_start(&self) -> usize {
+        COMPRESSED_HEADER_BYTES + self.dictionary_bytes as usize
+    }
+
+    pub(crate) fn blocks_start(&self) -> usize {
+        self.items_start() + self.items_bytes as usize
+    }
+
+    pub(crate) fn index_start(&self) -> usize {
+        self.blocks_start() + self.blocks_bytes as usize
+    }
+}
+
+/// The checksum of the dictionary and the index.
+pub(crate) fn table_check(dictionary: &[u8], index: &[u8], salt: u64) -> u64 {
+    let mut hash = Xxh3::with_seed(salt);
+    hash.update(dictionary);
+    hash.update(index);
+    hash.digest()
+}
+
+/// Appends a stored item: its header and `stored`, which are the item's bytes or their compressed
+/// form.
+pub(crate) fn put_item(
+    out: &mut Vec<u8>,
+    seed: u64,
+    label: Label,
+    plain_bytes: usize,
+    stored: &[u8],
+) {
+    let flag = if stored.len() < plain_bytes {
+        IS_COMPRESSED
+    } else {
+        0
+    };
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&short_checksum(stored, seed).to_le_bytes());
+    out.push(label.flags);
+    out.extend_from_slice(&label.word.to_le_bytes());
+    put_varint(out, (plain_bytes as u64) << 1 | flag);
+    let check = short_checksum(&out[start + 4..], seed);
+    out[start..start + 4].copy_from_slice(&check.to_le_bytes());
+    out.extend_from_slice(stored);
+}
+
+/// A stored item, taken apart.
+struct Item<'a> {
+    label: Label,
+    plain_bytes: usize,
+    is_compressed: bool,
+    check: u32,
+    stored: &'a [u8],
+}
+
+fn take_item(bytes: &[u8], seed: u64) -> Option<Item<'_>> {
+    let mut rest = bytes.get(ITEM_FIXED_BYTES..)?;
+    let length = take_varint(&mut rest)?;
+    let header = bytes.get(4..bytes.len() - rest.len())?;
+    (u32_at(bytes, 0) == short_checksum(header, seed)).then(|| Item {
+        label: Label {
+            flags: bytes[8],
+            word: u64_at(bytes, 9),
+        },
+        plain_bytes: (length >> 1) as usize,
+        is_compressed: length & IS_COMPRESSED != 0,
+        check: u32_at(bytes, 4),
+        stored: rest,
+    })
+}
+
+/// What is needed to read items, made on first use.
+#[derive(Debug)]
+struct Reader {
+    index: IndexPlace,
+    dictionary: Option<Dictionary>,
+}
+
+struct Dictionary(DDict<'static>);
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Dictionary")
+    }
+}
+
+/// A compressed segment.
+#[derive(Debug)]
+pub(crate) struct CompressedSegment {
+    pub(crate) path: PathBuf,
+    pub(crate) header: CompressedHeader,
+    mapping: Mapping,
+    reader: OnceLock<Reader>,
+}
+
+impl CompressedSegment {
+    /// Opens the file at `path`; only its header is read.
+    pub(crate) fn open(path: &Path, number: u64) -> Result<Self> {
+        let mapping = Mapping::open(path)?;
+        let header = CompressedHeader::decode(path, &mapping)?;
+        if header.number != number {
+            let what = format!("the file says that it is segment {}", header.number);
+            return Err(damaged(path, 0, 0, what));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            header,
+            mapping,
+            reader: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.mapping
+    }
+
+    pub(crate) fn damage(&self, offset: usize, position: u64, what: &str) -> trefoil_core::Error {
+        damaged(&self.path, offset as u64, position, what)
+    }
+
+    fn reader(&self) -> Result<&Reader> {
+        if let Some(reader) = self.reader.get() {
+            return Ok(reader);
+        }
+        let start = self.header.index_start();
+        let dictionary = &self.mapping[COMPRESSED_HEADER_BYTES..self.header.items_start()];
+        let check = table_check(dictionary, &self.mapping[start..], self.header.salt);
+        let position = self.header.summary.first_position;
+        if check != self.header.table_check {
+            return Err(self.damage(start, position, "the dictionary or the index is not valid"));
+        }
+        let dictionary = match dictionary {
+            [] => None,
+            bytes => Some(Dictionary(DDict::try_create(bytes).ok_or_else(|| {
+                self.damage(
+                    COMPRESSED_HEADER_BYTES,
+                    position,
+                    "the dictionary cannot be used",
+                )
+            })?)),
+        };
+        let index = IndexPlace {
+            start,
+            n_ranges: self.header.n_ranges as usize,
+            n_items: self.header.summary.n_items as usize,
+        };
+        Ok(self.reader.get_or_init(|| Reader { index, dictionary }))
+    }
+
+    /// The stored bytes of an item, header included.
+    fn stored(&self, reader: &Reader, ordinal: usize) -> (usize, Option<&[u8]>) {
+        let items = self.header.items_start();
+        let start = items + reader.index.offset(&self.mapping, ordinal);
+        let end = items + reader.index.offset(&self.mapping, ordinal + 1);
+        (start, self.mapping.get(start..end))
+    }
+
+    fn taken(&self, reader: &Reader, ordinal: usize, position: u64) -> Result<(usize, Item<'_>)> {
+        let (start, stored) = self.stored(reader, ordinal);
+        let seed = self.header.salt.wrapping_add(position);
+        let item = stored.and_then(|stored| take_item(stored, seed));
+        let wrong = || self.damage(start, position, "an item's header is not valid");
+        Ok((start, item.ok_or_else(wrong)?))
+    }
+
+    /// Reads the first and the last byte of an item, so that it is being fetched when it is read.
+    pub(crate) fn touch(&self, position: u64) -> u8 {
+        let Some(reader) = self.reader.get() else {
+            return 0;
+        };
+        let ordinal = reader.index.ordinal(&self.mapping, position);
+        let stored = ordinal.and_then(|ordinal| self.stored(reader, ordinal).1);
+        match stored {
+            Some([first, .., last]) => first ^ last,
+            _ => 0,
+        }
+    }
+
+    /// The label of the item at `position`, if there is one.
+    pub(crate) fn label(&self, position: u64) -> Result<Option<Label>> {
+        let reader = self.reader()?;
+        let Some(ordinal) = reader.index.ordinal(&self.mapping, position) else {
+            return Ok(None);
+        };
+        Ok(Some(self.taken(reader, ordinal, position)?.1.label))
+    }
+
+    /// The item at `position`, if there is one.
+    pub(crate) fn item(&self, position: u64) -> Result<Option<StoredItem>> {
+        let ordinal = self.reader()?.index.ordinal(&self.mapping, position);
+        ordinal
+            .map(|ordinal| self.item_at(ordinal, position))
+            .transpose()
+    }
+
+    /// Reads every item and hands what is wrong to `find`; answers how many items are sound.
+    pub(crate) fn check_items(&self, find: &mut dyn FnMut(trefoil_core::Error)) -> Result<u64> {
+        let index = self.reader()?.index;
+        let mut n_sound = 0;
+        for (ordinal, position) in index.positions(&self.mapping) {
+            match self.item_at(ordinal, position) {
+                Ok(_) => n_sound += 1,
+                Err(error) => find(error),
+            }
+        }
+        Ok(n_sound)
+    }
+
+    /// The item with this ordinal, which is at `position`.
+    pub(crate) fn item_at(&self, ordinal: usize, position: u64) -> Result<StoredItem> {
+        let reader = self.reader()?;
+        let (start, item) = self.taken(reader, ordinal, position)?;
+        let wrong = || self.damage(start, position, "an item's bytes are not valid");
+        if short_checksum(item.stored, self.header.salt.wrapping_add(position)) != item.check {
+            return Err(wrong());
+        }
+        let bytes = if item.is_compressed {
+            let dictionary = reader.dictionary.as_ref().map(|dictionary| &dictionary.0);
+            decompress(item.stored, item.plain_bytes, dictionary)
+                .ok_or_else(wrong)?
+                .into()
+        } else {
+            Bytes::copy_from_slice(item.stored)
+        };
+        Ok(StoredItem {
+            position,
+            label: item.label,
+            bytes,
+        })
+    }
+}

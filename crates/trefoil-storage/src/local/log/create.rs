@@ -1,0 +1,175 @@
+//! Making files that exist completely or not at all: written under another name, synced, renamed.
+
+use std::fs::File;
+use std::path::Path;
+
+use trefoil_core::{Error, Result};
+
+use crate::local::disk::Disk;
+use crate::local::mapping::Mapping;
+
+use super::index::GrowingIndex;
+use super::layout::{SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::names::{self, FileKind};
+use super::plain::PlainSegment;
+use super::summary::Summary;
+
+/// How much is zeroed with one write.
+const ZERO_BYTES: usize = 1024 * 1024;
+/// How much is zeroed between two syncs: the groups that are appended meanwhile wait in the same
+/// queue of the device.
+const UNSYNCED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// A segment without records, and the file to write it.
+#[derive(Debug)]
+pub(crate) struct NewSegment {
+    pub(crate) file: File,
+    pub(crate) segment: PlainSegment,
+}
+
+/// Room for a segment: a file of its size that has no name of its own yet.
+#[derive(Debug)]
+pub(crate) struct Room {
+    file: File,
+    path: std::path::PathBuf,
+    capacity: u64,
+}
+
+/// Runs one step on the file at `path` and says in its error which one failed.
+fn step<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T> {
+    result.map_err(|error| Error::io(format!("{what} {}", path.display()), &error))
+}
+
+impl Room {
+    /// Reserves room in a new file at `path`. With `zeroed` its bytes are really written: syncing a
+    /// write into written bytes is much faster than into reserved ones. The end of the zeros is
+    /// synced with the header.
+    pub(crate) fn reserve(
+        disk: &dyn Disk,
+        path: &Path,
+        capacity: u64,
+        zeroed: bool,
+    ) -> Result<Self> {
+        let file = step("creating", path, disk.create(path))?;
+        let room = Self {
+            file,
+            path: path.to_owned(),
+            capacity,
+        };
+        let filled = room.fill(disk, zeroed);
+        if filled.is_err() {
+            // What is left of it would be removed at the next start anyway.
+            disk.remove(path).ok();
+        }
+        filled.map(|()| room)
+    }
+
+    fn fill(&self, disk: &dyn Disk, zeroed: bool) -> Result<()> {
+        step(
+            "reserving room for",
+            &self.path,
+            disk.allocate(&self.file, self.capacity),
+        )?;
+        let mut start = 0;
+        while zeroed && start < self.capacity {
+            let end = self.capacity.min(start + UNSYNCED_BYTES_MAX);
+            write_zeros(disk, &self.file, &self.path, start, end)?;
+            if end < self.capacity {
+                step("syncing", &self.path, disk.sync_data(&self.file))?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Makes the room segment `number` of the log in `dir`, durably.
+    pub(crate) fn into_segment(
+        self,
+        disk: &dyn Disk,
+        dir: &Path,
+        number: u64,
+    ) -> Result<NewSegment> {
+        let path = names::path_of(dir, number, FileKind::Plain);
+        let salt = getrandom::u64().map_err(|error| Error::Io {
+            context: "making a salt".to_owned(),
+            message: error.to_string(),
+        })?;
+        let header = SegmentHeader { number, salt };
+        step(
+            "writing",
+            &path,
+            disk.write_at(&self.file, &header.encode(), 0),
+        )?;
+        step("syncing", &path, disk.sync_data(&self.file))?;
+        let mapping = Mapping::of(&self.file, &path)?;
+        step("renaming to", &path, disk.rename(&self.path, &path))?;
+        step("syncing", dir, disk.sync_dir(dir))?;
+        let summary = Summary {
+            used_bytes: SEGMENT_HEADER_BYTES as u64,
+            ..Summary::default()
+        };
+        let segment = PlainSegment::new(path, header, mapping, summary, GrowingIndex::default());
+        Ok(NewSegment {
+            file: self.file,
+            segment,
+        })
+    }
+}
+
+/// Overwrites `start..end` of a file with zeros.
+pub(crate) fn write_zeros(
+    disk: &dyn Disk,
+    file: &File,
+    path: &Path,
+    start: u64,
+    end: u64,
+) -> Result<()> {
+    let zeros = vec![0; ZERO_BYTES.min((end - start) as usize)];
+    let mut offset = start;
+    while offset < end {
+        let length = (end - offset).min(zeros.len() as u64);
+        step(
+            "zeroing",
+            path,
+            disk.write_at(file, &zeros[..length as usize], offset),
+        )?;
+        offset += length;
+    }
+    Ok(())
+}
+
+/// Writes a whole file, durably.
+pub(crate) fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+    let unfinished = names::unfinished(path);
+    let write = || -> Result<()> {
+        let file = step("creating", &unfinished, disk.create(&unfinished))?;
+        step(
+            "reserving room for",
+            &unfinished,
+            disk.allocate(&file, bytes.len() as u64),
+        )?;
+        step("writing", &unfinished, disk.write_at(&file, bytes, 0))?;
+        step("syncing", &unfinished, disk.sync_data(&file))?;
+        step("renaming to", path, disk.rename(&unfinished, path))
+    };
+    let written = write();
+    if written.is_err() {
+        disk.remove(&unfinished).ok();
+    }
+    written?;
+    sync_parent(disk, path)
+}
+
+/// Makes changes of the directory of `path` durable.
+pub(crate) fn sync_parent(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    step("syncing", dir, disk.sync_dir(dir))
+}
+
+/// Removes a file if it is there.
+pub(crate) fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    step("removing", path, disk.remove(path))
+}

@@ -1,0 +1,191 @@
+//! From a position to the place of its item in a segment.
+//!
+//! Items are numbered within a segment by *ordinals* from 0. Positions mostly follow the ordinals;
+//! where they jump, a new *range* begins: the position and the ordinal of its first item.
+
+use crate::local::mapping::Mapping;
+
+use super::growing::Growing;
+use super::layout::{u32_at, u64_at};
+
+/// The bytes of a stored range: a position and an ordinal.
+pub(crate) const RANGE_BYTES: usize = 16;
+/// The bytes of a stored offset.
+pub(crate) const OFFSET_BYTES: usize = 4;
+
+/// The index of a segment that is being written, or has no sidecar yet.
+#[derive(Debug, Default)]
+pub(crate) struct GrowingIndex {
+    /// Position and ordinal of each range, one after the other.
+    ranges: Growing,
+    offsets: Growing,
+}
+
+impl GrowingIndex {
+    /// Adds the items of one record, the first of which is at `first_position`.
+    pub(crate) fn push(&self, first_position: u64, offsets: impl Iterator<Item = u64>) {
+        let mut offsets = offsets.peekable();
+        if offsets.peek().is_none() {
+            return;
+        }
+        let ordinal = self.offsets.len() as u64;
+        if self.next_position() != Some(first_position) {
+            // The range before its items: a reader looks at them in the opposite order, so it
+            // never takes the new items for a part of the range before.
+            self.ranges.push(first_position);
+            self.ranges.push(ordinal);
+        }
+        offsets.for_each(|offset| self.offsets.push(offset));
+    }
+
+    /// The position after that of the last item.
+    fn next_position(&self) -> Option<u64> {
+        let last = (self.ranges.len() / 2).checked_sub(1)?;
+        let (position, ordinal) = self.range(last);
+        Some(position + self.offsets.len() as u64 - ordinal)
+    }
+
+    fn range(&self, index: usize) -> (u64, u64) {
+        (self.ranges.get(2 * index), self.ranges.get(2 * index + 1))
+    }
+}
+
+/// Where in a mapped file an index is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexPlace {
+    /// The offset of the first range; the offsets follow the ranges.
+    pub(crate) start: usize,
+    pub(crate) n_ranges: usize,
+    pub(crate) n_items: usize,
+}
+
+impl IndexPlace {
+    fn offsets_start(&self) -> usize {
+        self.start + self.n_ranges * RANGE_BYTES
+    }
+
+    /// The offset that is stored for an ordinal.
+    pub(crate) fn offset(&self, file: &[u8], ordinal: usize) -> usize {
+        u32_at(file, self.offsets_start() + ordinal * OFFSET_BYTES) as usize
+    }
+
+    /// The ordinals and positions of all items.
+    pub(crate) fn positions(&self, file: &[u8]) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.n_ranges).flat_map(move |index| {
+            let at = self.start + index * RANGE_BYTES;
+            let (position, ordinal) = (u64_at(file, at), u64_at(file, at + 8) as usize);
+            let is_last = index + 1 == self.n_ranges;
+            let end = if is_last {
+                self.n_items
+            } else {
+                u64_at(file, at + RANGE_BYTES + 8) as usize
+            };
+            (ordinal..end).zip(position..)
+        })
+    }
+
+    /// The ordinal of the item at `position`.
+    pub(crate) fn ordinal(&self, file: &[u8], position: u64) -> Option<usize> {
+        let range = |index: usize| {
+            let at = self.start + index * RANGE_BYTES;
+            (u64_at(file, at), u64_at(file, at + 8))
+        };
+        find_ordinal(position, self.n_items, self.n_ranges, range)
+    }
+}
+
+/// The index of a plain segment.
+#[derive(Debug)]
+pub(crate) enum Index {
+    /// In memory.
+    Growing(Box<GrowingIndex>),
+    /// In a sidecar.
+    Mapped(Mapping, IndexPlace),
+}
+
+impl Index {
+    /// The offset of the item at `position` in its segment, if there is one.
+    pub(crate) fn locate(&self, position: u64) -> Option<usize> {
+        match self {
+            Self::Growing(index) => {
+                // The items before the ranges: see `push`.
+                let n_items = index.offsets.len();
+                let n_ranges = index.ranges.len() / 2;
+                let range = |at| index.range(at);
+                let ordinal = find_ordinal(position, n_items, n_ranges, range)?;
+                Some(index.offsets.get(ordinal) as usize)
+            }
+            Self::Mapped(file, place) => {
+                let ordinal = place.ordinal(file, position)?;
+                Some(place.offset(file, ordinal))
+            }
+        }
+    }
+
+    /// The stored form of the ranges and the offsets, and how many ranges there are.
+    pub(crate) fn encode(&self) -> (Vec<u8>, u32) {
+        match self {
+            Self::Mapped(file, place) => (file[place.start..].to_vec(), place.n_ranges as u32),
+            Self::Growing(index) => {
+                let n_items = index.offsets.len();
+                let n_ranges = index.ranges.len() / 2;
+                let mut out = Vec::with_capacity(n_ranges * RANGE_BYTES + n_items * OFFSET_BYTES);
+                for number in 0..2 * n_ranges {
+                    out.extend_from_slice(&index.ranges.get(number).to_le_bytes());
+                }
+                for ordinal in 0..n_items {
+                    out.extend_from_slice(&(index.offsets.get(ordinal) as u32).to_le_bytes());
+                }
+                (out, n_ranges as u32)
+            }
+        }
+    }
+}
+
+/// The ordinal of the item at `position`, given what each range's first position and ordinal are.
+fn find_ordinal(
+    position: u64,
+    n_items: usize,
+    n_ranges: usize,
+    range: impl Fn(usize) -> (u64, u64),
+) -> Option<usize> {
+    let (mut low, mut high) = (0, n_ranges);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if range(middle).0 <= position {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    let (first_position, first_ordinal) = range(low.checked_sub(1)?);
+    let end = if low < n_ranges {
+        range(low).1
+    } else {
+        n_items as u64
+    };
+    let ordinal = first_ordinal.checked_add(position - first_position)?;
+    (ordinal < end.min(n_items as u64)).then_some(ordinal as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_found_over_jumps() {
+        let index = GrowingIndex::default();
+        index.push(1, [10, 20].into_iter());
+        index.push(3, std::iter::empty());
+        index.push(3, [30].into_iter());
+        index.push(10, [40, 50].into_iter());
+        index.push(20, [60].into_iter());
+        assert_eq!(index.ranges.len(), 6);
+        let index = Index::Growing(Box::new(index));
+        let found: Vec<_> = (0..23)
+            .filter_map(|at| Some((at, index.locate(at)?)))
+            .collect();
+        let expected = [(1, 10), (2, 20), (3, 30), (10, 40), (11, 50), (20, 60)];
+        assert_eq!(found, expected);
+    }
+}

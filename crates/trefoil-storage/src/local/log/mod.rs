@@ -1,0 +1,171 @@
+//! The log of a namespace in segment files.
+//!
+//! - [`layout`] is the format of a plain segment, [`scan`] reads one from its beginning.
+//! - [`plain`] and [`compressed`] read items from the two kinds of segment; [`sidecar`] and
+//!   [`index`] find them.
+//! - [`writer`] appends, [`upkeep`] works behind it, [`recovery`] opens and [`settle`] makes the
+//!   end durable.
+
+pub(crate) mod blocks;
+mod codec;
+mod compress;
+pub(crate) mod compressed;
+mod create;
+mod growing;
+pub(crate) mod index;
+pub(crate) mod layout;
+pub(crate) mod names;
+pub(crate) mod plain;
+pub(crate) mod recovery;
+pub(crate) mod scan;
+pub(crate) mod segments;
+pub(crate) mod settle;
+pub(crate) mod sidecar;
+pub(crate) mod summary;
+mod upkeep;
+pub(crate) mod writer;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::{Mutex, RwLock};
+use trefoil_core::{Error, Result};
+
+use crate::{Label, LogEnd, Record, StoredItem, Usage};
+
+use super::options::LocalOptions;
+use create::NewSegment;
+use segments::{Segment, Segments};
+use writer::Writer;
+
+/// The log.
+///
+/// Locks are taken in the order `writer`, `prepared`, `segments`, `end`.
+#[derive(Debug)]
+pub(crate) struct Log {
+    dir: PathBuf,
+    options: LocalOptions,
+    /// Replaced as a whole: a reader keeps the list it began with, and the files in it alive.
+    segments: RwLock<Arc<Segments>>,
+    /// The end of what is durable.
+    end: RwLock<LogEnd>,
+    writer: Mutex<Writer>,
+    /// The segment after the active one, if it is ready.
+    prepared: Mutex<Option<NewSegment>>,
+    /// The numbers of segments that cannot be compressed.
+    skipped: Mutex<BTreeSet<u64>>,
+    /// The average size of a group, which decides how room is made.
+    demand: AtomicU64,
+}
+
+fn no_item(position: u64) -> Error {
+    Error::invalid(format!("there is no item at position {position}"))
+}
+
+/// Items far apart are not in the processor's caches. Touching some of them first lets it fetch
+/// them at the same time instead of one after the other.
+const TOUCHED_TOGETHER: usize = 32;
+
+impl Log {
+    fn new(
+        dir: PathBuf,
+        options: LocalOptions,
+        segments: Segments,
+        writer: Writer,
+        end: LogEnd,
+        prepared: Option<NewSegment>,
+    ) -> Self {
+        Self {
+            dir,
+            options,
+            segments: RwLock::new(Arc::new(segments)),
+            end: RwLock::new(end),
+            writer: Mutex::new(writer),
+            prepared: Mutex::new(prepared),
+            skipped: Mutex::default(),
+            demand: AtomicU64::new(0),
+        }
+    }
+
+    /// The segments as they are now.
+    pub(crate) fn segments(&self) -> Arc<Segments> {
+        Arc::clone(&self.segments.read())
+    }
+
+    fn change_segments(&self, change: impl FnOnce(&mut Segments)) {
+        let mut segments = self.segments.write();
+        let mut changed = Segments::clone(&segments);
+        change(&mut changed);
+        *segments = Arc::new(changed);
+    }
+
+    /// Where the durable log ends.
+    pub(crate) fn end(&self) -> LogEnd {
+        *self.end.read()
+    }
+
+    /// Hands the items at these positions to `visit`.
+    pub(crate) fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+        let segments = self.segments();
+        for some in positions.chunks(TOUCHED_TOGETHER) {
+            let touched = some.iter().map(|&position| segments.touch(position));
+            std::hint::black_box(touched.fold(0, std::ops::BitXor::bitxor));
+            for &position in some {
+                let segment = segments
+                    .holding(position)
+                    .ok_or_else(|| no_item(position))?;
+                visit(segment.item(position)?.ok_or_else(|| no_item(position))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the labels of the items at these positions to `visit`.
+    pub(crate) fn read_labels(
+        &self,
+        positions: &[u64],
+        visit: &mut dyn FnMut(Label),
+    ) -> Result<()> {
+        let segments = self.segments();
+        for &position in positions {
+            let segment = segments
+                .holding(position)
+                .ok_or_else(|| no_item(position))?;
+            visit(segment.label(position)?.ok_or_else(|| no_item(position))?);
+        }
+        Ok(())
+    }
+
+    /// Hands every record with a commit after `after_commit` to `visit`.
+    pub(crate) fn replay(
+        &self,
+        after_commit: u64,
+        visit: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<()> {
+        let segments = self.segments();
+        let mut entries = segments.after_commit(after_commit).iter();
+        entries.try_for_each(|entry| entry.segment.replay(after_commit, visit))
+    }
+
+    /// Adds the log's part to `usage`.
+    pub(crate) fn add_usage(&self, usage: &mut Usage) {
+        for entry in &self.segments().entries {
+            let segment = &entry.segment;
+            usage.log_bytes += segment.file_bytes();
+            match segment {
+                Segment::Plain(_) => {
+                    usage.plain_segments += 1;
+                    usage.log_used_bytes += segment.summary().used_bytes;
+                }
+                Segment::Compressed(_) => {
+                    usage.compressed_segments += 1;
+                    usage.log_used_bytes += segment.file_bytes();
+                }
+            }
+        }
+        let prepared = self.prepared.lock();
+        usage.log_bytes += prepared.as_ref().map_or(0, |new| new.segment.capacity());
+    }
+}

@@ -1,0 +1,395 @@
+//! Opening a log: which files there are, where the last one ends, and what a crash left behind.
+//!
+//! Every instant at which the power can fail leaves one of these, and each is legal or repaired:
+//! an unfinished file (removed), a prepared segment without records (kept), a torn group at the end
+//! of the last segment with records (cut off and saved aside), a sidecar that is missing (made
+//! again), a compressed segment beside its plain one (the plain one is removed), a sidecar without
+//! its segment (removed). Everything else is damage and refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use trefoil_core::{Error, Result};
+
+use crate::LogEnd;
+use crate::local::disk::Disk;
+use crate::local::mapping::Mapping;
+use crate::local::options::LocalOptions;
+
+use super::Log;
+use super::compressed::CompressedSegment;
+use super::create::{NewSegment, Room, remove_file, sync_parent};
+use super::layout::{SEGMENT_HEADER_BYTES, damaged};
+use super::names::{self, FileKind};
+use super::plain::{PlainSegment, read_header};
+use super::scan::{Expected, Tail, end_of_data, scan};
+use super::segments::{Entry, Segment, Segments};
+use super::settle::{self, Cut};
+use super::sidecar;
+use super::writer::{SEGMENT_BYTES_LIMIT, Writer};
+
+/// What opening found and did.
+#[derive(Debug, Clone, Default)]
+pub struct Recovery {
+    /// The torn tail that was cut off.
+    pub cut: Option<Cut>,
+    /// How many segments had to be read.
+    pub scanned_segments: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// The files of one segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Files {
+    pub(crate) plain: bool,
+    pub(crate) offsets: bool,
+    pub(crate) compressed: bool,
+}
+
+/// The files of a log by segment number, and those that were not finished.
+pub(crate) fn list(dir: &Path) -> Result<(BTreeMap<u64, Files>, Vec<PathBuf>)> {
+    let failed = |error| Error::io(format!("listing {}", dir.display()), &error);
+    let mut segments: BTreeMap<u64, Files> = BTreeMap::new();
+    let mut unfinished = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Some((number, kind)) = entry.file_name().to_str().and_then(names::parse) else {
+            continue;
+        };
+        match kind {
+            FileKind::Unfinished => unfinished.push(entry.path()),
+            FileKind::Plain => segments.entry(number).or_default().plain = true,
+            FileKind::Offsets => segments.entry(number).or_default().offsets = true,
+            FileKind::Compressed => segments.entry(number).or_default().compressed = true,
+        }
+    }
+    Ok((segments, unfinished))
+}
+
+/// A segment as it was found.
+#[derive(Debug)]
+struct Found {
+    segment: Segment,
+    tail: Tail,
+    /// Where the last whole group is; empty if it is known to be durable.
+    last_group: Range<usize>,
+}
+
+impl Found {
+    /// A segment with nothing that a crash could still take.
+    fn durable(segment: Segment) -> Self {
+        Self {
+            segment,
+            tail: Tail::Clean,
+            last_group: 0..0,
+        }
+    }
+
+    fn is_blank(&self) -> bool {
+        self.tail == Tail::Clean && self.segment.summary().n_records == 0
+    }
+
+    /// Whether the segment may be written again.
+    fn is_open(&self) -> bool {
+        matches!(&self.segment, Segment::Plain(segment) if !segment.has_sidecar())
+    }
+}
+
+struct Opening<'a> {
+    dir: &'a Path,
+    disk: &'a dyn Disk,
+    expected: Expected,
+    recovery: Recovery,
+}
+
+/// Opens the log in `dir`, which exists.
+pub(crate) fn open(dir: &Path, options: LocalOptions) -> Result<(Log, Recovery)> {
+    let started = Instant::now();
+    let disk = Arc::clone(&options.disk);
+    let first = Expected {
+        commit: 1,
+        position: 1,
+    };
+    let mut opening = Opening {
+        dir,
+        disk: &*disk,
+        expected: first,
+        recovery: Recovery::default(),
+    };
+    let mut found = opening.find_all()?;
+    let end = end_of(&found);
+    opening.cut_tail(&mut found)?;
+    let n_used = found.iter().take_while(|found| !found.is_blank()).count();
+    let n_listed = match n_used.checked_sub(1) {
+        Some(last) if found[last].is_open() => n_used,
+        _ => n_used + 1,
+    };
+    let spare = opening.spare(&mut found, n_listed)?;
+    if found.is_empty() {
+        let new = opening.first_segment(&options)?;
+        found.push(Found::durable(Segment::Plain(Arc::new(new.segment))));
+    }
+    let expected = opening.expected;
+    let log = assemble(dir, options, found, expected, end, spare)?;
+    opening.recovery.elapsed = started.elapsed();
+    Ok((log, opening.recovery))
+}
+
+fn end_of(found: &[Found]) -> LogEnd {
+    let mut end = LogEnd::default();
+    for summary in found.iter().map(|found| found.segment.summary()) {
+        end.commit = end.commit.max(summary.last_commit);
+        end.position = end.position.max(summary.last_position);
+    }
+    end
+}
+
+fn assemble(
+    dir: &Path,
+    options: LocalOptions,
+    found: Vec<Found>,
+    expected: Expected,
+    end: LogEnd,
+    spare: Option<NewSegment>,
+) -> Result<Log> {
+    let last_group = found.last().map_or(0..0, |found| found.last_group.clone());
+    let entries = found.into_iter().map(|Found { segment, .. }| {
+        let summary = segment.summary();
+        let is_used = summary.n_records > 0;
+        Entry {
+            first_commit: if is_used {
+                summary.first_commit
+            } else {
+                expected.commit
+            },
+            first_position: if is_used {
+                summary.first_position
+            } else {
+                expected.position
+            },
+            segment,
+        }
+    });
+    let segments = Segments {
+        entries: entries.collect(),
+    };
+    let Some(Segment::Plain(active)) = segments.entries.last().map(|entry| &entry.segment) else {
+        return Err(damaged(
+            dir,
+            0,
+            expected.position,
+            "the last segment is missing",
+        ));
+    };
+    let file = options
+        .disk
+        .open(&active.path)
+        .map_err(|error| Error::io(format!("opening {}", active.path.display()), &error))?;
+    settle::make_durable(&*options.disk, &file, active, last_group)?;
+    let writer = Writer::new(Arc::clone(active), file, expected);
+    Ok(Log::new(
+        dir.to_owned(),
+        options,
+        segments,
+        writer,
+        end,
+        spare,
+    ))
+}
+
+impl Opening<'_> {
+    /// Opens all segments in order and checks that each continues the one before.
+    fn find_all(&mut self) -> Result<Vec<Found>> {
+        // Before anything is built on the names: a process that was killed may have left renames
+        // that are not durable.
+        self.disk
+            .sync_dir(self.dir)
+            .map_err(|error| Error::io(format!("syncing {}", self.dir.display()), &error))?;
+        let (listed, unfinished) = list(self.dir)?;
+        for path in unfinished {
+            remove_file(self.disk, &path)?;
+        }
+        let mut all: Vec<Found> = Vec::new();
+        for (&number, &files) in &listed {
+            if !files.plain && !files.compressed {
+                remove_file(
+                    self.disk,
+                    &names::path_of(self.dir, number, FileKind::Offsets),
+                )?;
+                continue;
+            }
+            if number != all.len() as u64 + 1 {
+                let missing = names::path_of(self.dir, all.len() as u64 + 1, FileKind::Plain);
+                let what = "this segment is missing, but later ones are not";
+                return Err(damaged(&missing, 0, self.expected.position, what));
+            }
+            if let Some(before) = all.last() {
+                self.check_before(before, number, files)?;
+            }
+            all.push(self.find(number, files)?);
+        }
+        Ok(all)
+    }
+
+    /// Nothing was written to a segment before all of the one before it was durable.
+    fn check_before(&self, before: &Found, number: u64, files: Files) -> Result<()> {
+        let (offset, what) = match before.tail {
+            Tail::Torn { start, .. } => (start, "a record is not valid, but later segments exist"),
+            Tail::Clean if before.is_blank() => (0, "no records, but the next segment has some"),
+            Tail::Clean => return Ok(()),
+        };
+        let path = names::path_of(self.dir, number, FileKind::Plain);
+        let is_blank = files.plain && !files.offsets && !files.compressed && {
+            let mapping = Mapping::open(&path)?;
+            end_of_data(mapping.get(SEGMENT_HEADER_BYTES..).unwrap_or_default()) == 0
+        };
+        match &before.segment {
+            Segment::Plain(segment) if !is_blank => Err(damaged(
+                &segment.path,
+                offset as u64,
+                self.expected.position,
+                what,
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn find(&mut self, number: u64, files: Files) -> Result<Found> {
+        let found = self.find_compressed(number, files)?;
+        let found = match found {
+            Some(found) => found,
+            None => self.find_plain(number, files)?,
+        };
+        let summary = found.segment.summary();
+        if summary.n_records > 0 {
+            self.expected = Expected {
+                commit: summary.last_commit + 1,
+                position: summary.next_position,
+            };
+        }
+        Ok(found)
+    }
+
+    /// The compressed segment. If its plain one is still there it wins if all of it is valid.
+    fn find_compressed(&mut self, number: u64, files: Files) -> Result<Option<Found>> {
+        if !files.compressed {
+            return Ok(None);
+        }
+        let path = names::path_of(self.dir, number, FileKind::Compressed);
+        let plain = names::path_of(self.dir, number, FileKind::Plain);
+        let offsets = names::path_of(self.dir, number, FileKind::Offsets);
+        let opened = CompressedSegment::open(&path, number).and_then(|segment| {
+            if files.plain {
+                segment.replay(0, &mut |_| Ok(()))?;
+            }
+            Ok(segment)
+        });
+        let segment = match opened {
+            Ok(segment) => segment,
+            Err(_) if files.plain => {
+                remove_file(self.disk, &path)?;
+                sync_parent(self.disk, &path)?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.check_order(&path, &segment.header.summary)?;
+        remove_file(self.disk, &plain)?;
+        remove_file(self.disk, &offsets)?;
+        let segment = Segment::Compressed(Arc::new(segment));
+        Ok(Some(Found::durable(segment)))
+    }
+
+    fn check_order(&self, path: &Path, summary: &super::summary::Summary) -> Result<()> {
+        let Expected { commit, position } = self.expected;
+        if summary.first_commit == commit && summary.first_position >= position {
+            return Ok(());
+        }
+        let what = format!(
+            "the segment begins with commit {} at position {} where commit {commit} at position \
+             {position} should follow",
+            summary.first_commit, summary.first_position
+        );
+        Err(damaged(path, 0, position, what))
+    }
+
+    fn find_plain(&mut self, number: u64, files: Files) -> Result<Found> {
+        let path = names::path_of(self.dir, number, FileKind::Plain);
+        let mapping = Mapping::open(&path)?;
+        let header = read_header(&path, &mapping, number)?;
+        if files.offsets {
+            let offsets = names::path_of(self.dir, number, FileKind::Offsets);
+            if let Ok(sidecar) = sidecar::open(&offsets, header) {
+                let summary = sidecar.summary;
+                self.check_order(&path, &summary)?;
+                let segment = PlainSegment::with_sidecar(path, header, mapping, summary, offsets);
+                return Ok(Found::durable(Segment::Plain(Arc::new(segment))));
+            }
+        }
+        self.recovery.scanned_segments += 1;
+        let scanned = scan(&path, &mapping, header.salt, self.expected)?;
+        let segment = PlainSegment::new(path, header, mapping, scanned.summary, scanned.index);
+        let segment = Segment::Plain(Arc::new(segment));
+        Ok(Found {
+            segment,
+            tail: scanned.tail,
+            last_group: scanned.last_group,
+        })
+    }
+
+    /// Cuts a torn group off the end of the log.
+    fn cut_tail(&mut self, found: &mut [Found]) -> Result<()> {
+        for found in found {
+            if let (Tail::Torn { start, end }, Segment::Plain(segment)) =
+                (found.tail, &found.segment)
+            {
+                self.recovery.cut = Some(settle::cut(self.disk, self.dir, segment, start..end)?);
+                found.tail = Tail::Clean;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the segments after the first `n_listed` away: the first of them is kept ready, others
+    /// are removed.
+    fn spare(&self, found: &mut Vec<Found>, n_listed: usize) -> Result<Option<NewSegment>> {
+        let mut others = found.split_off(n_listed.min(found.len()));
+        while others.len() > 1 {
+            if let Some(Found {
+                segment: Segment::Plain(segment),
+                ..
+            }) = others.pop()
+            {
+                remove_file(self.disk, &segment.path)?;
+                sync_parent(self.disk, &segment.path)?;
+            }
+        }
+        let Some(Found {
+            segment: Segment::Plain(segment),
+            ..
+        }) = others.pop()
+        else {
+            return Ok(None);
+        };
+        let Some(segment) = Arc::into_inner(segment) else {
+            return Ok(None);
+        };
+        let file = self
+            .disk
+            .open(&segment.path)
+            .map_err(|error| Error::io(format!("opening {}", segment.path.display()), &error))?;
+        Ok(Some(NewSegment { file, segment }))
+    }
+
+    fn first_segment(&self, options: &LocalOptions) -> Result<NewSegment> {
+        let path = names::unfinished(&names::path_of(self.dir, 1, FileKind::Plain));
+        let capacity = options.segment_bytes_min.min(SEGMENT_BYTES_LIMIT);
+        let room = Room::reserve(self.disk, &path, capacity, true)?;
+        room.into_segment(self.disk, self.dir, 1)
+    }
+}

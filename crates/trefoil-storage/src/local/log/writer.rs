@@ -1,0 +1,222 @@
+//! Appending: one group is one write and one sync.
+//!
+//! Invariants: nothing is written behind `summary.used_bytes` of the active segment before the
+//! group there is durable; readers see a group only after that; after a failed write or sync
+//! nothing is written again.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use trefoil_core::{Error, Result};
+
+use crate::{Group, LogEnd, Record};
+
+use super::Log;
+use super::create::{NewSegment, Room};
+use super::layout::{Placement, RecordHeader, SEGMENT_HEADER_BYTES, encode_record, encoded_bytes};
+use super::names::{self, FileKind};
+use super::plain::PlainSegment;
+use super::scan::Expected;
+use super::segments::{Entry, Segment};
+use super::summary::Summary;
+
+/// The largest segment, and with it the largest group: a segment's offsets have 32 bits, also those
+/// of its compressed form, and its mapping must fit everywhere.
+pub(crate) const SEGMENT_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
+/// The write buffer is given back when it has grown beyond this.
+const BUFFER_BYTES_KEPT: usize = 16 * 1024 * 1024;
+const PAGE_BYTES: u64 = 4096;
+
+/// What appending needs.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) active: Arc<PlainSegment>,
+    pub(crate) file: File,
+    pub(crate) summary: Summary,
+    pub(crate) expected: Expected,
+    /// Why nothing may be written any more.
+    pub(crate) poison: Option<String>,
+    buffer: Vec<u8>,
+    offsets: Vec<u64>,
+}
+
+impl Writer {
+    pub(crate) fn new(active: Arc<PlainSegment>, file: File, expected: Expected) -> Self {
+        let summary = active.summary();
+        Self {
+            active,
+            file,
+            summary,
+            expected,
+            poison: None,
+            buffer: Vec::new(),
+            offsets: Vec::new(),
+        }
+    }
+
+    /// Checks that the group continues the log; answers how many bytes it takes and what to expect
+    /// after it.
+    fn check(&self, group: &Group) -> Result<(u64, Expected)> {
+        let mut expected = self.expected;
+        let mut bytes = 0;
+        for record in &group.records {
+            if let Some(wrong) = expected.follow(&header_of(record)) {
+                return Err(Error::invalid(format!(
+                    "the group does not continue the log: {wrong}"
+                )));
+            }
+            bytes += encoded_bytes(record) as u64;
+        }
+        if bytes + SEGMENT_HEADER_BYTES as u64 > SEGMENT_BYTES_LIMIT {
+            let limit = SEGMENT_BYTES_LIMIT as usize;
+            return Err(Error::over_limit("bytes of a group", bytes as usize, limit));
+        }
+        Ok((bytes, expected))
+    }
+
+    /// Fills the buffer with the bytes of the group.
+    fn encode(&mut self, group: &Group) {
+        self.buffer.clear();
+        self.offsets.clear();
+        let group_start = self.summary.used_bytes;
+        for (index, record) in group.records.iter().enumerate() {
+            let placement = Placement {
+                salt: self.active.header.salt,
+                group_start,
+                continues: index + 1 < group.records.len(),
+            };
+            encode_record(record, placement, &mut self.buffer, &mut self.offsets);
+            let end = group_start + self.buffer.len() as u64;
+            self.summary.add(&header_of(record), end);
+        }
+    }
+}
+
+/// The parts of a record's header that do not depend on where it stands.
+fn header_of(record: &Record) -> RecordHeader {
+    RecordHeader {
+        continues: false,
+        body_bytes: 0,
+        n_commits: record.n_commits,
+        n_items: record.items.len() as u32,
+        first_commit: record.first_commit,
+        first_position: record.first_position,
+        commit_bytes: record.commits.len() as u32,
+        group_start: 0,
+        body_check: 0,
+    }
+}
+
+impl Log {
+    /// Appends a group and returns when it is durable.
+    pub(crate) fn append(&self, group: &Group) -> Result<()> {
+        let mut writer = self.writer.lock();
+        if let Some(reason) = &writer.poison {
+            return Err(Error::Poisoned(reason.clone()));
+        }
+        let (bytes, expected) = writer.check(group)?;
+        if group.records.is_empty() {
+            return Ok(());
+        }
+        if writer.summary.used_bytes + bytes > writer.active.capacity() {
+            match self.rotate(&mut writer, bytes) {
+                Err(error @ Error::DiskFull(_)) => return Err(error),
+                Err(error) => return Err(poison(&mut writer, error.to_string())),
+                Ok(()) => {}
+            }
+        }
+        let start = writer.summary.used_bytes;
+        writer.encode(group);
+        if let Err(error) = self.write(&writer, start) {
+            let path = writer.active.path.display().to_string();
+            return Err(poison(&mut writer, format!("writing {path}: {error}")));
+        }
+        writer.expected = expected;
+        writer
+            .active
+            .publish(writer.summary, &group.records, &writer.offsets);
+        self.publish_end(&writer.summary);
+        self.note_demand(bytes);
+        if writer.buffer.capacity() > BUFFER_BYTES_KEPT {
+            writer.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn write(&self, writer: &Writer, start: u64) -> std::io::Result<()> {
+        let disk = &self.options.disk;
+        disk.write_at(&writer.file, &writer.buffer, start)?;
+        disk.sync_data(&writer.file)
+    }
+
+    fn publish_end(&self, summary: &Summary) {
+        let mut end = self.end.write();
+        let position = end.position.max(summary.last_position);
+        *end = LogEnd {
+            commit: summary.last_commit,
+            position,
+        };
+    }
+
+    /// Goes on in the next segment, which has room for `bytes`.
+    fn rotate(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
+        // A segment without records would be a hole in the log: it is replaced.
+        let is_unused = writer.summary.n_records == 0;
+        let number = writer.active.header.number + u64::from(!is_unused);
+        let needed = bytes + SEGMENT_HEADER_BYTES as u64;
+        // Held until the list names the new segment: whoever prepares the next one numbers it after
+        // the last of the list, under this lock.
+        let mut prepared = self.prepared.lock();
+        let new = match prepared.take_if(|new| fits(new, number, needed)) {
+            Some(new) => new,
+            None => self.create_segment(number, needed, writer.active.capacity())?,
+        };
+        *prepared = None;
+        let NewSegment { file, segment } = new;
+        let active = Arc::new(segment);
+        let entry = Entry {
+            first_commit: writer.expected.commit,
+            first_position: writer.expected.position,
+            segment: Segment::Plain(Arc::clone(&active)),
+        };
+        self.change_segments(|segments| {
+            if is_unused {
+                segments.entries.pop();
+            }
+            segments.entries.push(entry);
+        });
+        writer.summary = active.summary();
+        writer.active = active;
+        writer.file = file;
+        Ok(())
+    }
+
+    /// Creates a segment in a hurry: its room is reserved but not written.
+    fn create_segment(&self, number: u64, needed: u64, last_capacity: u64) -> Result<NewSegment> {
+        let capacity = self
+            .next_capacity(last_capacity)
+            .max(needed.next_multiple_of(PAGE_BYTES));
+        let disk = &*self.options.disk;
+        let path = names::unfinished(&names::path_of(&self.dir, number, FileKind::Plain));
+        Room::reserve(disk, &path, capacity, false)?.into_segment(disk, &self.dir, number)
+    }
+
+    /// The size of the segment after one of this size.
+    pub(crate) fn next_capacity(&self, capacity: u64) -> u64 {
+        capacity
+            .saturating_mul(2)
+            .min(self.options.segment_bytes_max)
+            .min(SEGMENT_BYTES_LIMIT)
+    }
+}
+
+fn fits(new: &NewSegment, number: u64, needed: u64) -> bool {
+    new.segment.header.number == number && new.segment.capacity() >= needed
+}
+
+/// Refuses all writes from now on.
+fn poison(writer: &mut Writer, reason: String) -> Error {
+    tracing::error!(%reason, "the log refuses writes after an I/O error");
+    writer.poison = Some(reason.clone());
+    Error::Poisoned(reason)
+}

@@ -1,0 +1,142 @@
+//! The maps of a namespace: those that are written to, and those that were loaded whole.
+//!
+//! They can always be rebuilt from the log, so nothing here is the truth. Maps that are written to
+//! live in one fjall database. A loaded map is an LSM tree of its own: it never changes, and
+//! dropping it removes its directory. (Within one fjall database a map that was dropped could take
+//! one of the same number that was made after a restart with it.)
+
+mod loaded;
+mod written;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trefoil_core::{Damage, Error, Result};
+
+use crate::{Batch, Fill, Map};
+
+use super::options::LocalOptions;
+
+use loaded::LoadedMaps;
+use written::WrittenMaps;
+
+/// The longest key of a map, in bytes.
+const KEY_BYTES_MAX: usize = 65_535;
+/// The longest name of a map, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The maps of a namespace.
+#[derive(Debug)]
+pub(super) struct Maps {
+    written: Arc<WrittenMaps>,
+    loaded: LoadedMaps,
+}
+
+impl Maps {
+    /// The maps in `dir`, which need not exist.
+    pub(super) fn open(dir: &Path, options: &LocalOptions) -> Result<Self> {
+        Ok(Self {
+            written: Arc::new(WrittenMaps::open(dir.join("written"))?),
+            loaded: LoadedMaps::open(dir.join("loaded"), options)?,
+        })
+    }
+
+    pub(super) fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
+        match self.loaded.map(name)? {
+            Some(map) => Ok(Some(map)),
+            None => self.written.map(name),
+        }
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let mut names = self.written.names()?;
+        names.extend(self.loaded.names());
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(super) fn write(&self, batch: &Batch) -> Result<()> {
+        for (name, key, _) in &batch.changes {
+            check_name(name)?;
+            check_key(key)?;
+            if self.loaded.contains(name) {
+                return Err(Error::invalid(format!(
+                    "map {name} was loaded and never changes"
+                )));
+            }
+        }
+        self.written.write(batch)
+    }
+
+    pub(super) fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
+        check_name(name)?;
+        if self.written.names()?.iter().any(|other| other == name) {
+            return Err(Error::invalid(format!("map {name} exists already")));
+        }
+        self.loaded.load(name, fill)
+    }
+
+    pub(super) fn drop_map(&self, name: &str) -> Result<()> {
+        if self.loaded.drop_map(name)? {
+            Ok(())
+        } else {
+            self.written.drop_map(name)
+        }
+    }
+
+    pub(super) fn disk_bytes(&self) -> Result<u64> {
+        Ok(self.written.disk_bytes()? + self.loaded.disk_bytes())
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid("the key of a map must not be empty"));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Error::over_limit(
+            "length of a map's key",
+            key.len(),
+            KEY_BYTES_MAX,
+        ));
+    }
+    Ok(())
+}
+
+/// A name becomes the name of a directory.
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(Error::over_limit(
+            "length of a map's name",
+            name.len(),
+            NAME_BYTES_MAX,
+        ));
+    }
+    if !name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
+        return Err(Error::invalid(format!(
+            "{name:?} cannot be the name of a map"
+        )));
+    }
+    Ok(())
+}
+
+/// What is the matter with the maps in `dir`: an error of the operating system, or else damage.
+fn failed(dir: &Path, what: &str, io: Option<&std::io::Error>, text: &str) -> Error {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
+    let is_damage = [InvalidData, InvalidInput, NotFound, UnexpectedEof];
+    match io {
+        Some(error) if !is_damage.contains(&error.kind()) => {
+            Error::io(format!("{what} {}", dir.display()), error)
+        }
+        _ => Error::Damaged(Box::new(Damage {
+            file: PathBuf::from(dir),
+            offset: 0,
+            position: 0,
+            what: format!("{what} the maps failed with {text}"),
+            help: "run `trefoil repair <dir>`, which rebuilds the maps from the log".to_owned(),
+        })),
+    }
+}

@@ -1,0 +1,351 @@
+//! Maps that are written to, in one fjall database.
+//!
+//! The database is created by the first change: a namespace that never needs a map costs neither a
+//! thread nor a file. After a failed write fjall refuses all further ones, so the database is let go
+//! and the next call opens it again. Invariant: only `state` and the handles listed in it keep the
+//! database open for longer than a call.
+
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use parking_lot::{Mutex, RwLock};
+use trefoil_core::{Direction, Error, Result};
+
+use crate::local::{io, sync_dir};
+use crate::{Batch, Map, Scan};
+
+/// The smallest journal limit that fjall accepts. Its journal file is sparse.
+const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What a map keeps in memory before it writes a table.
+const MEMTABLE_BYTES: u64 = 8 * 1024 * 1024;
+/// The memory for cached blocks: these maps are small.
+const CACHE_BYTES: u64 = 1024 * 1024;
+/// How many files may be open at once.
+const CACHED_FILES_MAX: usize = 16;
+
+/// The file that fjall creates last when it creates a database.
+const CREATED_MARKER: &str = "version";
+/// The directory in which fjall has one directory per map.
+const KEYSPACES_DIR: &str = "keyspaces";
+
+/// The maps of a namespace that are written to.
+pub(super) struct WrittenMaps {
+    dir: PathBuf,
+    /// Locked before a handle's keyspace.
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    database: Option<Database>,
+    /// The maps that were handed out: their keyspaces keep the database open.
+    handles: Vec<Weak<WrittenMap>>,
+}
+
+impl std::fmt::Debug for WrittenMaps {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("WrittenMaps")
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+fn failed(dir: &Path, what: &str, error: &fjall::Error) -> Error {
+    use fjall::Error as Fjall;
+    match error {
+        Fjall::Locked => Error::Locked {
+            path: dir.to_owned(),
+        },
+        Fjall::Poisoned => Error::Poisoned(format!("{what} {}", dir.display())),
+        Fjall::Io(io) | Fjall::Storage(fjall::LsmError::Io(io)) => {
+            super::failed(dir, what, Some(io), &error.to_string())
+        }
+        error => super::failed(dir, what, None, &error.to_string()),
+    }
+}
+
+fn map_options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+}
+
+impl WrittenMaps {
+    /// The maps in `dir`, which need not exist.
+    pub(super) fn open(dir: PathBuf) -> Result<Self> {
+        let maps = Self {
+            dir,
+            state: RwLock::default(),
+        };
+        maps.existing()?;
+        Ok(maps)
+    }
+
+    fn open_database(&self) -> Result<Database> {
+        Database::builder(&self.dir)
+            .worker_threads(1)
+            .cache_size(CACHE_BYTES)
+            .max_cached_files(Some(CACHED_FILES_MAX))
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .manual_journal_persist(true)
+            .open()
+            .map_err(|error| self.failed("opening", &error))
+    }
+
+    fn failed(&self, what: &str, error: &fjall::Error) -> Error {
+        failed(&self.dir, what, error)
+    }
+
+    /// The database if there is one.
+    fn existing(&self) -> Result<Option<Database>> {
+        if let Some(database) = &self.state.read().database {
+            return Ok(Some(database.clone()));
+        }
+        self.existing_in(&mut self.state.write())
+    }
+
+    fn existing_in(&self, state: &mut State) -> Result<Option<Database>> {
+        if state.database.is_none() && self.dir.exists() {
+            if !self.dir.join(CREATED_MARKER).exists() {
+                // Creating the database was cut short: nothing is in it.
+                std::fs::remove_dir_all(&self.dir).map_err(io("removing", &self.dir))?;
+                return Ok(None);
+            }
+            let database = self.open_database()?;
+            // What a killed process wrote may not be durable yet.
+            let synced = database.persist(PersistMode::SyncAll);
+            synced.map_err(|error| self.failed("syncing", &error))?;
+            state.database = Some(database);
+        }
+        Ok(state.database.clone())
+    }
+
+    /// The database, created if need be.
+    fn database(&self) -> Result<Database> {
+        if let Some(database) = &self.state.read().database {
+            return Ok(database.clone());
+        }
+        let mut state = self.state.write();
+        if let Some(database) = self.existing_in(&mut state)? {
+            return Ok(database);
+        }
+        std::fs::create_dir_all(&self.dir).map_err(io("creating", &self.dir))?;
+        let database = self.open_database()?;
+        sync_dir(&self.dir)?;
+        sync_dir(self.dir.parent().unwrap_or(&self.dir))?;
+        state.database = Some(database.clone());
+        Ok(database)
+    }
+
+    /// Lets the database go, so that the next call opens it again.
+    fn let_go(&self) {
+        let mut state = self.state.write();
+        for map in state.handles.drain(..).filter_map(|map| map.upgrade()) {
+            *map.keyspace.lock() = None;
+        }
+        state.database = None;
+    }
+
+    fn keyspace(&self, database: &Database, name: &str) -> Result<Keyspace> {
+        let is_new = !database.keyspace_exists(name);
+        let opened = database.keyspace(name, map_options);
+        let keyspace = opened.map_err(|error| self.failed("creating a map in", &error))?;
+        if is_new {
+            // fjall syncs what is in the map's directory but not the directory's own entry.
+            sync_dir(&self.dir.join(KEYSPACES_DIR))?;
+        }
+        Ok(keyspace)
+    }
+
+    pub(super) fn map(self: &Arc<Self>, name: &str) -> Result<Option<Arc<dyn Map>>> {
+        let mut state = self.state.write();
+        let database = self.existing_in(&mut state)?;
+        let Some(database) = database.filter(|database| database.keyspace_exists(name)) else {
+            return Ok(None);
+        };
+        let map = Arc::new(WrittenMap {
+            maps: Arc::clone(self),
+            name: name.to_owned(),
+            keyspace: Mutex::new(Some(self.keyspace(&database, name)?)),
+        });
+        state.handles.retain(|handle| handle.strong_count() > 0);
+        state.handles.push(Arc::downgrade(&map));
+        Ok(Some(map))
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<String>> {
+        let names = self
+            .existing()?
+            .map(|database| database.list_keyspace_names());
+        let mut names: Vec<String> = names
+            .unwrap_or_default()
+            .iter()
+            .map(|name| name.to_string())
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(super) fn write(&self, batch: &Batch) -> Result<()> {
+        let written = match self.try_write(batch) {
+            // An earlier failure, perhaps of fjall's own thread; nothing of this batch was written.
+            Err(Error::Poisoned(_)) => {
+                self.let_go();
+                self.try_write(batch)
+            }
+            other => other,
+        };
+        if written.is_err() {
+            self.let_go();
+        }
+        written
+    }
+
+    fn try_write(&self, batch: &Batch) -> Result<()> {
+        let database = self.database()?;
+        let mut changes = database.batch().durability(Some(PersistMode::SyncAll));
+        for (name, key, value) in &batch.changes {
+            let keyspace = self.keyspace(&database, name)?;
+            match value {
+                Some(value) => changes.insert(&keyspace, key.as_slice(), value.as_slice()),
+                None => changes.remove(&keyspace, key.as_slice()),
+            }
+        }
+        changes
+            .commit()
+            .map_err(|error| self.failed("writing to", &error))
+    }
+
+    pub(super) fn drop_map(&self, name: &str) -> Result<()> {
+        let Some(database) = self
+            .existing()?
+            .filter(|database| database.keyspace_exists(name))
+        else {
+            return Ok(());
+        };
+        let keyspace = self.keyspace(&database, name)?;
+        let deleted = database.delete_keyspace(keyspace);
+        deleted.map_err(|error| self.failed("removing a map from", &error))
+    }
+
+    pub(super) fn disk_bytes(&self) -> Result<u64> {
+        let bytes = self
+            .existing()?
+            .map(|database| database.disk_space())
+            .transpose();
+        Ok(bytes
+            .map_err(|error| self.failed("measuring", &error))?
+            .unwrap_or(0))
+    }
+}
+
+/// One map.
+struct WrittenMap {
+    maps: Arc<WrittenMaps>,
+    name: String,
+    /// `None` after the database was let go.
+    keyspace: Mutex<Option<Keyspace>>,
+}
+
+impl std::fmt::Debug for WrittenMap {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_tuple("WrittenMap")
+            .field(&self.name)
+            .finish()
+    }
+}
+
+impl WrittenMap {
+    fn keyspace(&self) -> Result<Keyspace> {
+        if let Some(keyspace) = &*self.keyspace.lock() {
+            return Ok(keyspace.clone());
+        }
+        // Looked up on every call from here on, and not kept: see the invariant above.
+        let database = self.maps.existing()?;
+        match database.filter(|database| database.keyspace_exists(&self.name)) {
+            Some(database) => self.maps.keyspace(&database, &self.name),
+            None => Err(Error::Closed("the map was dropped".to_owned())),
+        }
+    }
+}
+
+impl Map for WrittenMap {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = self.keyspace()?.get(key);
+        let value = value.map_err(|error| self.maps.failed("reading", &error))?;
+        Ok(value.map(Into::into))
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+        if !to.is_empty() && from >= to {
+            return Box::new(std::iter::empty());
+        }
+        let upper = if to.is_empty() {
+            Bound::Unbounded
+        } else {
+            Bound::Excluded(to)
+        };
+        let keyspace = match self.keyspace() {
+            Ok(keyspace) => keyspace,
+            Err(error) => return Box::new(std::iter::once(Err(error))),
+        };
+        let range = keyspace.range::<&[u8], _>((Bound::Included(from), upper));
+        let entry = |guard: fjall::Guard| match guard.into_inner() {
+            Ok((key, value)) => Ok((key.into(), value.into())),
+            Err(error) => Err(self.maps.failed("scanning", &error)),
+        };
+        match direction {
+            Direction::Forwards => Box::new(range.map(entry)),
+            Direction::Backwards => Box::new(range.rev().map(entry)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(maps: &WrittenMaps, name: &str, value: &str) -> Result<()> {
+        let mut batch = Batch::default();
+        batch.put(name, "key", value);
+        maps.write(&batch)
+    }
+
+    #[test]
+    fn a_failed_write_lets_the_database_go_and_the_next_opens_it_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let maps = Arc::new(WrittenMaps::open(dir.path().join("written")).unwrap());
+        put(&maps, "one", "before").unwrap();
+        let held = maps.map("one").unwrap().unwrap();
+        let mut scan = held.scan(b"", b"", Direction::Forwards);
+        // Without this directory no map can be created.
+        let (keyspaces, away) = (maps.dir.join(KEYSPACES_DIR), dir.path().join("away"));
+        std::fs::rename(&keyspaces, &away).unwrap();
+        std::fs::write(&keyspaces, "").unwrap();
+        put(&maps, "two", "lost").unwrap_err();
+        assert!(maps.state.read().database.is_none());
+        std::fs::remove_file(&keyspaces).unwrap();
+        std::fs::rename(&away, &keyspaces).unwrap();
+        assert_eq!(maps.names().unwrap(), ["one"]);
+        assert_eq!(held.get(b"key").unwrap().unwrap(), "before");
+        assert_eq!(scan.next().unwrap().unwrap().1, "before");
+        put(&maps, "one", "after").unwrap();
+        assert_eq!(held.get(b"key").unwrap().unwrap(), "after");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_other_failures() {
+        let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let dir = Path::new("maps");
+        for error in [
+            fjall::Error::Io(full()),
+            fjall::Error::Storage(fjall::LsmError::Io(full())),
+        ] {
+            let told = failed(dir, "writing to", &error);
+            assert!(matches!(told, Error::DiskFull(_)), "{told}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A namespace in a directory: segment files for the log, a fjall database for the maps.
+//!
+//! `docs/format.md` describes every byte of the log.
+
+pub mod disk;
+mod inspect;
+mod lock;
+mod log;
+mod mapping;
+mod maps;
+mod options;
+mod verify;
+
+#[cfg(test)]
+mod local_tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trefoil_core::{Error, Result};
+
+use crate::{Batch, Fill, Group, Label, LogEnd, Map, Record, Storage, StoredItem, Upkeep, Usage};
+
+pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
+pub use log::recovery::Recovery;
+pub use log::settle::Cut;
+pub use options::LocalOptions;
+pub use verify::{Finding, LogReport, Progress};
+
+use disk::Disk;
+use lock::DirectoryLock;
+use log::Log;
+use maps::Maps;
+
+/// The directory of the log in a namespace's directory.
+const LOG_DIR: &str = "log";
+/// The directory of the maps in a namespace's directory.
+const MAPS_DIR: &str = "maps";
+
+/// A namespace on this machine's disk.
+#[derive(Debug)]
+pub struct LocalStorage {
+    // Fields are dropped in this order: the lock goes last.
+    maps: Maps,
+    log: Log,
+    recovery: Recovery,
+    _lock: DirectoryLock,
+}
+
+fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let context = format!("{what} {}", path.display());
+    move |error| Error::io(context, &error)
+}
+
+impl LocalStorage {
+    /// Opens the namespace in `dir`, which is created if it does not exist, and brings it back to
+    /// the last durable group.
+    pub fn open(dir: impl AsRef<Path>, options: LocalOptions) -> Result<Self> {
+        let dir = dir.as_ref();
+        let log_dir = dir.join(LOG_DIR);
+        fs::create_dir_all(&log_dir).map_err(io("creating", &log_dir))?;
+        let lock = DirectoryLock::take(dir)?;
+        sync_dirs(&*options.disk, dir)?;
+        let maps = Maps::open(&dir.join(MAPS_DIR), &options)?;
+        let (log, recovery) = log::recovery::open(&log_dir, options)?;
+        Ok(Self {
+            maps,
+            log,
+            recovery,
+            _lock: lock,
+        })
+    }
+
+    /// What opening found and did.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Removes the maps of the namespace in `dir`, to be built again from the log.
+    pub fn remove_maps(dir: impl AsRef<Path>) -> Result<()> {
+        let dir = dir.as_ref();
+        let _lock = DirectoryLock::take(dir)?;
+        let maps: PathBuf = dir.join(MAPS_DIR);
+        if maps.exists() {
+            fs::remove_dir_all(&maps).map_err(io("removing", &maps))?;
+        }
+        Ok(())
+    }
+}
+
+fn sync_dir(dir: &Path) -> Result<()> {
+    let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(io("syncing", dir))
+}
+
+/// Makes a namespace's directories durable: itself in its parent, and what is in it. Also when they
+/// exist: who made them may have been killed before it could do this.
+fn sync_dirs(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    let parent = dir.parent().map(|parent| match parent.as_os_str().len() {
+        0 => Path::new("."),
+        _ => parent,
+    });
+    for dir in [Some(dir), parent].into_iter().flatten() {
+        disk.sync_dir(dir).map_err(io("syncing", dir))?;
+    }
+    Ok(())
+}
+
+impl Storage for LocalStorage {
+    fn append(&self, group: &Group) -> Result<()> {
+        self.log.append(group)
+    }
+
+    fn end(&self) -> LogEnd {
+        self.log.end()
+    }
+
+    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+        self.log.read(positions, visit)
+    }
+
+    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()> {
+        self.log.read_labels(positions, visit)
+    }
+
+    fn replay(
+        &self,
+        after_commit: u64,
+        visit: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<()> {
+        self.log.replay(after_commit, visit)
+    }
+
+    fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
+        self.maps.map(name)
+    }
+
+    fn map_names(&self) -> Result<Vec<String>> {
+        self.maps.names()
+    }
+
+    fn write(&self, batch: &Batch) -> Result<()> {
+        self.maps.write(batch)
+    }
+
+    fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
+        self.maps.load(name, fill)
+    }
+
+    fn drop_map(&self, name: &str) -> Result<()> {
+        self.maps.drop_map(name)
+    }
+
+    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
+        self.log.maintain(is_busy)
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        let mut usage = Usage {
+            map_bytes: self.maps.disk_bytes()?,
+            ..Usage::default()
+        };
+        self.log.add_usage(&mut usage);
+        Ok(usage)
+    }
+}

@@ -1,0 +1,310 @@
+//! Reading every byte of a log and telling all that is wrong, not only the first.
+
+use std::path::{Path, PathBuf};
+
+use trefoil_core::{Error, Result};
+
+use super::lock::DirectoryLock;
+use super::log::blocks::RecordPlace;
+use super::log::compressed::CompressedSegment;
+use super::log::index::{GrowingIndex, Index};
+use super::log::layout::{
+    ALIGNMENT, ITEM_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, items_of,
+    short_checksum,
+};
+use super::log::names::{self, FileKind};
+use super::log::plain::read_header;
+use super::log::recovery::{Files, list};
+use super::log::scan::{Expected, end_of_data, records_from};
+use super::log::sidecar;
+use super::log::summary::Summary;
+use super::mapping::Mapping;
+use super::{LOG_DIR, LocalStorage};
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The file.
+    pub file: PathBuf,
+    /// The offset in it.
+    pub offset: u64,
+    /// The position at or after which items are affected.
+    pub position: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What a log holds and what is wrong with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogReport {
+    /// How many segments there are, prepared ones included.
+    pub segments: u64,
+    /// How many valid records there are.
+    pub records: u64,
+    /// How many commits they hold.
+    pub commits: u64,
+    /// How many items they hold.
+    pub items: u64,
+    /// How many bytes of files were read.
+    pub bytes: u64,
+    /// All that is wrong; empty for a sound log.
+    pub findings: Vec<Finding>,
+}
+
+/// How far verifying is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// How many segments are done.
+    pub segments_done: u64,
+    /// How many there are.
+    pub segments_total: u64,
+}
+
+impl LocalStorage {
+    /// Checks every checksum and the order of the log in `dir`. It changes nothing and works on a
+    /// directory that cannot be opened.
+    pub fn verify_log(
+        dir: impl AsRef<Path>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<LogReport> {
+        let _lock = DirectoryLock::take(dir.as_ref())?;
+        let dir = dir.as_ref().join(LOG_DIR);
+        let (listed, _) = list(&dir)?;
+        let first = Expected {
+            commit: 1,
+            position: 1,
+        };
+        let mut verifier = Verifier {
+            report: LogReport::default(),
+            expected: first,
+            blank: None,
+        };
+        let segments_total = listed.len() as u64;
+        let mut next = 1;
+        for (segments_done, (&number, &files)) in (0..).zip(&listed) {
+            progress(Progress {
+                segments_done,
+                segments_total,
+            });
+            for missing in next..number {
+                let path = names::path_of(&dir, missing, FileKind::Plain);
+                verifier.find(&path, 0, "this segment is missing");
+            }
+            next = number + 1;
+            verifier.segment(&dir, number, files);
+        }
+        progress(Progress {
+            segments_done: segments_total,
+            segments_total,
+        });
+        Ok(verifier.report)
+    }
+}
+
+struct Verifier {
+    report: LogReport,
+    expected: Expected,
+    /// A segment without records: no records may follow.
+    blank: Option<PathBuf>,
+}
+
+impl Verifier {
+    fn find(&mut self, file: &Path, offset: u64, what: impl Into<String>) {
+        let (file, position) = (file.to_owned(), self.expected.position);
+        self.report.findings.push(Finding {
+            file,
+            offset,
+            position,
+            what: what.into(),
+        });
+    }
+
+    fn find_error(&mut self, file: &Path, error: Error) {
+        match error {
+            Error::Damaged(damage) => self.report.findings.push(Finding {
+                file: damage.file,
+                offset: damage.offset,
+                position: damage.position,
+                what: damage.what,
+            }),
+            other => self.find(file, 0, other.to_string()),
+        }
+    }
+
+    fn segment(&mut self, dir: &Path, number: u64, files: Files) {
+        self.report.segments += 1;
+        let before = self.expected;
+        if files.compressed {
+            let path = names::path_of(dir, number, FileKind::Compressed);
+            if let Err(error) = self.compressed(&path, number) {
+                self.find_error(&path, error);
+            }
+        }
+        if files.plain {
+            if files.compressed {
+                // Both are there after a crash; each must continue the log.
+                self.expected = before;
+            }
+            let path = names::path_of(dir, number, FileKind::Plain);
+            let offsets = names::path_of(dir, number, FileKind::Offsets);
+            let offsets = files.offsets.then_some(offsets);
+            if let Err(error) = self.plain(&path, number, offsets.as_deref()) {
+                self.find_error(&path, error);
+            }
+        }
+    }
+
+    fn plain(&mut self, path: &Path, number: u64, offsets: Option<&Path>) -> Result<()> {
+        let mapping = Mapping::open(path)?;
+        self.report.bytes += mapping.len() as u64;
+        let header = read_header(path, &mapping, number)?;
+        let mut summary = Summary {
+            used_bytes: SEGMENT_HEADER_BYTES as u64,
+            ..Summary::default()
+        };
+        let index = GrowingIndex::default();
+        let mut offset = SEGMENT_HEADER_BYTES;
+        let end = SEGMENT_HEADER_BYTES
+            + end_of_data(mapping.get(SEGMENT_HEADER_BYTES..).unwrap_or_default());
+        let mut continues = None;
+        while offset < end {
+            let record = RecordHeader::at(&mapping, offset, header.salt)
+                .filter(|record| record.body(&mapping, offset, header.salt).is_some());
+            let Some(record) = record else {
+                self.find(path, offset as u64, "bytes that are not a valid record");
+                let mut later = records_from(&mapping, header.salt, offset + ALIGNMENT, end);
+                let Some((next, record)) = later.next() else {
+                    break;
+                };
+                // What was lost is reported once; the order is checked from here on.
+                self.expected = Expected {
+                    commit: record.first_commit,
+                    position: record.first_position,
+                };
+                continues = Some(record.group_start);
+                offset = next;
+                continue;
+            };
+            let group_start = continues.unwrap_or(offset as u64);
+            if record.group_start != group_start {
+                self.find(path, offset as u64, "the record belongs to another group");
+            }
+            continues = record.continues.then_some(record.group_start);
+            self.record(path, &mapping, header, offset, &record, &index);
+            offset = record.end(offset);
+            summary.add(&record, offset as u64);
+        }
+        if continues.is_some() {
+            self.find(path, offset as u64, "the last group is not complete");
+        }
+        self.note_blank(path, summary.n_records == 0);
+        match offsets {
+            Some(offsets) => self.sidecar(offsets, header, &summary, index),
+            None => Ok(()),
+        }
+    }
+
+    fn note_blank(&mut self, path: &Path, is_blank: bool) {
+        match (self.blank.take(), is_blank) {
+            (None, true) => self.blank = Some(path.to_owned()),
+            (Some(blank), true) => self.blank = Some(blank),
+            (Some(blank), false) => self.find(&blank, 0, "no records, but later segments have"),
+            (None, false) => {}
+        }
+    }
+
+    fn record(
+        &mut self,
+        path: &Path,
+        mapping: &[u8],
+        header: SegmentHeader,
+        offset: usize,
+        record: &RecordHeader,
+        index: &GrowingIndex,
+    ) {
+        if let Some(what) = self.expected.follow(record) {
+            self.find(path, offset as u64, what);
+        }
+        self.report.records += 1;
+        self.report.commits += u64::from(record.n_commits);
+        let Some(body) = record.body(mapping, offset, header.salt) else {
+            return;
+        };
+        let start = record.end(offset) - body.len();
+        let (mut offsets, mut length) = (Vec::new(), 0);
+        for (position, (at, item, bytes)) in
+            (record.first_position..).zip(items_of(record, body, header.salt))
+        {
+            if short_checksum(bytes, header.salt.wrapping_add(position)) != item.check {
+                self.find(path, (start + at) as u64, "an item's bytes are not valid");
+            }
+            offsets.push((start + at) as u64);
+            length = at + ITEM_HEADER_BYTES + bytes.len();
+        }
+        self.report.items += offsets.len() as u64;
+        let length = (length + record.commit_bytes as usize).next_multiple_of(ALIGNMENT);
+        if offsets.len() != record.n_items as usize || length != body.len() {
+            self.find(
+                path,
+                offset as u64,
+                "the record does not hold what its header says",
+            );
+        }
+        index.push(record.first_position, offsets.into_iter());
+    }
+
+    fn sidecar(
+        &mut self,
+        path: &Path,
+        header: SegmentHeader,
+        summary: &Summary,
+        index: GrowingIndex,
+    ) -> Result<()> {
+        let sidecar = sidecar::open(path, header)?;
+        let (table, _) = Index::Growing(Box::new(index)).encode();
+        self.report.bytes += table.len() as u64;
+        if sidecar.summary != *summary || sidecar.table() != Some(table.as_slice()) {
+            self.find(path, 0, "the sidecar does not agree with its segment");
+        }
+        Ok(())
+    }
+
+    fn compressed(&mut self, path: &Path, number: u64) -> Result<()> {
+        let segment = CompressedSegment::open(path, number)?;
+        let summary = segment.header.summary;
+        self.report.bytes += segment.bytes().len() as u64;
+        self.note_blank(path, false);
+        let items = segment.check_items(&mut |error| self.find_error(path, error));
+        self.report.items += items.as_ref().copied().unwrap_or(0);
+        let (mut n_records, mut n_items) = (0, 0);
+        let walked = segment.walk(0, &mut |place, _| {
+            let RecordPlace {
+                first_commit,
+                first_position,
+                ..
+            } = place;
+            let Expected { commit, position } = self.expected;
+            if first_commit != commit || first_position < position {
+                self.find(path, 0, format!("commit {first_commit} is out of order"));
+            }
+            self.expected = Expected {
+                commit: first_commit + u64::from(place.n_commits),
+                position: first_position + place.n_items as u64,
+            };
+            self.report.commits += u64::from(place.n_commits);
+            n_records += 1;
+            n_items += place.n_items;
+            Ok(())
+        });
+        self.report.records += u64::from(n_records);
+        let held = (n_records, n_items) == (summary.n_records, summary.n_items as usize);
+        if walked.is_ok() && !held {
+            self.find(path, 0, "the segment does not hold what its header says");
+        }
+        self.expected = Expected {
+            commit: summary.last_commit + 1,
+            position: summary.next_position,
+        };
+        walked.and(items.map(|_| ()))
+    }
+}

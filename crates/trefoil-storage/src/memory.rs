@@ -1,0 +1,208 @@
+//! Storage that lives and dies with the process: for tests and for `--test-mode`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+use trefoil_core::{Direction, Error, Result};
+
+use crate::{
+    Batch, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Storage, StoredItem, Upkeep, Usage,
+};
+
+/// A namespace in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStorage {
+    log: RwLock<Log>,
+    maps: RwLock<BTreeMap<String, Arc<MemoryMap>>>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    records: Vec<Record>,
+    items: BTreeMap<u64, (Label, Bytes)>,
+    end: LogEnd,
+}
+
+#[derive(Debug, Default)]
+struct MemoryMap {
+    entries: RwLock<BTreeMap<Bytes, Bytes>>,
+}
+
+impl MemoryStorage {
+    /// An empty namespace.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn map_or_new(&self, name: &str) -> Arc<MemoryMap> {
+        Arc::clone(self.maps.write().entry(name.to_owned()).or_default())
+    }
+}
+
+fn no_item(position: u64) -> Error {
+    Error::invalid(format!("there is no item at position {position}"))
+}
+
+impl Storage for MemoryStorage {
+    fn append(&self, group: &Group) -> Result<()> {
+        let mut log = self.log.write();
+        for record in &group.records {
+            for (position, (label, item)) in (record.first_position..).zip(record.items.iter()) {
+                log.items
+                    .insert(position, (label, Bytes::copy_from_slice(item)));
+            }
+            log.end.commit = record.last_commit();
+            log.end.position = log.end.position.max(record.end_position() - 1);
+            log.records.push(record.clone());
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> LogEnd {
+        self.log.read().end
+    }
+
+    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+        let log = self.log.read();
+        for &position in positions {
+            let (label, bytes) = log.items.get(&position).ok_or_else(|| no_item(position))?;
+            visit(StoredItem {
+                position,
+                label: *label,
+                bytes: bytes.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()> {
+        let log = self.log.read();
+        for &position in positions {
+            visit(log.items.get(&position).ok_or_else(|| no_item(position))?.0);
+        }
+        Ok(())
+    }
+
+    fn replay(
+        &self,
+        after_commit: u64,
+        visit: &mut dyn FnMut(&Record) -> Result<()>,
+    ) -> Result<()> {
+        let log = self.log.read();
+        let first = log
+            .records
+            .partition_point(|record| record.last_commit() <= after_commit);
+        log.records[first..].iter().try_for_each(visit)
+    }
+
+    fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
+        let map = self.maps.read().get(name).map(Arc::clone);
+        Ok(map.map(|map| map as Arc<dyn Map>))
+    }
+
+    fn map_names(&self) -> Result<Vec<String>> {
+        Ok(self.maps.read().keys().cloned().collect())
+    }
+
+    fn write(&self, batch: &Batch) -> Result<()> {
+        for (name, key, value) in &batch.changes {
+            let map = self.map_or_new(name);
+            let mut entries = map.entries.write();
+            let key = Bytes::copy_from_slice(key);
+            match value {
+                Some(value) => entries.insert(key, Bytes::copy_from_slice(value)),
+                None => entries.remove(&key),
+            };
+        }
+        Ok(())
+    }
+
+    fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
+        let mut loaded = BTreeMap::new();
+        fill(&mut |key, value| {
+            loaded.insert(Bytes::from(key), Bytes::from(value));
+            Ok(())
+        })?;
+        let map = Arc::new(MemoryMap {
+            entries: RwLock::new(loaded),
+        });
+        match self.maps.write().entry(name.to_owned()) {
+            Slot::Occupied(_) => Err(Error::invalid(format!("map {name} exists already"))),
+            Slot::Vacant(vacant) => {
+                vacant.insert(map);
+                Ok(())
+            }
+        }
+    }
+
+    fn drop_map(&self, name: &str) -> Result<()> {
+        self.maps.write().remove(name);
+        Ok(())
+    }
+
+    fn maintain(&self, _is_busy: bool) -> Result<Upkeep> {
+        Ok(Upkeep::Done)
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        let log = self.log.read();
+        let log_bytes = log.items.values().map(|(_, item)| item.len() as u64).sum();
+        Ok(Usage {
+            log_bytes,
+            log_used_bytes: log_bytes,
+            ..Usage::default()
+        })
+    }
+}
+
+/// How many entries of a map are copied out at a time, so that no lock is held between them.
+const SCAN_PAGE: usize = 256;
+
+impl Map for MemoryMap {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.entries.read().get(key).cloned())
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+        let mut lower = Bound::Included(Bytes::copy_from_slice(from));
+        let mut upper = match to {
+            [] => Bound::Unbounded,
+            to => Bound::Excluded(Bytes::copy_from_slice(to)),
+        };
+        let mut page: std::vec::IntoIter<Entry> = Vec::new().into_iter();
+        Box::new(std::iter::from_fn(move || {
+            if let Some(entry) = page.next() {
+                return Some(Ok(entry));
+            }
+            let entries = self.entries.read();
+            if is_empty_range(&lower, &upper) {
+                return None;
+            }
+            let range = entries.range((lower.clone(), upper.clone()));
+            let copy = |(key, value): (&Bytes, &Bytes)| (key.clone(), value.clone());
+            let next: Vec<Entry> = match direction {
+                Direction::Forwards => range.take(SCAN_PAGE).map(copy).collect(),
+                Direction::Backwards => range.rev().take(SCAN_PAGE).map(copy).collect(),
+            };
+            let last = next.last()?.0.clone();
+            match direction {
+                Direction::Forwards => lower = Bound::Excluded(last),
+                Direction::Backwards => upper = Bound::Excluded(last),
+            }
+            page = next.into_iter();
+            page.next().map(Ok)
+        }))
+    }
+}
+
+/// Whether `BTreeMap::range` would panic on these bounds.
+fn is_empty_range(lower: &Bound<Bytes>, upper: &Bound<Bytes>) -> bool {
+    match (lower, upper) {
+        (Bound::Included(lower) | Bound::Excluded(lower), Bound::Excluded(upper)) => lower >= upper,
+        _ => false,
+    }
+}
