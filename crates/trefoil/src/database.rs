@@ -1,0 +1,340 @@
+//! The database: the front door of the library.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use trefoil_core::{
+    Commit, Committed, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
+};
+
+use crate::background::Background;
+use crate::engine::Engine;
+use crate::home::Home;
+use crate::stats::StatsSnapshot;
+use crate::subscription::Subscription;
+use crate::write::Work;
+use crate::{Options, Page, read};
+
+/// One namespace's events: a cheap handle that can be cloned and shared between threads.
+///
+/// Calls that write block until the commit is durable, except for their `_async` twins. Calls that
+/// read see durable events only.
+#[derive(Debug, Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    home: Home,
+    options: Options,
+    background: Arc<Background>,
+    /// The current generation; `None` once the database is closed.
+    engine: RwLock<Option<Arc<Engine>>>,
+    /// The number of the current generation. Held while it is being replaced.
+    generation: Mutex<u64>,
+    recovery: Recovery,
+    /// Keeps others from the directory while the database is open.
+    lock: Mutex<Option<File>>,
+}
+
+/// What opening a database had to do.
+#[derive(Debug, Clone, Default)]
+pub struct Recovery {
+    /// How long it took.
+    pub elapsed: Duration,
+    /// How many events after the last checkpoint were read again.
+    pub replayed_events: u64,
+    /// Bytes of an unfinished write that were cut from the end of the log and kept aside.
+    pub cut_bytes: u64,
+}
+
+/// What is known of a database as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Info {
+    /// How many events there are.
+    pub events: u64,
+    /// How many streams there are.
+    pub streams: u64,
+    /// The number of the last commit.
+    pub commit: u64,
+    /// The global position of the last event; 0 if there is none.
+    pub head: u64,
+    /// The time of the last event.
+    pub last_activity: Option<Timestamp>,
+    /// Bytes of the log on disk, room ahead included.
+    pub log_bytes: u64,
+    /// Bytes of the log that hold events.
+    pub log_used_bytes: u64,
+    /// Bytes of the index on disk.
+    pub index_bytes: u64,
+}
+
+impl Database {
+    /// Opens the database in `directory`, creating it if it is not there.
+    pub fn open(directory: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let home = Home::Directory(directory.as_ref().to_owned());
+        Self::open_home(home, options, Background::start()?)
+    }
+
+    /// A database that lives and dies with the process.
+    pub fn in_memory(options: &Options) -> Result<Self> {
+        Self::open_home(Home::Memory, options, Background::start()?)
+    }
+
+    /// Opens a database whose background work is done by threads that it shares with others.
+    pub(crate) fn open_home(
+        home: Home,
+        options: &Options,
+        background: Arc<Background>,
+    ) -> Result<Self> {
+        let started = Instant::now();
+        let lock = home.lock()?;
+        let generation = home.current()?;
+        let opened = home.open(generation, options)?;
+        home.remove_others(generation)?;
+        let (engine, replayed_events) =
+            Engine::open(generation, opened.storage, Arc::clone(&background), options)?;
+        let recovery = Recovery {
+            elapsed: started.elapsed(),
+            replayed_events,
+            cut_bytes: opened.cut_bytes,
+        };
+        let inner = Inner {
+            home,
+            options: options.clone(),
+            background,
+            engine: RwLock::new(Some(engine)),
+            generation: Mutex::new(generation),
+            recovery,
+            lock: Mutex::new(lock),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
+        let engine = self.inner.engine.read();
+        engine.as_ref().map(Arc::clone).ok_or_else(closed)
+    }
+
+    /// What opening had to do.
+    pub fn recovery(&self) -> &Recovery {
+        &self.inner.recovery
+    }
+
+    /// Writes a commit and returns when it is durable. Blocks the thread.
+    pub fn commit(&self, commit: Commit) -> Result<Committed> {
+        commit.validate(self.inner.options.event_data_bytes_max)?;
+        self.engine()?.write(Work::Commit(commit))
+    }
+
+    /// Writes a commit; the future resolves when it is durable. Works in any async runtime.
+    pub async fn commit_async(&self, commit: Commit) -> Result<Committed> {
+        commit.validate(self.inner.options.event_data_bytes_max)?;
+        self.engine()?.write_async(Work::Commit(commit)).await
+    }
+
+    /// Appends events with the positions and times they bring along, all or nothing, and returns
+    /// when they are durable. Blocks the thread.
+    pub fn import(&self, events: Vec<ImportedEvent>) -> Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        if events.len() > limits::EVENTS_PER_COMMIT_MAX {
+            let limit = limits::EVENTS_PER_COMMIT_MAX;
+            return Err(Error::over_limit("number of events", events.len(), limit));
+        }
+        events.iter().try_for_each(ImportedEvent::validate)?;
+        let bytes: usize = events.iter().map(|event| event.event.size()).sum();
+        if bytes > limits::COMMIT_BYTES_MAX {
+            let limit = limits::COMMIT_BYTES_MAX;
+            return Err(Error::over_limit("bytes of an import", bytes, limit));
+        }
+        self.engine()?.write(Work::Import(events)).map(drop)
+    }
+
+    /// Removes all events and starts again at position 1. Subscriptions end with
+    /// [`Error::Closed`]. Blocks the thread.
+    pub fn clear(&self) -> Result<()> {
+        let mut generation = self.inner.generation.lock();
+        let next = *generation + 1;
+        let home = &self.inner.home;
+        let opened = home.open(next, &self.inner.options)?;
+        let background = Arc::clone(&self.inner.background);
+        let (engine, _) = Engine::open(next, opened.storage, background, &self.inner.options)?;
+        home.prepare_current(next)?;
+        let old = self.engine()?;
+        old.close(&Error::Closed("all events were removed".into()));
+        home.make_current()?;
+        *generation = next;
+        {
+            let mut current = self.inner.engine.write();
+            if current.is_none() {
+                return Err(closed());
+            }
+            *current = Some(engine);
+        }
+        old.writer.changed.notify(usize::MAX);
+        wait_for_readers(&old);
+        drop(old);
+        if let Err(error) = home.remove_others(next) {
+            // They no longer count, and opening removes them too.
+            tracing::warn!(%error, "cannot remove an old generation");
+        }
+        Ok(())
+    }
+
+    /// Reads events.
+    pub fn read(&self, read: &Read) -> Result<Vec<Event>> {
+        let engine = self.engine()?;
+        let head = engine.writer.head();
+        read::read_all(engine.storage.as_ref(), &engine.index.layers(), head, read)
+    }
+
+    /// Reads events until there are `read.limit` of them or about `bytes_max` bytes, for answers
+    /// that are sent while they are read.
+    pub fn read_page(&self, read: &Read, bytes_max: usize) -> Result<Page> {
+        let engine = self.engine()?;
+        let head = engine.writer.head();
+        read::execute(
+            engine.storage.as_ref(),
+            &engine.index.layers(),
+            head,
+            read,
+            bytes_max,
+        )
+    }
+
+    /// The last event of a stream, optionally of one type.
+    pub fn last(&self, stream: &str, event_type: Option<&str>) -> Result<Option<Event>> {
+        let mut last = Read::stream(stream).backwards().limit(1);
+        last.filter.event_type = event_type.map(str::to_owned);
+        Ok(self.read(&last)?.pop())
+    }
+
+    /// The position of the last event of a stream; `None` if there is no such stream.
+    pub fn version(&self, stream: &str) -> Result<Option<u64>> {
+        let end = self.engine()?.index.layers().stream_end(stream)?;
+        Ok(end.map(|(ordinal, _)| ordinal))
+    }
+
+    /// The global position of the last durable event; 0 if there is none or the database is closed.
+    pub fn head(&self) -> u64 {
+        self.engine().map_or(0, |engine| engine.writer.head())
+    }
+
+    /// The first position whose event's time is at or after `time`.
+    pub fn position_at(&self, time: Timestamp) -> Result<Option<u64>> {
+        let Some(mut from) = self.engine()?.index.layers().seek_time(time)? else {
+            return Ok(None);
+        };
+        loop {
+            let read = Read::all()
+                .from_position(from)
+                .limit(limits::BATCH_SIZE_DEFAULT);
+            let events = self.read_page(&read, POSITION_AT_BYTES)?.events;
+            if let Some(event) = events.iter().find(|event| event.time() >= time) {
+                return Ok(Some(event.position()));
+            }
+            let Some(last) = events.last() else {
+                return Ok(None);
+            };
+            from = last.position() + 1;
+        }
+    }
+
+    /// Counts and times of the database as a whole.
+    pub fn info(&self) -> Result<Info> {
+        let engine = self.engine()?;
+        let all = engine
+            .index
+            .layers()
+            .summary(crate::index::Kind::All, "")?
+            .unwrap_or_default();
+        let last = match all.last_position {
+            0 => None,
+            position => Some(read::fetch(engine.storage.as_ref(), position)?),
+        };
+        let usage = engine.storage.usage()?;
+        Ok(Info {
+            events: all.n,
+            streams: all.new_streams,
+            commit: engine.writer.last_commit(),
+            head: all.last_position,
+            last_activity: last.map(|event| event.time()),
+            log_bytes: usage.log_bytes,
+            log_used_bytes: usage.log_used_bytes,
+            index_bytes: usage.map_bytes,
+        })
+    }
+
+    /// Follows the events that `read` selects, from where it begins on, for ever. Its limit and its
+    /// direction do not matter.
+    pub fn subscribe(&self, read: Read) -> Subscription {
+        // A closed database has no generation; the subscription will say so.
+        let generation = self.engine().map_or(0, |engine| engine.generation);
+        Subscription::new(self.clone(), generation, read)
+    }
+
+    /// Moves the part of the index that is in memory to disk, and returns when that is done.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.engine()?.checkpoint()
+    }
+
+    /// Packs the index as tightly as it goes and compresses all old segments, and returns when
+    /// that is done.
+    pub fn compact(&self) -> Result<()> {
+        self.engine()?.compact()
+    }
+
+    /// What the database has counted since it was opened.
+    pub fn stats(&self) -> Result<StatsSnapshot> {
+        Ok(self.engine()?.writer.stats.snapshot())
+    }
+
+    /// Closes the database: finishes the commits that were handed in, refuses new ones, ends
+    /// subscriptions, and lets go of the directory. All handles are closed with it.
+    pub fn close(&self) -> Result<()> {
+        let Some(engine) = self.inner.engine.write().take() else {
+            return Ok(());
+        };
+        engine.close(&closed());
+        wait_for_readers(&engine);
+        drop(engine);
+        self.inner.lock.lock().take();
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(engine) = self.engine.get_mut().take() {
+            engine.close(&closed());
+            wait_for_readers(&engine);
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::Closed("the database is closed".into())
+}
+
+/// How many bytes of events are read at a time to find a time among them.
+const POSITION_AT_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a closed engine waits for reads that are still under way.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until the calls that still use a closed engine have returned, so that dropping it frees
+/// its files.
+fn wait_for_readers(engine: &Arc<Engine>) {
+    let deadline = Instant::now() + RELEASE_PATIENCE;
+    while Arc::strong_count(engine) > 1 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}

@@ -1,0 +1,202 @@
+//! Where a database lives: in memory, or in a directory that holds one generation of its log.
+//!
+//! `generation` names the current one, `<number>/` holds it. A new generation is built beside the
+//! old one and takes over when `generation` is replaced; what no longer counts is removed.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trefoil_core::{Error, Result};
+use trefoil_storage::{LocalOptions, LocalStorage, MemoryStorage, Storage};
+
+use crate::Options;
+
+/// The file that names the current generation.
+const CURRENT: &str = "generation";
+/// The file that is about to replace it.
+const NEXT: &str = "generation.new";
+/// The file that is locked while the database is open.
+const LOCK: &str = "LOCK";
+
+/// Where the generations of a database are kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Home {
+    Memory,
+    Directory(PathBuf),
+}
+
+/// An opened generation.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) storage: Arc<dyn Storage>,
+    /// Bytes of an unfinished write that were cut from the end of the log.
+    pub(crate) cut_bytes: u64,
+}
+
+impl Home {
+    /// Whether `directory` is the home of a database.
+    pub(crate) fn is_home(directory: &Path) -> bool {
+        directory.join(CURRENT).is_file()
+    }
+
+    /// Keeps other processes, and other handles of this one, from the directory.
+    pub(crate) fn lock(&self) -> Result<Option<File>> {
+        let Self::Directory(directory) = self else {
+            return Ok(None);
+        };
+        create(directory)?;
+        let path = directory.join(LOCK);
+        let file = File::create(&path)
+            .map_err(|error| Error::io(format!("creating {}", path.display()), &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked {
+                path: directory.clone(),
+            }),
+            Err(TryLockError::Error(error)) => {
+                Err(Error::io(format!("locking {}", path.display()), &error))
+            }
+        }
+    }
+
+    /// The number of the current generation; the first if there is none yet.
+    pub(crate) fn current(&self) -> Result<u64> {
+        let Self::Directory(directory) = self else {
+            return Ok(1);
+        };
+        create(directory)?;
+        // The name may have been replaced just before a crash: what is read must stay.
+        sync(directory)?;
+        let path = directory.join(CURRENT);
+        let damaged = |what: String| {
+            Error::Damaged(Box::new(trefoil_core::Damage {
+                file: path.clone(),
+                offset: 0,
+                position: 0,
+                what,
+                help: "write the number of the newest sub-directory into it".into(),
+            }))
+        };
+        let others = self.generations()?;
+        let number = match fs::read_to_string(&path) {
+            Ok(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| damaged(format!("{text:?} is not the number of a generation")))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && others.is_empty() => {
+                self.prepare_current(1)?;
+                self.make_current()?;
+                1
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(damaged("the file is missing".into()));
+            }
+            Err(error) => return Err(Error::io(format!("reading {}", path.display()), &error)),
+        };
+        // A generation is made before it is named.
+        if !others.is_empty() && !others.contains(&number) {
+            return Err(damaged(format!("generation {number} is missing")));
+        }
+        Ok(number)
+    }
+
+    /// The numbers of all generations there are.
+    fn generations(&self) -> Result<Vec<u64>> {
+        let Self::Directory(directory) = self else {
+            return Ok(Vec::new());
+        };
+        let failed =
+            |error: std::io::Error| Error::io(format!("listing {}", directory.display()), &error);
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(directory).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
+        }
+        Ok(numbers)
+    }
+
+    /// Writes down which generation is to become the current one.
+    pub(crate) fn prepare_current(&self, generation: u64) -> Result<()> {
+        let Self::Directory(directory) = self else {
+            return Ok(());
+        };
+        let path = directory.join(NEXT);
+        let write = || -> std::io::Result<()> {
+            let mut file = File::create(&path)?;
+            writeln!(file, "{generation}")?;
+            file.sync_all()
+        };
+        write().map_err(|error| Error::io(format!("writing {}", path.display()), &error))
+    }
+
+    /// Makes the prepared generation the current one, atomically and durably.
+    pub(crate) fn make_current(&self) -> Result<()> {
+        let Self::Directory(directory) = self else {
+            return Ok(());
+        };
+        let path = directory.join(CURRENT);
+        fs::rename(directory.join(NEXT), &path)
+            .map_err(|error| Error::io(format!("replacing {}", path.display()), &error))?;
+        sync(directory)
+    }
+
+    /// Opens or creates a generation.
+    pub(crate) fn open(&self, generation: u64, options: &Options) -> Result<Opened> {
+        let Self::Directory(directory) = self else {
+            return Ok(Opened {
+                storage: Arc::new(MemoryStorage::new()),
+                cut_bytes: 0,
+            });
+        };
+        let options = LocalOptions {
+            segment_bytes_max: options.segment_bytes_max,
+            plain_segments: options.plain_segments,
+            cache_bytes: options.cache_bytes,
+            ..LocalOptions::default()
+        };
+        let storage = LocalStorage::open(directory.join(generation.to_string()), options)?;
+        let cut_bytes = storage.recovery().cut.as_ref().map_or(0, |cut| cut.bytes);
+        Ok(Opened {
+            storage: Arc::new(storage),
+            cut_bytes,
+        })
+    }
+
+    /// Removes every generation but the current one: they were replaced, or never became current.
+    pub(crate) fn remove_others(&self, current: u64) -> Result<()> {
+        let Self::Directory(directory) = self else {
+            return Ok(());
+        };
+        for number in self
+            .generations()?
+            .into_iter()
+            .filter(|number| *number != current)
+        {
+            let path = directory.join(number.to_string());
+            fs::remove_dir_all(&path)
+                .map_err(|error| Error::io(format!("removing {}", path.display()), &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn sync(directory: &Path) -> Result<()> {
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| Error::io(format!("syncing {}", directory.display()), &error))
+}
+
+fn create(directory: &Path) -> Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let make = || -> std::io::Result<()> {
+        fs::create_dir_all(directory)?;
+        match directory.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+            _ => Ok(()),
+        }
+    };
+    make().map_err(|error| Error::io(format!("creating {}", directory.display()), &error))
+}

@@ -1,0 +1,115 @@
+//! The index as a reader sees it: runs, then the tail that is being written to a run, then the
+//! live tail. Each layer follows the one before it in position, so that a lookup asks them in order.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use trefoil_core::{Direction, Result, Timestamp};
+
+use super::lookup::Lookup;
+use super::postings::Summary;
+use super::run::Run;
+use super::tail::Tail;
+use super::term::Kind;
+
+/// One stretch of the log's index.
+#[derive(Debug, Clone)]
+pub(crate) enum Layer {
+    Run(Arc<Run>),
+    Memory(Arc<RwLock<Tail>>),
+}
+
+/// All layers, oldest first. The last one is the live tail.
+#[derive(Debug)]
+pub(crate) struct Layers {
+    pub(crate) layers: Vec<Layer>,
+}
+
+impl Layer {
+    pub(crate) fn summary(&self, kind: Kind, name: &str) -> Result<Option<Summary>> {
+        match self {
+            Self::Run(run) => Ok(run.term(kind, name)?.map(|term| term.summary)),
+            Self::Memory(tail) => Ok(tail.read().list(kind, name).and_then(|list| list.summary())),
+        }
+    }
+
+    /// Whether there can be a position at or beyond `from` in the given direction.
+    pub(crate) fn reaches(&self, from: u64, direction: Direction) -> bool {
+        match (self, direction) {
+            (Self::Run(run), Direction::Forwards) => run.last_position >= from,
+            (Self::Run(run), Direction::Backwards) => run.first_position <= from,
+            (Self::Memory(tail), Direction::Forwards) => tail.read().last_position() >= from,
+            (Self::Memory(_), Direction::Backwards) => true,
+        }
+    }
+
+    fn seek_time(&self, time: Timestamp) -> Result<Option<u64>> {
+        match self {
+            Self::Run(run) if run.highest_time < time => Ok(None),
+            Self::Run(run) => run.seek_time(time),
+            Self::Memory(tail) => {
+                let tail = tail.read();
+                let index = tail.times().partition_point(|(highest, _)| *highest < time);
+                Ok(tail.times().get(index).map(|(_, position)| *position))
+            }
+        }
+    }
+}
+
+impl Layers {
+    /// The indexes of the layers in the order in which a walk in this direction meets them.
+    pub(crate) fn order(&self, direction: Direction) -> impl Iterator<Item = usize> + use<> {
+        let n = self.layers.len();
+        (0..n).map(move |index| match direction {
+            Direction::Forwards => index,
+            Direction::Backwards => n - 1 - index,
+        })
+    }
+
+    /// What is known of a term in all layers together.
+    pub(crate) fn summary(&self, kind: Kind, name: &str) -> Result<Option<Summary>> {
+        Lookup::new(self, kind, name).summary()
+    }
+
+    /// The last ordinal and position of a stream.
+    pub(crate) fn stream_end(&self, stream: &str) -> Result<Option<(u64, u64)>> {
+        for layer in self.layers.iter().rev() {
+            if let Some(summary) = layer.summary(Kind::Stream, stream)? {
+                return Ok(Some((summary.last_ordinal, summary.last_position)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first position of a stretch of events of which the first one at or after `time` is one.
+    pub(crate) fn seek_time(&self, time: Timestamp) -> Result<Option<u64>> {
+        for layer in &self.layers {
+            if let Some(position) = layer.seek_time(time)? {
+                return Ok(Some(position));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The positions of events whose ids have this hash.
+    pub(crate) fn positions_of_id(&self, hash: u64) -> Result<Vec<u64>> {
+        let mut positions = Vec::new();
+        for layer in &self.layers {
+            match layer {
+                Layer::Run(run) => run.positions_of_id(hash, &mut positions)?,
+                Layer::Memory(tail) => {
+                    positions.extend_from_slice(tail.read().positions_of_id(hash));
+                }
+            }
+        }
+        Ok(positions)
+    }
+
+    /// The runs among the layers.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &Arc<Run>> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Run(run) => Some(run),
+            Layer::Memory(_) => None,
+        })
+    }
+}

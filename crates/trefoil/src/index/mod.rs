@@ -1,0 +1,484 @@
+//! The index: from what events are found by to the positions at which they are.
+//!
+//! One inverted index serves streams, categories, types, tags and correlations. Its newest part is
+//! a [`Tail`] in memory; checkpoints freeze it and write it out as an immutable [`Run`]; runs of
+//! similar size are merged into larger ones, so that there are few of them however long the log is.
+//! Everything here can be thrown away and rebuilt from the log.
+//!
+//! Invariants: layers follow each other in position without overlap; the manifest never names a run
+//! that is not complete; what the tails hold is durable in the log.
+
+mod build;
+mod cursor;
+mod describe;
+mod layers;
+mod lookup;
+mod manifest;
+pub(crate) mod names;
+mod postings;
+mod run;
+mod tail;
+mod term;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use trefoil_core::{Error, EventId, Result, Timestamp};
+use trefoil_storage::Storage;
+
+pub(crate) use cursor::Cursor;
+pub(crate) use describe::describe_entry;
+pub(crate) use layers::{Layer, Layers};
+pub(crate) use lookup::Lookup;
+use manifest::RUN_PREFIX;
+pub(crate) use manifest::{Manifest, ManifestRun};
+pub(crate) use postings::Summary;
+use run::Run;
+pub(crate) use tail::{IndexedEvent, Tail, id_hash};
+pub(crate) use term::Kind;
+
+/// So many runs of one size class become one run of the next.
+const RUNS_PER_MERGE: usize = 4;
+
+/// The index of one namespace's log.
+#[derive(Debug)]
+pub(crate) struct Index {
+    storage: Arc<dyn Storage>,
+    layers: RwLock<Arc<Layers>>,
+    /// The manifest on disk. Held while it is being replaced.
+    manifest: Mutex<Manifest>,
+    /// The tail that is being written to a run.
+    frozen: Mutex<Option<Frozen>>,
+    /// Signalled when the frozen tail has become a run, or could not.
+    thawed: Condvar,
+    /// The last ordinals of streams that were in tails, so that the writer need not ask the runs.
+    stream_ends: quick_cache::sync::Cache<String, u64, StreamEndWeight>,
+    tail_events_max: usize,
+    /// How much memory all tails of the process take together.
+    shared_bytes: Arc<AtomicUsize>,
+    /// Whether a merge failed in a way that leaves open what is on disk.
+    is_merging_off: AtomicBool,
+    /// The seed of the hashes of ids.
+    id_seed: u64,
+}
+
+/// A tail that is being written to a run.
+#[derive(Debug, Clone)]
+struct Frozen {
+    tail: Arc<RwLock<Tail>>,
+    /// The log's end and the server's clock at the moment the tail was frozen.
+    commit: u64,
+    clock: Timestamp,
+    /// The run it has become, if only the manifest does not name that yet.
+    loaded: Option<ManifestRun>,
+    /// Why the last attempt to write it failed.
+    failure: Option<Error>,
+}
+
+/// A tail is full when it takes as much memory as its limit of events would at this cost each.
+const TAIL_BYTES_PER_EVENT: usize = 512;
+/// When the tails of all databases together take more memory than this, each is moved to disk as
+/// soon as it takes [`TAIL_BYTES_MIN`].
+const SHARED_TAIL_BYTES_MAX: usize = 384 * 1024 * 1024;
+const TAIL_BYTES_MIN: usize = 1024 * 1024;
+
+/// The memory for the last ordinals of streams, and about what one takes besides its name.
+const STREAM_ENDS_BYTES_MAX: u64 = 32 * 1024 * 1024;
+const STREAM_END_BYTES: u64 = 80;
+
+/// Weighs a stream's last ordinal by the memory it takes.
+#[derive(Debug, Clone, Copy)]
+struct StreamEndWeight;
+
+impl quick_cache::Weighter<String, u64> for StreamEndWeight {
+    fn weight(&self, stream: &String, _: &u64) -> u64 {
+        STREAM_END_BYTES + stream.len() as u64
+    }
+}
+
+impl Index {
+    /// Opens the index that `storage` holds. Its tail is empty: the caller replays the log after
+    /// the manifest's commit.
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        tail_events_max: usize,
+        shared_bytes: Arc<AtomicUsize>,
+    ) -> Result<Self> {
+        let manifest = match Manifest::load(storage.as_ref())? {
+            Some(manifest) => manifest,
+            None => Manifest::new(random_seed()?),
+        };
+        let mut layers = Vec::new();
+        for described in &manifest.runs {
+            layers.push(Layer::Run(Arc::new(open_run(storage.as_ref(), described)?)));
+        }
+        drop_orphans(storage.as_ref(), &manifest)?;
+        let last_position = manifest.runs.last().map_or(0, |run| run.last_position);
+        let tail = Tail::new(
+            manifest.id_seed,
+            last_position,
+            manifest.highest_time(),
+            Arc::clone(&shared_bytes),
+        );
+        layers.push(Layer::Memory(Arc::new(RwLock::new(tail))));
+        Ok(Self {
+            storage,
+            layers: RwLock::new(Arc::new(Layers { layers })),
+            id_seed: manifest.id_seed,
+            manifest: Mutex::new(manifest),
+            frozen: Mutex::new(None),
+            thawed: Condvar::new(),
+            stream_ends: quick_cache::sync::Cache::with_weighter(
+                (STREAM_ENDS_BYTES_MAX / STREAM_END_BYTES) as usize,
+                STREAM_ENDS_BYTES_MAX,
+                StreamEndWeight,
+            ),
+            is_merging_off: AtomicBool::new(false),
+            tail_events_max,
+            shared_bytes,
+        })
+    }
+
+    /// The index as it is now; later events may appear in its last layer.
+    pub(crate) fn layers(&self) -> Arc<Layers> {
+        Arc::clone(&self.layers.read())
+    }
+
+    /// The last commit whose events are in runs, and the server's clock at that time.
+    pub(crate) fn checkpoint_end(&self) -> (u64, Timestamp) {
+        let manifest = self.manifest.lock();
+        (manifest.commit, Timestamp(manifest.clock))
+    }
+
+    /// The seed of the hashes of ids.
+    pub(crate) fn id_seed(&self) -> u64 {
+        self.id_seed
+    }
+
+    /// The hash under which an id is indexed.
+    pub(crate) fn id_hash(&self, id: &EventId) -> u64 {
+        id_hash(id, self.id_seed)
+    }
+
+    /// Adds the events of one or more commits; readers see them together. `publish` runs before any
+    /// reader can: whoever finds an event here finds it published as well.
+    pub(crate) fn add(&self, events: &[IndexedEvent<'_>], publish: impl FnOnce()) {
+        let live = self.live_tail();
+        let mut tail = live.write();
+        tail.add(events);
+        publish();
+    }
+
+    fn live_tail(&self) -> Arc<RwLock<Tail>> {
+        match self.layers.read().layers.last() {
+            Some(Layer::Memory(tail)) => Arc::clone(tail),
+            _ => unreachable!("the last layer is the live tail"),
+        }
+    }
+
+    /// The last ordinal of a stream; for the writer, which asks for every event it appends.
+    pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
+        let layers = self.layers();
+        for layer in layers.layers.iter().rev() {
+            let Layer::Memory(tail) = layer else { break };
+            if let Some(list) = tail.read().list(Kind::Stream, stream) {
+                return Ok(Some(list.last_ordinal()));
+            }
+        }
+        if let Some(ordinal) = self.stream_ends.get(stream) {
+            return Ok(Some(ordinal));
+        }
+        let found = layers.stream_end(stream)?.map(|(ordinal, _)| ordinal);
+        if let Some(ordinal) = found {
+            self.stream_ends.insert(stream.into(), ordinal);
+        }
+        Ok(found)
+    }
+
+    /// Whether the live tail has reached its limit, or its part of the limit of all tails.
+    pub(crate) fn is_tail_full(&self) -> bool {
+        let live = self.live_tail();
+        let tail = live.read();
+        let is_crowded = self.shared_bytes.load(Ordering::Relaxed) > SHARED_TAIL_BYTES_MAX;
+        self.has_reached(&tail, 1) || (is_crowded && tail.n_bytes() >= TAIL_BYTES_MIN)
+    }
+
+    /// Whether a tail is so many times as large as it should become.
+    fn has_reached(&self, tail: &Tail, times: usize) -> bool {
+        let events_max = self.tail_events_max.saturating_mul(times);
+        tail.n_events() >= events_max
+            || tail.n_bytes() >= events_max.saturating_mul(TAIL_BYTES_PER_EVENT)
+    }
+
+    /// Freezes the live tail, if it holds anything and no other is frozen. All of the log up to
+    /// `commit` must have been added. Answers whether there is a frozen tail to be written.
+    pub(crate) fn freeze(&self, commit: u64, clock: Timestamp) -> bool {
+        let mut frozen = self.frozen.lock();
+        if frozen.is_some() {
+            return true;
+        }
+        let live = self.live_tail();
+        let (last_position, highest_time) = {
+            let tail = live.read();
+            if tail.n_events() == 0 {
+                return false;
+            }
+            (tail.last_position(), tail.highest_time())
+        };
+        let shared_bytes = Arc::clone(&self.shared_bytes);
+        let fresh = Tail::new(self.id_seed, last_position, highest_time, shared_bytes);
+        let mut layers = self.layers.write();
+        let mut next = layers.layers.clone();
+        next.push(Layer::Memory(Arc::new(RwLock::new(fresh))));
+        *layers = Arc::new(Layers { layers: next });
+        *frozen = Some(Frozen {
+            tail: live,
+            commit,
+            clock,
+            loaded: None,
+            failure: None,
+        });
+        true
+    }
+
+    /// Waits while a frozen tail is being written and the live one is far over its limit too. Fails
+    /// if the frozen tail cannot be written.
+    pub(crate) fn wait_for_room(&self) -> Result<()> {
+        let mut frozen = self.frozen.lock();
+        while let Some(Frozen { failure, .. }) = &*frozen
+            && self.has_reached(&self.live_tail().read(), 2)
+        {
+            if let Some(failure) = failure {
+                return Err(failure.clone());
+            }
+            self.thawed.wait(&mut frozen);
+        }
+        Ok(())
+    }
+
+    /// Writes the frozen tail, if there is one, to a run. One thread at a time calls this.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let Some(frozen) = self.frozen.lock().clone() else {
+            return Ok(());
+        };
+        let written = self.write_frozen(&frozen);
+        let mut waiting = self.frozen.lock();
+        match &written {
+            Ok(()) => *waiting = None,
+            Err(error) => {
+                if let Some(frozen) = &mut *waiting {
+                    frozen.failure = Some(error.clone());
+                }
+            }
+        }
+        self.thawed.notify_all();
+        written
+    }
+
+    /// Ends the waiting for a frozen tail that will not be written any more.
+    pub(crate) fn abandon(&self) {
+        if let Some(frozen) = &mut *self.frozen.lock() {
+            frozen.failure = Some(Error::Closed("the database is being closed".into()));
+        }
+        self.thawed.notify_all();
+    }
+
+    /// Makes a run of the frozen tail, once: what failed after that is tried again alone.
+    fn load_frozen(&self, frozen: &Frozen) -> Result<ManifestRun> {
+        if let Some(described) = &frozen.loaded {
+            return Ok(described.clone());
+        }
+        let tail = frozen.tail.read();
+        let name = self.manifest.lock().new_run_name();
+        self.storage
+            .load(&name, &mut |sink| build::from_tail(&tail, sink))?;
+        let all = tail
+            .list(Kind::All, "")
+            .and_then(tail::List::summary)
+            .unwrap_or_default();
+        let described = ManifestRun {
+            name,
+            first_position: all.first_position,
+            last_position: all.last_position,
+            events: all.n,
+            highest_time: tail.highest_time().0,
+        };
+        if let Some(waiting) = &mut *self.frozen.lock() {
+            waiting.loaded = Some(described.clone());
+        }
+        Ok(described)
+    }
+
+    fn write_frozen(&self, frozen: &Frozen) -> Result<()> {
+        let described = self.load_frozen(frozen)?;
+        let tail = frozen.tail.read();
+        let run = Arc::new(open_run(self.storage.as_ref(), &described)?);
+        let mut manifest = self.manifest.lock();
+        let mut next = manifest.clone();
+        next.commit = frozen.commit;
+        next.clock = frozen.clock.0;
+        next.runs.push(described);
+        next.store(self.storage.as_ref())?;
+        *manifest = next;
+        // Before the tail is let go of: otherwise the writer could find an older ordinal.
+        for (stream, list) in tail.lists(Kind::Stream) {
+            self.stream_ends
+                .insert(stream.to_owned(), list.last_ordinal());
+        }
+        let is_frozen = |layer: &Layer| matches!(layer, Layer::Memory(other) if Arc::ptr_eq(other, &frozen.tail));
+        let mut layers = self.layers.write();
+        let replaced = layers.layers.iter().map(|layer| {
+            if is_frozen(layer) {
+                Layer::Run(Arc::clone(&run))
+            } else {
+                layer.clone()
+            }
+        });
+        let replaced = Layers {
+            layers: replaced.collect(),
+        };
+        *layers = Arc::new(replaced);
+        Ok(())
+    }
+
+    /// Merges runs of one size class into one, if there are enough of them. Answers whether it did.
+    /// Gives up with [`Error::Closed`] when `is_closing` becomes true.
+    pub(crate) fn merge(&self, is_closing: &AtomicBool) -> Result<bool> {
+        if self.is_merging_off.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let runs: Vec<Arc<Run>> = self.layers().runs().map(Arc::clone).collect();
+        match mergeable(&runs, self.tail_events_max as u64) {
+            Some(range) => self.merge_runs(&runs[range], is_closing).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Merges all runs into one.
+    pub(crate) fn merge_all(&self, is_closing: &AtomicBool) -> Result<()> {
+        let runs: Vec<Arc<Run>> = self.layers().runs().map(Arc::clone).collect();
+        if runs.len() > 1 {
+            self.merge_runs(&runs, is_closing)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn merge_runs(&self, runs: &[Arc<Run>], is_closing: &AtomicBool) -> Result<()> {
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+            return Ok(());
+        };
+        // The manifest is not held while the run is written: checkpoints go on meanwhile.
+        let name = self.manifest.lock().new_run_name();
+        let loaded = self.storage.load(&name, &mut |sink| {
+            build::from_runs(runs, &mut |key, value| {
+                if is_closing.load(Ordering::Relaxed) {
+                    return Err(Error::Closed("a merge was given up".into()));
+                }
+                sink(key, value)
+            })
+        });
+        if loaded.is_err() {
+            self.storage.drop_map(&name)?;
+        }
+        loaded?;
+        let described = ManifestRun {
+            name,
+            first_position: first.first_position,
+            last_position: last.last_position,
+            events: runs.iter().map(|run| run.n_events).sum(),
+            highest_time: last.highest_time.0,
+        };
+        let merged = Arc::new(open_run(self.storage.as_ref(), &described)?);
+        let is_merged = |name: &str| runs.iter().any(|run| run.name == name);
+        let mut manifest = self.manifest.lock();
+        let mut next = manifest.clone();
+        let at = next
+            .runs
+            .iter()
+            .position(|run| run.name == first.name)
+            .unwrap_or(0);
+        next.runs.retain(|run| !is_merged(&run.name));
+        next.runs.insert(at, described);
+        if let Err(error) = next.store(self.storage.as_ref()) {
+            // It may be on disk all the same, so both the old runs and the new one must stay.
+            self.is_merging_off.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
+        *manifest = next;
+        {
+            let mut layers = self.layers.write();
+            let mut next = layers.layers.clone();
+            next.retain(|layer| !matches!(layer, Layer::Run(run) if is_merged(&run.name)));
+            next.insert(at, Layer::Run(merged));
+            *layers = Arc::new(Layers { layers: next });
+        }
+        drop(manifest);
+        runs.iter()
+            .try_for_each(|run| self.storage.drop_map(&run.name))
+    }
+}
+
+/// The newest runs that are of one size class and enough to be merged.
+fn mergeable(runs: &[Arc<Run>], base: u64) -> Option<std::ops::Range<usize>> {
+    let class = |run: &Run| {
+        (run.n_events / base.max(1))
+            .max(1)
+            .ilog(RUNS_PER_MERGE as u64)
+    };
+    let mut end = runs.len();
+    while end >= RUNS_PER_MERGE {
+        let last = class(&runs[end - 1]);
+        let same = runs[..end]
+            .iter()
+            .rev()
+            .take_while(|run| class(run) <= last)
+            .count();
+        if same >= RUNS_PER_MERGE {
+            return Some(end - same..end);
+        }
+        end -= same;
+    }
+    None
+}
+
+fn open_run(storage: &dyn Storage, described: &ManifestRun) -> Result<Run> {
+    let map = storage
+        .map(&described.name)?
+        .ok_or_else(|| manifest::damaged(format!("{} is missing", described.name)))?;
+    Ok(Run {
+        name: described.name.clone(),
+        first_position: described.first_position,
+        last_position: described.last_position,
+        n_events: described.events,
+        highest_time: Timestamp(described.highest_time),
+        map,
+    })
+}
+
+/// Drops the runs that no manifest names: a crash came before the manifest could.
+fn drop_orphans(storage: &dyn Storage, manifest: &Manifest) -> Result<()> {
+    for name in storage.map_names()? {
+        let is_named = manifest.runs.iter().any(|run| run.name == name);
+        if name.starts_with(RUN_PREFIX) && !is_named {
+            storage.drop_map(&name)?;
+        }
+    }
+    Ok(())
+}
+
+fn random_seed() -> Result<u64> {
+    getrandom::u64().map_err(|error| trefoil_core::Error::Io {
+        context: "random numbers".into(),
+        message: error.to_string(),
+    })
+}
+
+/// What says that the log ends before the index does.
+pub(crate) fn beyond_log(indexed: u64, log: u64) -> Error {
+    manifest::damaged(format!(
+        "the index reaches commit {indexed}, but the log ends at commit {log}: part of the log is \
+         missing"
+    ))
+}

@@ -1,0 +1,102 @@
+//! Listing streams and categories by name, with what is known of each.
+
+use trefoil_core::{Result, Timestamp};
+
+use crate::engine::Engine;
+use crate::index::{Kind, Summary, names};
+use crate::{Database, read};
+
+/// A page of a listing by name.
+#[derive(Debug, Clone, Default)]
+pub struct List {
+    /// Only names that begin with this.
+    pub prefix: String,
+    /// Only names after this one, in byte order; empty for the first page.
+    pub after: String,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// What is known of a stream without reading its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// The stream's name.
+    pub stream: String,
+    /// The position of its last event.
+    pub version: u64,
+    /// How many events it has.
+    pub events: u64,
+    /// The global position of its last event.
+    pub last_position: u64,
+    /// The time of its last event.
+    pub last_activity: Timestamp,
+}
+
+/// What is known of a category without reading its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CategoryInfo {
+    /// The category's name.
+    pub category: String,
+    /// How many events its streams have.
+    pub events: u64,
+    /// How many streams it has.
+    pub streams: u64,
+    /// The global position of its last event.
+    pub last_position: u64,
+    /// The time of its last event.
+    pub last_activity: Timestamp,
+}
+
+impl Database {
+    /// Streams in byte order of their names. The time it takes does not depend on how many events
+    /// they have.
+    pub fn streams(&self, list: &List) -> Result<Vec<StreamInfo>> {
+        let engine = self.engine()?;
+        let info = |(stream, summary): (String, Summary)| {
+            Ok(StreamInfo {
+                stream,
+                version: summary.last_ordinal,
+                events: summary.n,
+                last_position: summary.last_position,
+                last_activity: time_of(&engine, summary.last_position)?,
+            })
+        };
+        list_terms(&engine, Kind::Stream, list)?
+            .into_iter()
+            .map(info)
+            .collect()
+    }
+
+    /// Categories in byte order of their names. The time it takes does not depend on how many
+    /// events they have.
+    pub fn categories(&self, list: &List) -> Result<Vec<CategoryInfo>> {
+        let engine = self.engine()?;
+        let info = |(category, summary): (String, Summary)| {
+            Ok(CategoryInfo {
+                category,
+                events: summary.n,
+                streams: summary.new_streams,
+                last_position: summary.last_position,
+                last_activity: time_of(&engine, summary.last_position)?,
+            })
+        };
+        list_terms(&engine, Kind::Category, list)?
+            .into_iter()
+            .map(info)
+            .collect()
+    }
+}
+
+fn list_terms(engine: &Engine, kind: Kind, list: &List) -> Result<Vec<(String, Summary)>> {
+    names::list(
+        &engine.index.layers(),
+        kind,
+        &list.prefix,
+        &list.after,
+        list.limit,
+    )
+}
+
+fn time_of(engine: &Engine, position: u64) -> Result<Timestamp> {
+    Ok(read::fetch(engine.storage.as_ref(), position)?.time())
+}

@@ -1,0 +1,168 @@
+//! What the registry knows of a namespace, and the form in which a registry file keeps it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use trefoil_core::{Error, NamespaceId, Result, Timestamp, Token};
+
+/// The version of the registry file's format.
+const FORMAT: u32 = 1;
+
+/// The largest weight of one namespace.
+const CACHE_SHARE_MAX: u32 = 1000;
+
+/// What is known of a namespace without opening it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceEntry {
+    /// Its name.
+    pub id: NamespaceId,
+    /// What people wrote about it.
+    pub description: String,
+    /// When it was created.
+    pub created: Timestamp,
+    /// A JSON object of the user's.
+    pub metadata: Option<String>,
+    /// How it is operated.
+    pub settings: Settings,
+}
+
+/// How a namespace is operated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Settings {
+    /// Its weight when the memory for caches is divided, at least 1.
+    pub cache_share: u32,
+    /// Whether it is opened at start rather than when it is first used.
+    pub warm: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cache_share: 1,
+            warm: false,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn validate(self) -> Result<()> {
+        if (1..=CACHE_SHARE_MAX).contains(&self.cache_share) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "cache share is {}, it must lie between 1 and {CACHE_SHARE_MAX}",
+            self.cache_share
+        )))
+    }
+}
+
+/// A namespace that is to be created.
+#[derive(Debug, Clone, Default)]
+pub struct NewNamespace {
+    /// What people should know about it.
+    pub description: String,
+    /// Its token; a random one if there is none.
+    pub token: Option<Token>,
+    /// A JSON object of the user's.
+    pub metadata: Option<String>,
+    /// How it is operated.
+    pub settings: Settings,
+}
+
+/// The SHA-256 of a whole token. The token itself is never stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// The hash of no token: what a token of an unknown namespace is compared with.
+    pub(super) const NOBODY: Self = Self([0; 32]);
+
+    pub(super) fn of(token: &Token) -> Self {
+        Self(Sha256::digest(token.reveal().as_bytes()).into())
+    }
+
+    /// Compares without telling by its duration where the difference lies.
+    pub(super) fn matches(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+/// One namespace as the registry holds it.
+#[derive(Debug, Clone)]
+pub(super) struct Record {
+    pub(super) entry: NamespaceEntry,
+    pub(super) token_hash: TokenHash,
+}
+
+/// A registry file: JSON, so that people can read it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    format: u32,
+    id: String,
+    token_sha256: String,
+    description: String,
+    created: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
+    #[serde(default)]
+    settings: Settings,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
+        let entry = &self.entry;
+        let metadata = entry
+            .metadata
+            .clone()
+            .map(RawValue::from_string)
+            .transpose();
+        let stored = Stored {
+            format: FORMAT,
+            id: entry.id.to_string(),
+            token_sha256: hex::encode(self.token_hash.0),
+            description: entry.description.clone(),
+            created: entry.created.to_string(),
+            metadata: metadata.map_err(|error| error.to_string())?,
+            settings: entry.settings,
+        };
+        let mut text = serde_json::to_vec_pretty(&stored).map_err(|error| error.to_string())?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Reads a registry file; the error says what is wrong with it.
+    pub(super) fn decode(text: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let version: Version = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if version.format != FORMAT {
+            let found = version.format;
+            return Err(format!("format is {found}, this version reads {FORMAT}"));
+        }
+        let stored: Stored = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let mut hash = [0; 32];
+        hex::decode_to_slice(&stored.token_sha256, &mut hash)
+            .map_err(|error| format!("tokenSha256: {error}"))?;
+        let created = Timestamp::parse(&stored.created);
+        let entry = NamespaceEntry {
+            id: NamespaceId::new(&stored.id).map_err(|error| error.to_string())?,
+            description: stored.description,
+            created: created.ok_or_else(|| format!("created is no time: {:?}", stored.created))?,
+            metadata: stored.metadata.map(|metadata| metadata.get().to_owned()),
+            settings: stored.settings,
+        };
+        entry
+            .settings
+            .validate()
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            entry,
+            token_hash: TokenHash(hash),
+        })
+    }
+}

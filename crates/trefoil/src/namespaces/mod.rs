@@ -1,0 +1,334 @@
+//! Many databases under one directory, each behind a token of its own.
+//!
+//! ```text
+//! data/_meta/LOCK         held while a process has the directory open
+//! data/_meta/<id>.json    the registry: one small file per namespace
+//! data/<id>/              the namespace itself
+//! ```
+//!
+//! A namespace exists if and only if its registry file does: renaming that file into place creates
+//! it, renaming it away deletes it. Databases are opened when they are first used and closed again,
+//! least recently used first, when more than [`NamespacesOptions::open_max`] are open.
+
+mod entry;
+mod files;
+mod pool;
+#[cfg(test)]
+mod pool_tests;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use trefoil_core::{
+    DEFAULT_NAMESPACE, Error, NamespaceId, Result, Timestamp, Token, is_json_object, limits,
+};
+
+pub use entry::{NamespaceEntry, NewNamespace, Settings};
+pub use pool::OpenDatabase;
+
+use crate::background::Background;
+use crate::home::Home;
+use crate::{Database, Info, Options};
+use entry::{Record, TokenHash};
+use pool::Pool;
+use registry::Registry;
+
+/// The most namespaces one data directory may hold.
+const NAMESPACES_MAX: usize = 100_000;
+
+/// The weight of the default namespace: a server without tenants keeps everything in it.
+const DEFAULT_CACHE_SHARE: u32 = 64;
+
+/// How namespaces are opened.
+#[derive(Debug, Clone)]
+pub struct NamespacesOptions {
+    /// How each database is opened; its `cache_bytes` is replaced by the namespace's share.
+    pub database: Options,
+    /// How many databases may be open at once. Does not matter in memory, where closing would
+    /// lose them.
+    pub open_max: usize,
+    /// The memory for cached blocks of all open databases together, in bytes.
+    ///
+    /// A namespace gets `cache_bytes * share / (open_max + sum of (share - 1))`, the sum taken over
+    /// all namespaces when it is opened: whichever are open, together they stay below
+    /// `cache_bytes`.
+    pub cache_bytes: u64,
+}
+
+impl Default for NamespacesOptions {
+    fn default() -> Self {
+        Self {
+            database: Options::default(),
+            open_max: 256,
+            cache_bytes: 512 * 1024 * 1024,
+        }
+    }
+}
+
+/// The namespaces of one data directory: a cheap handle that can be cloned and shared.
+#[derive(Clone, Debug)]
+pub struct Namespaces {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    pool: Pool,
+    options: NamespacesOptions,
+    /// Threads that all databases share.
+    background: Arc<Background>,
+}
+
+impl Namespaces {
+    /// Opens a data directory, creating it if it is not there, and locks it: a second process gets
+    /// [`Error::Locked`]. Namespaces that ask for it are opened in the background.
+    pub fn open(directory: impl AsRef<Path>, options: NamespacesOptions) -> Result<Self> {
+        let namespaces = Self::new(Registry::open(directory.as_ref())?, options)?;
+        namespaces.warm()?;
+        Ok(namespaces)
+    }
+
+    /// Namespaces that live and die with the process.
+    pub fn in_memory(options: NamespacesOptions) -> Result<Self> {
+        Self::new(Registry::in_memory(), options)
+    }
+
+    fn new(registry: Registry, options: NamespacesOptions) -> Result<Self> {
+        if options.open_max == 0 {
+            return Err(Error::invalid("open_max must be at least 1"));
+        }
+        let pool = Pool::new(registry.is_durable().then_some(options.open_max));
+        let inner = Inner {
+            registry,
+            pool,
+            options,
+            background: Background::start()?,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Opens the namespaces that want to be open from the start, without making anybody wait.
+    fn warm(&self) -> Result<()> {
+        let mut wanted = self.list()?;
+        wanted.retain(|entry| entry.settings.warm);
+        wanted.truncate(self.inner.options.open_max);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let namespaces = self.clone();
+        std::thread::Builder::new()
+            .name("warm".to_owned())
+            .spawn(move || {
+                for entry in wanted {
+                    if let Err(error) = namespaces.database(&entry.id) {
+                        tracing::warn!(namespace = %entry.id, %error, "cannot open at start");
+                    }
+                }
+            })
+            .map_err(|error| Error::io("start the thread that warms namespaces", &error))?;
+        Ok(())
+    }
+
+    /// Creates the namespace `default` if it is missing, with `token` or a random one, and returns
+    /// its token then. If it is there already, a given token must be the stored one.
+    pub fn ensure_default(&self, token: Option<&Token>) -> Result<Option<Token>> {
+        let id = NamespaceId::new(DEFAULT_NAMESPACE)?;
+        if let Ok(record) = self.inner.registry.get(id.as_str()) {
+            let matches = |token| record.token_hash.matches(&TokenHash::of(token));
+            return match token {
+                Some(token) if !matches(token) => Err(Error::invalid(
+                    "the given token is not the token of the existing namespace 'default'",
+                )),
+                _ => Ok(None),
+            };
+        }
+        let new = NewNamespace {
+            description: "Default namespace".to_owned(),
+            token: token.cloned(),
+            settings: Settings {
+                cache_share: DEFAULT_CACHE_SHARE,
+                ..Settings::default()
+            },
+            ..NewNamespace::default()
+        };
+        self.create(&id, new).map(|(_, token)| Some(token))
+    }
+
+    /// Creates a namespace and returns the token that opens it. The token is not stored, only its
+    /// hash: nobody can ask for it again.
+    pub fn create(&self, id: &NamespaceId, new: NewNamespace) -> Result<(NamespaceEntry, Token)> {
+        new.validate(id)?;
+        let token = match new.token {
+            Some(token) => token,
+            None => random_token(id)?,
+        };
+        let record = Record {
+            entry: NamespaceEntry {
+                id: id.clone(),
+                description: new.description,
+                created: now(),
+                metadata: new.metadata,
+                settings: new.settings,
+            },
+            token_hash: TokenHash::of(&token),
+        };
+        let entry = record.entry.clone();
+        self.inner.registry.insert(record, NAMESPACES_MAX)?;
+        Ok((entry, token))
+    }
+
+    /// Deletes a namespace with everything in it and returns how many events it had. Whoever holds
+    /// it open gets [`Error::Closed`] from then on.
+    pub fn delete(&self, id: &str) -> Result<u64> {
+        let entry = self.entry(id)?;
+        // A damaged namespace can be deleted too; it just cannot be counted.
+        let events = match self.counts(id) {
+            Ok(info) => info.events,
+            Err(error @ Error::NamespaceNotFound(_)) => return Err(error),
+            Err(error) => {
+                tracing::warn!(namespace = %entry.id, %error, "deleted without being counted");
+                0
+            }
+        };
+        let remains = self
+            .inner
+            .pool
+            .remove(&entry.id, || self.inner.registry.remove(&entry.id))?;
+        remains.erase()?;
+        Ok(events)
+    }
+
+    /// All namespaces by id.
+    pub fn list(&self) -> Result<Vec<NamespaceEntry>> {
+        Ok(self.inner.registry.list())
+    }
+
+    /// What is known of a namespace without opening it.
+    pub fn entry(&self, id: &str) -> Result<NamespaceEntry> {
+        self.inner.registry.get(id).map(|record| record.entry)
+    }
+
+    /// Counts and times of a namespace; opens it if it was not open since the start.
+    pub fn counts(&self, id: &str) -> Result<Info> {
+        let entry = self.entry(id)?;
+        if let Some(info) = self.inner.pool.counted(&entry.id) {
+            return Ok(info);
+        }
+        self.database(&entry.id)?.info()
+    }
+
+    /// The namespace that `token` opens; `None` if there is no such namespace or the secret is
+    /// wrong. Takes the same path and time in both cases.
+    pub fn authenticate(&self, token: &Token) -> Option<NamespaceId> {
+        let given = TokenHash::of(token);
+        let record = self.inner.registry.get(token.namespace()).ok();
+        let stored = record
+            .as_ref()
+            .map_or(TokenHash::NOBODY, |record| record.token_hash);
+        let matches = stored.matches(&given);
+        record.filter(|_| matches).map(|record| record.entry.id)
+    }
+
+    /// The database of a namespace, opened if it is not. Blocks the thread while it opens; users
+    /// of the same namespace wait for one opening, users of others do not wait.
+    ///
+    /// Hold what it returns for as long as the database, or a subscription to it, is in use: the
+    /// namespace is not closed meanwhile.
+    pub fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
+        self.inner.pool.get(
+            id,
+            || self.inner.registry.get(id.as_str()).map(drop),
+            || self.inner.open_database(id),
+        )
+    }
+
+    /// Closes every database, also those that are held, and unlocks the data directory.
+    pub fn close(&self) -> Result<()> {
+        let closed = self.inner.pool.close();
+        self.inner.registry.unlock()?;
+        closed
+    }
+}
+
+impl Inner {
+    fn open_database(&self, id: &NamespaceId) -> Result<Database> {
+        let mut options = self.options.database.clone();
+        let Some(directory) = self.registry.directory(id) else {
+            return Database::open_home(Home::Memory, &options, Arc::clone(&self.background));
+        };
+        options.cache_bytes = self.cache_bytes(id)?;
+        let home = Home::Directory(directory);
+        Database::open_home(home, &options, Arc::clone(&self.background))
+    }
+
+    /// The namespace's part of the budget; see [`NamespacesOptions::cache_bytes`].
+    fn cache_bytes(&self, id: &NamespaceId) -> Result<u64> {
+        let share = self.registry.get(id.as_str())?.entry.settings.cache_share;
+        let parts = self.options.open_max as u64 + self.registry.extra_shares();
+        let bytes = u128::from(self.options.cache_bytes) * u128::from(share) / u128::from(parts);
+        Ok(u64::try_from(bytes).unwrap_or(self.options.cache_bytes))
+    }
+}
+
+impl NewNamespace {
+    fn validate(&self, id: &NamespaceId) -> Result<()> {
+        let length = self.description.len();
+        if length > limits::NAMESPACE_DESCRIPTION_BYTES_MAX {
+            let limit = limits::NAMESPACE_DESCRIPTION_BYTES_MAX;
+            return Err(Error::over_limit(
+                "namespace description length",
+                length,
+                limit,
+            ));
+        }
+        if let Some(metadata) = &self.metadata {
+            if metadata.len() > limits::NAMESPACE_METADATA_BYTES_MAX {
+                let limit = limits::NAMESPACE_METADATA_BYTES_MAX;
+                return Err(Error::over_limit(
+                    "namespace metadata",
+                    metadata.len(),
+                    limit,
+                ));
+            }
+            if !is_json_object(metadata.as_bytes()) {
+                return Err(Error::invalid("namespace metadata must be a JSON object"));
+            }
+        }
+        if let Some(token) = &self.token
+            && token.namespace() != id.as_str()
+        {
+            let other = token.namespace();
+            return Err(Error::invalid(format!(
+                "Token is for namespace '{other}', not '{id}'"
+            )));
+        }
+        self.settings.validate()
+    }
+}
+
+fn random_token(id: &NamespaceId) -> Result<Token> {
+    let mut secret = [0; 32];
+    fill_random(&mut secret)?;
+    Ok(Token::from_secret(id, &secret))
+}
+
+fn fill_random(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes).map_err(|error| Error::Io {
+        context: "ask the operating system for random bytes".to_owned(),
+        message: error.to_string(),
+    })
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,265 @@
+//! The databases that are open. No lock is held while one opens or closes.
+//!
+//! Invariants:
+//! - An id is in `open` or in `busy` or in neither, never in both.
+//! - A slot that only the pool refers to is in nobody's use, and stays so while `state` is locked.
+//! - Before a slot opens its database, the one it displaces is closed: never are more than
+//!   `open_max` open.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use hashbrown::{HashMap, HashSet};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use trefoil_core::{Error, NamespaceId, Result};
+
+use crate::{Database, Info};
+
+/// An open database that is not closed for lack of room while this is held.
+#[derive(Clone, Debug)]
+pub struct OpenDatabase {
+    database: Database,
+    _slot: Arc<Slot>,
+}
+
+impl Deref for OpenDatabase {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.database
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    state: Mutex<State>,
+    /// Told whenever an id leaves `busy`.
+    settled: Condvar,
+    /// `None` where closing would lose data.
+    open_max: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<NamespaceId, Used>,
+    /// Namespaces that are being closed or deleted: whoever wants one waits.
+    busy: HashSet<NamespaceId>,
+    /// What was known of the databases that were closed for lack of room, until they are opened
+    /// again: asking for counts must not displace what is in use.
+    counted: HashMap<NamespaceId, Info>,
+    /// Counts the uses, to know the least recent one.
+    clock: u64,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Used {
+    slot: Arc<Slot>,
+    last: u64,
+}
+
+/// The place of one database. Whoever comes first opens it, whoever comes meanwhile waits.
+#[derive(Debug, Default)]
+struct Slot {
+    displaced: Mutex<Option<(NamespaceId, Arc<Slot>)>>,
+    database: OnceLock<Result<Database>>,
+}
+
+impl Slot {
+    /// Closes the database if it is open. One that has not begun to open never will.
+    fn close(&self) -> Result<()> {
+        let never = || Err(Error::Closed("the namespace was closed".to_owned()));
+        match self.database.get_or_init(never) {
+            Ok(database) => database.close(),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Pool {
+    pub(super) fn new(open_max: Option<usize>) -> Self {
+        Self {
+            state: Mutex::default(),
+            settled: Condvar::new(),
+            open_max,
+        }
+    }
+
+    /// The database of `id`, opened with `open` if it is not open and `exists` does not object.
+    pub(super) fn get(
+        &self,
+        id: &NamespaceId,
+        exists: impl Fn() -> Result<()>,
+        open: impl FnOnce() -> Result<Database>,
+    ) -> Result<OpenDatabase> {
+        let slot = self.reserve(id, exists)?;
+        let opened = slot.database.get_or_init(|| {
+            self.close_displaced(&slot);
+            open()
+        });
+        match opened {
+            Ok(database) => Ok(OpenDatabase {
+                database: database.clone(),
+                _slot: Arc::clone(&slot),
+            }),
+            Err(error) => {
+                self.forget(id, &slot);
+                Err(error.clone())
+            }
+        }
+    }
+
+    fn reserve(&self, id: &NamespaceId, exists: impl Fn() -> Result<()>) -> Result<Arc<Slot>> {
+        let mut state = self.wait_for(id);
+        if state.closed {
+            return Err(Error::Closed("the namespaces were closed".to_owned()));
+        }
+        state.clock += 1;
+        let last = state.clock;
+        if let Some(used) = state.open.get_mut(id) {
+            used.last = last;
+            return Ok(Arc::clone(&used.slot));
+        }
+        exists()?;
+        state.counted.remove(id);
+        let slot = Arc::new(Slot::default());
+        *slot.displaced.lock() = self.displace(&mut state)?;
+        let used = Used {
+            slot: Arc::clone(&slot),
+            last,
+        };
+        state.open.insert(id.clone(), used);
+        Ok(slot)
+    }
+
+    /// Makes room for one more: takes out the least recently used of those that nobody holds.
+    fn displace(&self, state: &mut State) -> Result<Option<(NamespaceId, Arc<Slot>)>> {
+        let Some(open_max) = self.open_max else {
+            return Ok(None);
+        };
+        if state.open.len() < open_max {
+            return Ok(None);
+        }
+        let idle = state
+            .open
+            .iter()
+            .filter(|(_, used)| Arc::strong_count(&used.slot) == 1);
+        let oldest = idle
+            .min_by_key(|(_, used)| used.last)
+            .map(|(id, _)| id.clone());
+        let displaced = oldest.and_then(|id| state.open.remove_entry(&id));
+        let Some((id, used)) = displaced else {
+            return Err(Error::Overloaded(format!(
+                "{open_max} namespaces are open and in use, which is the limit"
+            )));
+        };
+        state.busy.insert(id.clone());
+        Ok(Some((id, used.slot)))
+    }
+
+    /// What was acknowledged is on disk before a database is closed, so that an error here is
+    /// worth a warning but no reason to refuse another namespace.
+    fn close_displaced(&self, slot: &Slot) {
+        let displaced = slot.displaced.lock().take();
+        let Some((id, displaced)) = displaced else {
+            return;
+        };
+        let database = displaced
+            .database
+            .get()
+            .and_then(|opened| opened.as_ref().ok());
+        let info = database.and_then(|database| database.info().ok());
+        if let Err(error) = displaced.close() {
+            tracing::warn!(namespace = %id, %error, "cannot close");
+        }
+        if let Some(info) = info {
+            self.state.lock().counted.insert(id.clone(), info);
+        }
+        self.settle(&id);
+    }
+
+    /// Counts and times of a database that was closed for lack of room.
+    pub(super) fn counted(&self, id: &NamespaceId) -> Option<Info> {
+        self.state.lock().counted.get(id).cloned()
+    }
+
+    /// Closes a slot, and what it was to displace if it had not come to that.
+    fn close_slot(&self, slot: &Slot) -> Result<()> {
+        let closed = slot.close();
+        self.close_displaced(slot);
+        closed
+    }
+
+    /// Closes the database of `id`, held or not, and keeps everybody from it until `remove` has
+    /// been run.
+    pub(super) fn remove<T>(
+        &self,
+        id: &NamespaceId,
+        remove: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.wait_for(id);
+        state.busy.insert(id.clone());
+        state.counted.remove(id);
+        let used = state.open.remove(id);
+        drop(state);
+        if let Some(used) = used
+            && let Err(error) = self.close_slot(&used.slot)
+        {
+            tracing::warn!(namespace = %id, %error, "cannot close what is being deleted");
+        }
+        let removed = remove();
+        self.settle(id);
+        removed
+    }
+
+    /// Closes every database and opens none any more. Returns the first error.
+    pub(super) fn close(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let all = std::mem::take(&mut state.open);
+        drop(state);
+        let mut result = Ok(());
+        for used in all.into_values() {
+            result = result.and(self.close_slot(&used.slot));
+        }
+        let mut state = self.state.lock();
+        while !state.busy.is_empty() {
+            self.settled.wait(&mut state);
+        }
+        result
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_open(&self, id: &NamespaceId) -> bool {
+        let state = self.state.lock();
+        state
+            .open
+            .get(id)
+            .is_some_and(|used| used.slot.database.get().is_some())
+    }
+
+    fn wait_for(&self, id: &NamespaceId) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        while state.busy.contains(id) {
+            self.settled.wait(&mut state);
+        }
+        state
+    }
+
+    fn settle(&self, id: &NamespaceId) {
+        self.state.lock().busy.remove(id);
+        self.settled.notify_all();
+    }
+
+    /// Removes a slot whose database could not be opened, so that the next user tries again.
+    fn forget(&self, id: &NamespaceId, slot: &Arc<Slot>) {
+        let mut state = self.state.lock();
+        if state
+            .open
+            .get(id)
+            .is_some_and(|used| Arc::ptr_eq(&used.slot, slot))
+        {
+            state.open.remove(id);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Tests of the pool of open databases.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::*;
+use crate::{Commit, NewEvent};
+
+fn id(text: &str) -> NamespaceId {
+    NamespaceId::new(text).unwrap()
+}
+
+/// A pool of in-memory databases that counts what is open.
+struct Counted {
+    pool: Pool,
+    opened: AtomicUsize,
+}
+
+impl Counted {
+    fn new(open_max: usize) -> Self {
+        Self {
+            pool: Pool::new(Some(open_max)),
+            opened: AtomicUsize::new(0),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<OpenDatabase> {
+        self.pool.get(
+            &id(name),
+            || Ok(()),
+            || {
+                self.opened.fetch_add(1, Ordering::SeqCst);
+                Database::in_memory(&Options::default())
+            },
+        )
+    }
+
+    fn opened(&self) -> usize {
+        self.opened.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn the_least_recently_used_is_closed_and_opened_again_when_wanted() {
+    let counted = Counted::new(2);
+    let first = Database::clone(&counted.get("a").unwrap());
+    counted.get("b").unwrap();
+    counted.get("a").unwrap();
+    assert_eq!(counted.opened(), 2);
+    // "b" goes, "a" stays.
+    counted.get("c").unwrap();
+    counted.get("a").unwrap();
+    assert_eq!(counted.opened(), 3);
+    let mut subscription = first.subscribe(trefoil_core::Read::all());
+    assert!(subscription.try_next().is_ok());
+    for round in 0..3 {
+        for number in 0..10 {
+            counted.get(&format!("n{number}")).unwrap();
+        }
+        assert_eq!(counted.opened(), 3 + 10 * (round + 1));
+    }
+    assert!(
+        matches!(subscription.try_next(), Err(Error::Closed(_))),
+        "it was closed"
+    );
+}
+
+#[test]
+fn what_is_held_is_not_closed_and_the_limit_is_named() {
+    let counted = Counted::new(2);
+    let a = counted.get("a").unwrap();
+    let b = counted.get("b").unwrap();
+    let copy = b.clone();
+    drop(b);
+    let error = counted.get("c").unwrap_err();
+    assert!(
+        matches!(&error, Error::Overloaded(text) if text.contains('2')),
+        "{error}"
+    );
+    counted.get("a").unwrap();
+    drop(copy);
+    counted.get("c").unwrap();
+    a.commit(Commit::new([NewEvent::new("x-1", "X", "{}")]))
+        .unwrap();
+}
+
+#[test]
+fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
+    let counted = Counted::new(8);
+    let opening = Barrier::new(2);
+    let opened_other = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            counted.pool.get(
+                &id("slow"),
+                || Ok(()),
+                || {
+                    counted.opened.fetch_add(1, Ordering::SeqCst);
+                    opening.wait();
+                    opened_other.wait();
+                    Database::in_memory(&Options::default())
+                },
+            )
+        });
+        opening.wait();
+        for _ in 0..4 {
+            scope.spawn(|| counted.get("slow").unwrap());
+        }
+        // This would hang if the opening of "slow" held a lock.
+        counted.get("other").unwrap();
+        opened_other.wait();
+    });
+    assert_eq!(counted.opened(), 2);
+}
+
+#[test]
+fn a_database_that_cannot_be_opened_harms_nobody_and_is_tried_again() {
+    let counted = Counted::new(2);
+    let fail = || Err(Error::invalid("broken"));
+    let failed = counted.pool.get(&id("a"), || Ok(()), fail).unwrap_err();
+    assert_eq!(failed.to_string(), "broken");
+    counted.get("b").unwrap();
+    counted.get("a").unwrap();
+    assert_eq!(counted.opened(), 2);
+}
+
+#[test]
+fn closing_closes_all_and_opens_none() {
+    let counted = Counted::new(2);
+    let held = counted.get("a").unwrap();
+    let mut subscription = held.subscribe(trefoil_core::Read::all());
+    counted.pool.close().unwrap();
+    assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));
+    assert!(matches!(counted.get("b"), Err(Error::Closed(_))));
+}

@@ -1,0 +1,493 @@
+//! Tests of namespaces on disk and in memory.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use super::*;
+use crate::{Commit, NewEvent};
+
+fn options(open_max: usize) -> NamespacesOptions {
+    NamespacesOptions {
+        open_max,
+        ..NamespacesOptions::default()
+    }
+}
+
+fn open(directory: &Path) -> Namespaces {
+    Namespaces::open(directory, options(256)).unwrap()
+}
+
+fn id(text: &str) -> NamespaceId {
+    NamespaceId::new(text).unwrap()
+}
+
+fn create(namespaces: &Namespaces, name: &str) -> Token {
+    namespaces
+        .create(&id(name), NewNamespace::default())
+        .unwrap()
+        .1
+}
+
+fn write(namespaces: &Namespaces, name: &str) {
+    let event = NewEvent::new("account-1", "Opened", "{}");
+    namespaces
+        .database(&id(name))
+        .unwrap()
+        .commit(Commit::new([event]))
+        .unwrap();
+}
+
+/// The names in a directory, sorted.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_namespace_survives_reopening_with_all_that_was_said_of_it() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let new = NewNamespace {
+        description: "A \"tenant\"".to_owned(),
+        token: None,
+        metadata: Some(r#"{"plan": "big", "n": 1.0}"#.to_owned()),
+        settings: Settings {
+            cache_share: 7,
+            warm: true,
+        },
+    };
+    let (entry, token) = namespaces.create(&id("tenant-a"), new).unwrap();
+    namespaces.close().unwrap();
+
+    let namespaces = open(data.path());
+    assert_eq!(namespaces.entry("tenant-a").unwrap(), entry);
+    assert_eq!(namespaces.authenticate(&token), Some(id("tenant-a")));
+    assert_eq!(entry.settings.cache_share, 7);
+    assert_eq!(
+        entry.metadata.as_deref(),
+        Some(r#"{"plan": "big", "n": 1.0}"#)
+    );
+}
+
+#[test]
+fn the_registry_file_is_readable_and_does_not_hold_the_token() {
+    let data = tempfile::tempdir().unwrap();
+    let token = Token::development();
+    open(data.path()).ensure_default(Some(&token)).unwrap();
+    let text = fs::read_to_string(data.path().join("_meta/default.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["format"], 1);
+    assert_eq!(json["id"], "default");
+    let known = "6fefedfc989ca8bea8ce1b63672607c06fbd0d8b3c0667164cf4f5a02911fb52";
+    assert_eq!(json["tokenSha256"], known);
+    assert!(!text.contains(token.reveal()));
+}
+
+#[test]
+fn namespaces_are_listed_by_id() {
+    let namespaces = Namespaces::in_memory(options(1)).unwrap();
+    for name in ["b", "a", "C"] {
+        create(&namespaces, name);
+    }
+    let listed: Vec<String> = namespaces
+        .list()
+        .unwrap()
+        .iter()
+        .map(|entry| entry.id.to_string())
+        .collect();
+    assert_eq!(listed, ["C", "a", "b"]);
+}
+
+#[test]
+fn an_existing_id_is_refused_and_an_unknown_one_not_found() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    create(&namespaces, "a");
+    let again = namespaces.create(&id("a"), NewNamespace::default());
+    assert!(matches!(again, Err(Error::NamespaceExists(name)) if name == "a"));
+    assert!(matches!(
+        namespaces.entry("b"),
+        Err(Error::NamespaceNotFound(_))
+    ));
+    assert!(matches!(
+        namespaces.delete("b"),
+        Err(Error::NamespaceNotFound(_))
+    ));
+    assert!(matches!(
+        namespaces.counts("b"),
+        Err(Error::NamespaceNotFound(_))
+    ));
+    assert!(matches!(
+        namespaces.database(&id("b")),
+        Err(Error::NamespaceNotFound(_))
+    ));
+}
+
+#[test]
+fn deletion_counts_the_events_and_leaves_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let token = create(&namespaces, "a");
+    create(&namespaces, "b");
+    for _ in 0..3 {
+        write(&namespaces, "a");
+    }
+    fs::create_dir_all(data.path().join("a/log")).unwrap();
+    fs::write(data.path().join("a/log/1"), "bytes").unwrap();
+    assert_eq!(namespaces.counts("a").unwrap().events, 3);
+    assert_eq!(namespaces.delete("a").unwrap(), 3);
+    assert_eq!(names(&data.path().join("_meta")), ["LOCK", "b.json"]);
+    assert!(
+        !names(data.path())
+            .iter()
+            .any(|name| name.contains('a') && name != "_meta")
+    );
+    assert_eq!(namespaces.authenticate(&token), None);
+    create(&namespaces, "a");
+    assert_eq!(namespaces.counts("a").unwrap().events, 0);
+}
+
+#[test]
+fn who_holds_a_deleted_namespace_is_told() {
+    let namespaces = Namespaces::in_memory(options(1)).unwrap();
+    create(&namespaces, "a");
+    let held = namespaces.database(&id("a")).unwrap();
+    let mut subscription = held.subscribe(trefoil_core::Read::all());
+    assert!(subscription.try_next().unwrap().is_empty());
+    namespaces.delete("a").unwrap();
+    assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));
+}
+
+#[test]
+fn an_interrupted_deletion_is_finished_at_the_next_start() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    create(&namespaces, "half");
+    create(&namespaces, "whole");
+    namespaces.close().unwrap();
+    let meta = data.path().join("_meta");
+    // The process died after the registry file had been renamed: "half" is deleted, its data is not.
+    fs::create_dir_all(data.path().join("half/log")).unwrap();
+    fs::rename(meta.join("half.json"), meta.join("_deleted-half-01")).unwrap();
+    // It died after the directory had been renamed, and in the middle of creating another.
+    fs::create_dir_all(data.path().join("_deleted-other-02/log")).unwrap();
+    fs::write(meta.join("_new-third-03"), "{").unwrap();
+
+    let namespaces = open(data.path());
+    assert_eq!(names(&meta), ["LOCK", "whole.json"]);
+    assert!(
+        names(data.path())
+            .iter()
+            .all(|name| name == "_meta" || name == "whole")
+    );
+    assert_eq!(namespaces.list().unwrap().len(), 1);
+}
+
+#[test]
+fn a_marker_left_behind_does_not_delete_the_namespace_created_anew() {
+    let data = tempfile::tempdir().unwrap();
+    create(&open(data.path()), "a");
+    let meta = data.path().join("_meta");
+    fs::copy(meta.join("a.json"), meta.join("_deleted-a-01")).unwrap();
+    fs::create_dir_all(data.path().join("a/log")).unwrap();
+    open(data.path()).entry("a").unwrap();
+    assert!(data.path().join("a/log").exists());
+    assert_eq!(names(&meta), ["LOCK", "a.json"]);
+}
+
+#[test]
+fn an_unknown_directory_is_left_alone_and_not_taken_over() {
+    let data = tempfile::tempdir().unwrap();
+    fs::create_dir_all(data.path().join("stranger/log")).unwrap();
+    let namespaces = open(data.path());
+    let error = namespaces
+        .create(&id("stranger"), NewNamespace::default())
+        .unwrap_err();
+    assert!(error.to_string().contains("move it away first"), "{error}");
+    assert!(data.path().join("stranger/log").exists());
+    assert!(namespaces.list().unwrap().is_empty());
+}
+
+#[test]
+fn a_broken_registry_file_is_named_and_never_overwritten() {
+    let data = tempfile::tempdir().unwrap();
+    open(data.path()).ensure_default(None).unwrap();
+    let path = data.path().join("_meta/default.json");
+    for (text, expected) in [
+        ("{", "EOF"),
+        (r#"{"format":2}"#, "format is 2, this version reads 1"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = Namespaces::open(data.path(), options(1))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("default.json") && error.contains(expected),
+            "{error}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_data_directory_has_one_owner() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let second = Namespaces::open(data.path(), options(1));
+    assert!(matches!(second, Err(Error::Locked { path }) if path == data.path()));
+    namespaces.close().unwrap();
+    let after = open(data.path());
+    assert!(matches!(
+        namespaces.database(&id("default")),
+        Err(Error::Closed(_))
+    ));
+    after.ensure_default(None).unwrap();
+}
+
+#[test]
+fn the_default_namespace_is_created_once_and_keeps_its_token() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let token = namespaces.ensure_default(None).unwrap().unwrap();
+    assert_eq!(token.namespace(), "default");
+    assert_eq!(namespaces.ensure_default(None).unwrap(), None);
+    assert_eq!(namespaces.ensure_default(Some(&token)).unwrap(), None);
+    let other = namespaces.ensure_default(Some(&Token::development()));
+    assert!(matches!(other, Err(Error::Invalid(_))));
+}
+
+#[test]
+fn only_the_right_token_opens_a_namespace() {
+    let namespaces = Namespaces::in_memory(options(1)).unwrap();
+    let token = create(&namespaces, "a");
+    let other = create(&namespaces, "b");
+    assert_ne!(token, other);
+    assert_eq!(namespaces.authenticate(&token), Some(id("a")));
+    assert_eq!(namespaces.authenticate(&other), Some(id("b")));
+    let wrong = Token::from_secret(&id("a"), &[7; 32]);
+    let unknown = Token::from_secret(&id("c"), &[7; 32]);
+    assert_eq!(namespaces.authenticate(&wrong), None);
+    assert_eq!(namespaces.authenticate(&unknown), None);
+}
+
+#[test]
+fn what_breaks_a_rule_is_refused() {
+    let namespaces = Namespaces::in_memory(options(1)).unwrap();
+    let base = NewNamespace::default();
+    let refused = |new: NewNamespace| match namespaces.create(&id("a"), new) {
+        Err(Error::Invalid(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let token = Some(Token::development());
+    let text = refused(NewNamespace {
+        token,
+        ..base.clone()
+    });
+    assert_eq!(text, "Token is for namespace 'default', not 'a'");
+    let metadata = Some("[]".to_owned());
+    assert!(
+        refused(NewNamespace {
+            metadata,
+            ..base.clone()
+        })
+        .contains("JSON object")
+    );
+    let description = "x".repeat(limits::NAMESPACE_DESCRIPTION_BYTES_MAX + 1);
+    assert!(
+        refused(NewNamespace {
+            description,
+            ..base.clone()
+        })
+        .contains("4096")
+    );
+    let settings = Settings {
+        cache_share: 0,
+        warm: false,
+    };
+    assert!(refused(NewNamespace { settings, ..base }).contains("cache share"));
+    assert!(namespaces.list().unwrap().is_empty());
+    assert!(Namespaces::in_memory(options(0)).is_err());
+}
+
+#[test]
+fn ids_that_would_leave_the_data_directory_are_nobodys() {
+    let data = tempfile::tempdir().unwrap();
+    let inside = data.path().join("data");
+    fs::create_dir(data.path().join("victim")).unwrap();
+    let namespaces = open(&inside);
+    for name in ["../victim", "..", "_meta", "/etc", "a/../../victim", ""] {
+        assert!(NamespaceId::new(name).is_err(), "{name}");
+        assert!(
+            matches!(namespaces.delete(name), Err(Error::NamespaceNotFound(_))),
+            "{name}"
+        );
+        assert!(
+            matches!(namespaces.entry(name), Err(Error::NamespaceNotFound(_))),
+            "{name}"
+        );
+    }
+    assert!(data.path().join("victim").exists());
+}
+
+#[test]
+fn a_thousand_namespaces_are_created_and_listed_quickly() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let start = std::time::Instant::now();
+    for number in 0..1000 {
+        create(&namespaces, &format!("tenant-{number:04}"));
+    }
+    namespaces.close().unwrap();
+    let namespaces = open(data.path());
+    assert_eq!(namespaces.list().unwrap().len(), 1000);
+    // Two syncs each; generous, because the disk of a test machine may be anything.
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    assert!(
+        !data.path().join("tenant-0000").exists(),
+        "an unused namespace costs no directory"
+    );
+}
+
+#[test]
+fn ten_namespaces_share_two_places_and_lose_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = Namespaces::open(data.path(), options(2)).unwrap();
+    let names: Vec<String> = (0..10).map(|number| format!("tenant-{number}")).collect();
+    for name in &names {
+        create(&namespaces, name);
+    }
+    for round in 1..=3 {
+        for name in &names {
+            write(&namespaces, name);
+            assert_eq!(namespaces.counts(name).unwrap().events, round, "{name}");
+        }
+        let open = names
+            .iter()
+            .filter(|name| namespaces.inner.pool.is_open(&id(name)));
+        assert_eq!(open.count(), 2);
+    }
+    namespaces.close().unwrap();
+    let namespaces = open(data.path());
+    for name in &names {
+        assert_eq!(namespaces.counts(name).unwrap().events, 3, "{name}");
+    }
+}
+
+#[test]
+fn counts_of_closed_namespaces_are_true_and_displace_nobody() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = Namespaces::open(data.path(), options(1)).unwrap();
+    for name in ["a", "b"] {
+        create(&namespaces, name);
+        write(&namespaces, name);
+    }
+    let held = namespaces.database(&id("b")).unwrap();
+    assert_eq!(
+        namespaces.counts("a").unwrap().events,
+        1,
+        "without the place that is held"
+    );
+    drop(held);
+    write(&namespaces, "a");
+    write(&namespaces, "b");
+    assert_eq!(namespaces.counts("a").unwrap().events, 2);
+    assert_eq!(namespaces.counts("b").unwrap().events, 2);
+    namespaces.delete("a").unwrap();
+    create(&namespaces, "a");
+    write(&namespaces, "b");
+    assert_eq!(namespaces.counts("a").unwrap().events, 0);
+}
+
+#[test]
+fn many_threads_use_and_delete_namespaces_at_once() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = Namespaces::open(data.path(), options(4)).unwrap();
+    thread::scope(|scope| {
+        for worker in 0..8 {
+            let namespaces = namespaces.clone();
+            scope.spawn(move || {
+                let own = format!("own-{worker}");
+                for _ in 0..5 {
+                    create(&namespaces, &own);
+                    let shared = namespaces.create(&id("shared"), NewNamespace::default());
+                    assert!(matches!(shared, Ok(_) | Err(Error::NamespaceExists(_))));
+                    use_once(&namespaces, &own);
+                    use_once(&namespaces, "shared");
+                    namespaces.delete(&own).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(namespaces.list().unwrap().len(), 1);
+}
+
+/// Eight threads may want more than four namespaces at a time, which is refused, not broken.
+fn use_once(namespaces: &Namespaces, name: &str) {
+    loop {
+        match namespaces.database(&id(name)) {
+            Ok(database) => {
+                database.info().unwrap();
+                return;
+            }
+            Err(Error::Overloaded(_)) => thread::yield_now(),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn in_memory_namespaces_are_never_closed_for_room() {
+    let namespaces = Namespaces::in_memory(options(1)).unwrap();
+    for name in ["a", "b", "c"] {
+        create(&namespaces, name);
+        write(&namespaces, name);
+    }
+    for name in ["a", "b", "c"] {
+        assert_eq!(namespaces.counts(name).unwrap().events, 1);
+    }
+}
+
+#[test]
+fn caches_of_all_open_namespaces_stay_within_the_budget() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = Namespaces::open(data.path(), options(4)).unwrap();
+    namespaces.ensure_default(None).unwrap();
+    for name in ["a", "b", "c"] {
+        create(&namespaces, name);
+    }
+    let budget = namespaces.inner.options.cache_bytes;
+    let shares: Vec<u64> = ["default", "a", "b", "c"]
+        .map(|name| namespaces.inner.cache_bytes(&id(name)).unwrap())
+        .to_vec();
+    assert_eq!(shares.iter().sum::<u64>() / 1024, (budget - 1) / 1024);
+    assert_eq!(shares[0] / shares[1], u64::from(DEFAULT_CACHE_SHARE));
+}
+
+#[test]
+fn a_warm_namespace_is_opened_at_start() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let settings = Settings {
+        cache_share: 1,
+        warm: true,
+    };
+    let new = NewNamespace {
+        settings,
+        ..NewNamespace::default()
+    };
+    namespaces.create(&id("warm"), new).unwrap();
+    create(&namespaces, "cold");
+    namespaces.close().unwrap();
+    let namespaces = open(data.path());
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !namespaces.inner.pool.is_open(&id("warm")) {
+        assert!(std::time::Instant::now() < deadline, "not opened");
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(!namespaces.inner.pool.is_open(&id("cold")));
+}

@@ -1,0 +1,30 @@
+//! What can be chosen when a database is opened.
+
+use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
+
+/// How a database is opened. The defaults suit a server with a few busy namespaces.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The largest `data` of one event, in bytes.
+    pub event_data_bytes_max: usize,
+    /// Memory for cached blocks of the index, in bytes.
+    pub cache_bytes: u64,
+    /// How many events the index keeps in memory before it is moved to disk.
+    pub tail_events_max: usize,
+    /// The size to which segments of the log grow, in bytes.
+    pub segment_bytes_max: u64,
+    /// How many of the newest full segments stay uncompressed.
+    pub plain_segments: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            event_data_bytes_max: EVENT_DATA_BYTES_DEFAULT,
+            cache_bytes: 64 * 1024 * 1024,
+            tail_events_max: 256 * 1024,
+            segment_bytes_max: 64 * 1024 * 1024,
+            plain_segments: 4,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Comparing the index on disk with the log, a window of events at a time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use trefoil_core::{Direction, Event, Result, Timestamp, located_position};
+use trefoil_storage::Label;
+use trefoil_storage::local::Finding;
+
+use crate::index::{Index, IndexedEvent, Kind, Layer, Layers, Lookup, Tail, names};
+use crate::label;
+
+/// How many events are indexed in memory and compared together.
+const WINDOW_EVENTS: usize = 64 * 1024;
+
+/// The runs of an index, being compared with the log.
+#[derive(Debug)]
+pub(super) struct Comparison<'a> {
+    index: &'a Index,
+    maps: PathBuf,
+    runs: Layers,
+    /// The last position that the runs must cover.
+    last_position: u64,
+    window: Tail,
+    window_start: u64,
+    /// How many postings of each kind the log calls for.
+    expected: [u64; Kind::EVERY.len()],
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(index: &'a Index, maps: PathBuf) -> Self {
+        let runs: Vec<Layer> = index
+            .layers()
+            .runs()
+            .map(|run| Layer::Run(Arc::clone(run)))
+            .collect();
+        let last_position = index
+            .layers()
+            .runs()
+            .last()
+            .map_or(0, |run| run.last_position);
+        Self {
+            index,
+            maps,
+            runs: Layers { layers: runs },
+            last_position,
+            window: new_window(index),
+            window_start: 1,
+            expected: [0; Kind::EVERY.len()],
+        }
+    }
+
+    fn find(&self, findings: &mut Vec<Finding>, position: u64, what: String) {
+        findings.push(Finding {
+            file: self.maps.clone(),
+            offset: 0,
+            position,
+            what,
+        });
+    }
+
+    /// Takes the next event of the log.
+    pub(super) fn add(
+        &mut self,
+        event: &Event,
+        label: Label,
+        findings: &mut Vec<Finding>,
+    ) -> Result<()> {
+        if event.position() > self.last_position {
+            return Ok(());
+        }
+        let correlation = event.correlation();
+        let is_new_stream = label::is_new_stream(label);
+        let indexed = IndexedEvent::of(event, is_new_stream, correlation.as_deref());
+        self.window.add(&[indexed]);
+        if located_position(&event.id()) != Some(event.position()) {
+            let hash = self.index.id_hash(&event.id());
+            if !self.runs.positions_of_id(hash)?.contains(&event.position()) {
+                let what = format!("id {} is not in the index", event.id());
+                self.find(findings, event.position(), what);
+            }
+        }
+        if self.window.n_events() == WINDOW_EVENTS {
+            self.compare_window(findings)?;
+        }
+        Ok(())
+    }
+
+    fn compare_window(&mut self, findings: &mut Vec<Finding>) -> Result<()> {
+        let end = self.window.last_position();
+        for kind in Kind::EVERY {
+            for (name, list) in self.window.lists(kind) {
+                let expected: Vec<u64> = (0..list.len())
+                    .map(|index| list.posting(index).position)
+                    .collect();
+                let mut found = Vec::with_capacity(expected.len() + 1);
+                let max = expected.len() + 1;
+                let mut term = Lookup::new(&self.runs, kind, name);
+                let forwards = Direction::Forwards;
+                term.page(self.window_start, forwards, max, &mut found)?;
+                found.retain(|position| *position <= end);
+                if found != expected {
+                    let what = format!(
+                        "the index has {} of {} events of {kind:?} {name:?} between positions {} \
+                         and {end}",
+                        found.len(),
+                        expected.len(),
+                        self.window_start
+                    );
+                    self.find(findings, expected[0], what);
+                }
+                if kind == Kind::Stream {
+                    let place = list.posting(list.len() - 1);
+                    let sought = term.seek_ordinal(place.ordinal, forwards)?;
+                    if sought != Some(place.position) {
+                        let what = format!("position {} of stream {name:?}", place.ordinal);
+                        self.find(
+                            findings,
+                            place.position,
+                            format!("{what} is not in the index"),
+                        );
+                    }
+                }
+                self.expected[kind as usize] += expected.len() as u64;
+            }
+        }
+        self.window_start = end + 1;
+        self.window = new_window(self.index);
+        Ok(())
+    }
+
+    /// Compares what is left, and looks for postings that the log does not call for. Answers how
+    /// many postings there are.
+    pub(super) fn finish(mut self, findings: &mut Vec<Finding>) -> Result<u64> {
+        self.compare_window(findings)?;
+        let mut total = 0;
+        for kind in Kind::EVERY {
+            let mut found = 0;
+            let mut after = String::new();
+            loop {
+                let page = names::list(&self.runs, kind, "", &after, 10_000)?;
+                found += page.iter().map(|(_, summary)| summary.n).sum::<u64>();
+                let Some((last, _)) = page.last() else { break };
+                if *last == after {
+                    break;
+                }
+                after.clone_from(last);
+            }
+            let expected = self.expected[kind as usize];
+            if found != expected {
+                let what =
+                    format!("the index has {found} postings of {kind:?}, the log has {expected}");
+                self.find(findings, 0, what);
+            }
+            total += found;
+        }
+        Ok(total)
+    }
+}
+
+fn new_window(index: &Index) -> Tail {
+    Tail::new(index.id_seed(), 0, Timestamp(i64::MIN), Arc::default())
+}

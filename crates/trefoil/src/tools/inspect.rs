@@ -1,0 +1,82 @@
+//! What is inside a database, for people.
+
+use std::path::Path;
+
+use trefoil_core::{Direction, Result};
+use trefoil_storage::local::{RecordInfo, SegmentInfo};
+use trefoil_storage::{LocalOptions, LocalStorage, Storage as _};
+
+use super::generation_directory;
+use crate::index::{Manifest, describe_entry};
+
+/// A run of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunInfo {
+    /// The map that holds it.
+    pub map: String,
+    /// The first position it covers.
+    pub first_position: u64,
+    /// The last position it covers.
+    pub last_position: u64,
+    /// How many events it covers.
+    pub events: u64,
+}
+
+/// A database that is open for inspection.
+#[derive(Debug)]
+pub struct Inspection {
+    storage: LocalStorage,
+    /// The log's segments, in order.
+    pub segments: Vec<SegmentInfo>,
+    /// The last commit that the index on disk covers.
+    pub checkpoint_commit: u64,
+    /// The runs of the index, oldest first.
+    pub runs: Vec<RunInfo>,
+}
+
+/// Opens the database in `directory` for inspection. Like any opening, this cuts an unfinished
+/// write from the end of the log.
+pub fn inspect(directory: impl AsRef<Path>) -> Result<Inspection> {
+    let generation = generation_directory(directory.as_ref())?;
+    let storage = LocalStorage::open(generation, LocalOptions::default())?;
+    let manifest = Manifest::load(&storage)?;
+    let (checkpoint_commit, runs) =
+        manifest.map_or((0, Vec::new()), |manifest| (manifest.commit, manifest.runs));
+    let run_info = |run: crate::index::ManifestRun| RunInfo {
+        map: run.name,
+        first_position: run.first_position,
+        last_position: run.last_position,
+        events: run.events,
+    };
+    Ok(Inspection {
+        segments: storage.segments(),
+        storage,
+        checkpoint_commit,
+        runs: runs.into_iter().map(run_info).collect(),
+    })
+}
+
+impl Inspection {
+    /// Hands the records of a segment to `visit`, in order.
+    pub fn records(&self, segment: u64, visit: &mut dyn FnMut(RecordInfo)) -> Result<()> {
+        self.storage.records(segment, visit)
+    }
+
+    /// Hands each entry of a run to `visit`, as text: what it is, and what it holds. Stops when
+    /// `visit` answers `false`.
+    pub fn keys(&self, run: &str, visit: &mut dyn FnMut(&str, &str) -> bool) -> Result<()> {
+        let Some(map) = self.storage.map(run)? else {
+            return Err(trefoil_core::Error::invalid(format!(
+                "there is no run {run}"
+            )));
+        };
+        for entry in map.scan(&[], &[], Direction::Forwards) {
+            let (key, value) = entry?;
+            let (key, value) = describe_entry(&key, &value);
+            if !visit(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Looking at a database that is not open, and mending what can be mended.
+//!
+//! All of these lock the directory, so they refuse one that a server has open.
+
+mod compare;
+mod inspect;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+use trefoil_core::{Error, Result};
+use trefoil_storage::LocalStorage;
+
+use crate::home::Home;
+use crate::{Database, Options};
+
+pub use inspect::{Inspection, RunInfo, inspect};
+pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};
+pub use verify::{Report, Step, verify};
+
+/// What repairing a database did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repaired {
+    /// How many events were read from the log and indexed again.
+    pub events: u64,
+}
+
+/// Throws the maps of the database in `directory` away and rebuilds them from the log.
+pub fn repair(directory: impl AsRef<Path>, options: &Options) -> Result<Repaired> {
+    LocalStorage::remove_maps(generation_directory(directory.as_ref())?)?;
+    let database = Database::open(directory, options)?;
+    database.checkpoint()?;
+    let events = database.recovery().replayed_events;
+    database.close()?;
+    Ok(Repaired { events })
+}
+
+/// Whether `directory` holds a database.
+pub fn is_database(directory: impl AsRef<Path>) -> bool {
+    Home::is_home(directory.as_ref())
+}
+
+/// The directory of the current generation of the database in `directory`, which must exist.
+fn generation_directory(directory: &Path) -> Result<PathBuf> {
+    if !is_database(directory) {
+        return Err(Error::invalid(format!(
+            "{} is not a database",
+            directory.display()
+        )));
+    }
+    let generation = Home::Directory(directory.to_owned()).current()?;
+    Ok(directory.join(generation.to_string()))
+}

@@ -1,0 +1,186 @@
+//! Verifying a database: every checksum, the order of everything, and index against log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use trefoil_core::{Error, Event, Result};
+use trefoil_storage::local::{Finding, LogReport};
+use trefoil_storage::{LocalOptions, LocalStorage, Record, Storage, StoredItem};
+
+use super::compare::Comparison;
+use super::generation_directory;
+use crate::index::Index;
+use crate::label;
+use crate::read::decode;
+
+/// What a database holds and what is wrong with it.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Segments of the log.
+    pub segments: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Commits in those.
+    pub commits: u64,
+    /// Events in those.
+    pub events: u64,
+    /// Bytes of the log that were read.
+    pub bytes: u64,
+    /// Postings of the index on disk that were compared with the log.
+    pub postings: u64,
+    /// All that is wrong; empty for a sound database.
+    pub findings: Vec<Finding>,
+}
+
+/// How far verifying is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Checking the segments of the log.
+    Log {
+        /// Segments that are done.
+        done: u64,
+        /// Segments that there are.
+        total: u64,
+    },
+    /// Comparing the index with the log.
+    Index {
+        /// Events that are done.
+        done: u64,
+        /// Events that there are.
+        total: u64,
+    },
+}
+
+/// Verifies the database in `directory`. It changes nothing, and finds all that is wrong rather
+/// than only the first. If the log is damaged, the index is not looked at.
+pub fn verify(directory: impl AsRef<Path>, progress: &mut dyn FnMut(Step)) -> Result<Report> {
+    let generation = generation_directory(directory.as_ref())?;
+    let log = LocalStorage::verify_log(&generation, &mut |step| {
+        progress(Step::Log {
+            done: step.segments_done,
+            total: step.segments_total,
+        });
+    })?;
+    let mut report = from_log(log);
+    if report.findings.is_empty() {
+        verify_events(&generation, &mut report, progress)?;
+    }
+    Ok(report)
+}
+
+fn from_log(log: LogReport) -> Report {
+    Report {
+        segments: log.segments,
+        records: log.records,
+        commits: log.commits,
+        events: log.items,
+        bytes: log.bytes,
+        postings: 0,
+        findings: log.findings,
+    }
+}
+
+fn verify_events(
+    generation: &Path,
+    report: &mut Report,
+    progress: &mut dyn FnMut(Step),
+) -> Result<()> {
+    let storage: Arc<dyn Storage> =
+        Arc::new(LocalStorage::open(generation, LocalOptions::default())?);
+    let log_file = generation.join("log");
+    let index = match Index::open(Arc::clone(&storage), usize::MAX, Arc::default()) {
+        Ok(index) => Some(index),
+        Err(Error::Damaged(damage)) => {
+            report.findings.push(Finding {
+                file: generation.join(&damage.file),
+                offset: damage.offset,
+                position: damage.position,
+                what: damage.what,
+            });
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let mut comparison = index
+        .as_ref()
+        .map(|index| Comparison::new(index, generation.join("maps")));
+    let mut order = Order::default();
+    let (mut done, total) = (0, report.events);
+    storage.replay(0, &mut |record| {
+        for (event, label) in events_of(record)? {
+            order.check(&event, label::is_imported(label), &mut |what| {
+                let (file, position) = (log_file.clone(), event.position());
+                report.findings.push(Finding {
+                    file,
+                    offset: 0,
+                    position,
+                    what,
+                });
+            });
+            if let Some(comparison) = &mut comparison {
+                comparison.add(&event, label, &mut report.findings)?;
+            }
+        }
+        done += record.items.len() as u64;
+        progress(Step::Index { done, total });
+        Ok(())
+    })?;
+    if let Some(comparison) = comparison {
+        report.postings = comparison.finish(&mut report.findings)?;
+    }
+    Ok(())
+}
+
+fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::Label)>> {
+    let items = (record.first_position..).zip(record.items.iter());
+    items
+        .map(|(position, (label, bytes))| {
+            let bytes = bytes::Bytes::copy_from_slice(bytes);
+            Ok((
+                decode(StoredItem {
+                    position,
+                    label,
+                    bytes,
+                })?,
+                label,
+            ))
+        })
+        .collect()
+}
+
+/// The order that positions must have.
+#[derive(Debug, Default)]
+struct Order {
+    last_position: u64,
+    last_in_stream: HashMap<String, u64>,
+}
+
+impl Order {
+    /// Positions ascend; only an imported one may leave a gap before it. The same holds within
+    /// each stream.
+    fn check(&mut self, event: &Event, is_imported: bool, find: &mut dyn FnMut(String)) {
+        let (position, last) = (event.position(), self.last_position);
+        if position <= last || (position != last + 1 && !is_imported) {
+            find(format!("position {position} follows position {last}"));
+        }
+        self.last_position = position;
+        let (Some(stream), Some(at)) = (event.stream(), event.stream_position()) else {
+            return;
+        };
+        match self.last_in_stream.get_mut(stream) {
+            Some(before) => {
+                if at <= *before || (at != *before + 1 && !is_imported) {
+                    find(format!("position {at} of stream {stream} follows {before}"));
+                }
+                *before = at;
+            }
+            None => {
+                if at != 0 && !is_imported {
+                    find(format!("stream {stream} begins at position {at}"));
+                }
+                self.last_in_stream.insert(stream.to_owned(), at);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Writing: commits are queued, staged in groups, made durable with one sync per group, added to
+//! the index, published, and answered.
+//!
+//! Whoever finds the queue without a leader leads it: a blocking caller on its own thread, an
+//! asynchronous one by handing the lead to a background thread. The leader drains the queue until
+//! it is empty; there is no timer.
+
+mod queue;
+mod stage;
+mod writer;
+
+pub(crate) use queue::{Request, Work};
+pub(crate) use stage::Front;
+pub(crate) use writer::Writer;

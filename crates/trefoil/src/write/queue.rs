@@ -1,0 +1,120 @@
+//! The queue of commits that wait for the writer, and who leads it.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use trefoil_core::limits::{
+    COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX, GROUP_BYTES_MAX, GROUP_COMMITS_MAX,
+};
+use trefoil_core::{Commit, Committed, Error, ImportedEvent, Result};
+
+/// What is to be written.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Commit(Commit),
+    Import(Vec<ImportedEvent>),
+}
+
+impl Work {
+    fn size(&self) -> usize {
+        match self {
+            Self::Commit(commit) => commit.events.iter().map(|event| event.size()).sum(),
+            Self::Import(events) => events.iter().map(|event| event.event.size()).sum(),
+        }
+    }
+}
+
+/// Something to be written, and who waits for the answer.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) work: Work,
+    pub(crate) reply: oneshot::Sender<Result<Committed>>,
+}
+
+/// Requests in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Request>,
+    /// The bytes of what is waiting.
+    bytes: usize,
+    has_leader: bool,
+    /// Why nothing more is taken.
+    closed: Option<Error>,
+}
+
+impl Queue {
+    /// Adds a request. Answers whether the caller now leads the queue and must see to it that it
+    /// is drained.
+    pub(crate) fn push(&self, request: Request) -> Result<bool> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(reason.clone());
+        }
+        if state.waiting.len() >= COMMIT_QUEUE_MAX {
+            return Err(Error::Overloaded(format!(
+                "{COMMIT_QUEUE_MAX} commits are waiting, the limit of the queue"
+            )));
+        }
+        // A request that is larger than the limit may still wait alone.
+        let bytes = request.work.size();
+        if state.bytes > 0 && state.bytes + bytes > COMMIT_QUEUE_BYTES_MAX {
+            return Err(Error::Overloaded(format!(
+                "{} bytes are waiting, the limit of the queue is {COMMIT_QUEUE_BYTES_MAX}",
+                state.bytes
+            )));
+        }
+        state.bytes += bytes;
+        state.waiting.push_back(request);
+        Ok(!std::mem::replace(&mut state.has_leader, true))
+    }
+
+    /// The next group for the leader; if there is none, it is no longer the leader.
+    pub(crate) fn next_group(&self, group: &mut Vec<Request>) -> bool {
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        while group.len() < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
+            let Some(request) = state.waiting.pop_front() else {
+                break;
+            };
+            let size = request.work.size();
+            bytes += size;
+            state.bytes -= size;
+            group.push(request);
+        }
+        state.has_leader = !group.is_empty();
+        state.has_leader
+    }
+
+    /// The leader stops. Answers whether somebody else must lead because more is waiting.
+    pub(crate) fn step_down(&self) -> bool {
+        let mut state = self.state.lock();
+        state.has_leader = !state.waiting.is_empty();
+        state.has_leader
+    }
+
+    /// Takes nothing more from now on. What is waiting is still written.
+    pub(crate) fn close(&self, reason: Error) {
+        self.state.lock().closed.get_or_insert(reason);
+    }
+
+    /// The leader is gone without having finished: nobody knows what it wrote, so nothing more is
+    /// taken, and what waits is let go of.
+    pub(crate) fn abandon(&self, reason: Error) {
+        let mut state = self.state.lock();
+        state.closed = Some(reason);
+        state.has_leader = false;
+        state.waiting.clear();
+        state.bytes = 0;
+    }
+
+    /// Whether nobody writes and nothing waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        !state.has_leader && state.waiting.is_empty()
+    }
+}

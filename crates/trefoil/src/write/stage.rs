@@ -1,0 +1,518 @@
+//! Staging: deciding, one request after the other, what of a group is written and where.
+//!
+//! A request is checked against the durable index and against what the group holds already. It
+//! takes effect on the group whole or not at all, so that one that fails harms no other.
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
+use trefoil_core::{
+    Appended, Commit, Committed, Condition, Error, Event, EventId, EventItem, ImportedEvent,
+    NewEvent, Result, Timestamp, correlation_category, located_position, make_event_id, put_varint,
+    stream_group_hash,
+};
+use trefoil_storage::{Group, Label, Record};
+
+use crate::index::{Index, IndexedEvent};
+use crate::label;
+
+/// Finds the event at a durable position.
+pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
+
+/// An event of the group, with what the index needs to know of it.
+#[derive(Debug)]
+struct Staged {
+    event: NewEvent,
+    id: EventId,
+    position: u64,
+    commit: u64,
+    time: Timestamp,
+    stream_position: u64,
+    is_new_stream: bool,
+    correlation: Option<String>,
+}
+
+/// Where the next event goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Front {
+    /// The last commit and position, staged ones included.
+    pub(crate) commit: u64,
+    pub(crate) position: u64,
+    /// The highest time that the server gave to an event.
+    pub(crate) clock: Timestamp,
+}
+
+/// A group being put together.
+pub(crate) struct Stage<'a> {
+    index: &'a Index,
+    fetch: &'a Fetch<'a>,
+    front: Front,
+    /// The position before the group's first event.
+    base: u64,
+    now: Timestamp,
+    random: u64,
+    group: Group,
+    staged: Vec<Staged>,
+    /// The last ordinals of the streams the group has to do with; `None` for one without events.
+    ordinals: HashMap<String, Option<u64>>,
+    /// The ids that clients gave to events of the group, to the index of the event.
+    ids: HashMap<EventId, usize>,
+}
+
+/// What an event is appended with.
+struct Place {
+    position: u64,
+    time: Timestamp,
+    /// `None`: the next one of the stream.
+    stream_position: Option<u64>,
+    is_imported: bool,
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) fn new(
+        index: &'a Index,
+        fetch: &'a Fetch<'a>,
+        front: Front,
+        now: Timestamp,
+        random: u64,
+    ) -> Self {
+        Self {
+            index,
+            fetch,
+            front,
+            base: front.position,
+            now: now.max(front.clock),
+            random,
+            group: Group::default(),
+            staged: Vec::new(),
+            ordinals: HashMap::new(),
+            ids: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.staged.is_empty()
+    }
+
+    /// Stages a commit, or says why it is not written.
+    pub(crate) fn commit(&mut self, commit: Commit) -> Result<Committed> {
+        let known = self.known_ids(commit.events.iter().map(|event| event.id))?;
+        if let Some(committed) = replayed(&commit, &known) {
+            return Ok(committed);
+        }
+        self.check_conditions(&commit.conditions)?;
+        self.check_unique(&commit.events, &known)?;
+        self.resolve(
+            commit
+                .events
+                .iter()
+                .filter_map(|event| event.stream.as_deref()),
+        )?;
+        let mut appended = Vec::with_capacity(commit.events.len());
+        self.begin_record(self.front.position + 1);
+        let number = self.begin_commit(commit.events.len());
+        for event in commit.events {
+            let place = Place {
+                position: self.front.position + 1,
+                time: self.now,
+                stream_position: None,
+                is_imported: false,
+            };
+            appended.push(self.append(event, number, &place));
+        }
+        self.front.clock = self.now;
+        let position = self.front.position;
+        Ok(Committed {
+            commit: number,
+            position,
+            events: appended,
+            replayed: false,
+        })
+    }
+
+    /// Stages imported events, or says why they are not written.
+    pub(crate) fn import(&mut self, events: Vec<ImportedEvent>) -> Result<Committed> {
+        self.check_import(&events)?;
+        self.resolve(
+            events
+                .iter()
+                .filter_map(|event| event.event.stream.as_deref()),
+        )?;
+        let mut appended = Vec::with_capacity(events.len());
+        let mut rest = events.into_iter().peekable();
+        while let Some(first) = rest.peek() {
+            // Positions that follow each other go into one record and one commit.
+            self.begin_record(first.position);
+            let number = self.begin_commit(0);
+            let mut n_events = 0;
+            let mut expected = first.position;
+            while let Some(event) = rest.next_if(|event| event.position == expected) {
+                let place = Place {
+                    position: event.position,
+                    time: event.time,
+                    stream_position: Some(event.stream_position),
+                    is_imported: true,
+                };
+                appended.push(self.append(event.event, number, &place));
+                expected += 1;
+                n_events += 1;
+            }
+            self.end_commit(n_events);
+        }
+        let Front {
+            commit, position, ..
+        } = self.front;
+        Ok(Committed {
+            commit,
+            position,
+            events: appended,
+            replayed: false,
+        })
+    }
+
+    /// The event that each id belongs to already, as far as there is one.
+    fn known_ids(&self, ids: impl Iterator<Item = Option<EventId>>) -> Result<Vec<Option<Known>>> {
+        ids.map(|id| id.map_or(Ok(None), |id| self.find_id(&id)))
+            .collect()
+    }
+
+    fn find_id(&self, id: &EventId) -> Result<Option<Known>> {
+        if let Some(&index) = self.ids.get(id) {
+            return Ok(Some(Known::staged(&self.staged[index])));
+        }
+        let mut positions = self
+            .index
+            .layers()
+            .positions_of_id(self.index.id_hash(id))?;
+        match located_position(id) {
+            Some(position) if position > self.base => {
+                let index = self
+                    .staged
+                    .binary_search_by_key(&position, |staged| staged.position);
+                if let Ok(index) = index
+                    && self.staged[index].id == *id
+                {
+                    return Ok(Some(Known::staged(&self.staged[index])));
+                }
+            }
+            located => positions.extend(located),
+        }
+        for position in positions.into_iter().filter(|position| *position > 0) {
+            match (self.fetch)(position) {
+                Ok(event) if event.id() == *id => return Ok(Some(Known::durable(&event))),
+                Ok(_) => {}
+                // A position that an id merely seems to carry need not exist.
+                Err(Error::Invalid(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
+        match self.ordinals.get(stream) {
+            Some(ordinal) => Ok(*ordinal),
+            None => self.index.last_ordinal(stream),
+        }
+    }
+
+    /// Asks the index for whatever appending to these streams will need, so that appending cannot
+    /// fail half-way.
+    fn resolve<'b>(&mut self, streams: impl Iterator<Item = &'b str>) -> Result<()> {
+        for stream in streams {
+            if let EntryRef::Vacant(vacant) = self.ordinals.entry_ref(stream) {
+                vacant.insert(self.index.last_ordinal(stream)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_conditions(&self, conditions: &[Condition]) -> Result<()> {
+        for (index, condition) in conditions.iter().enumerate() {
+            let Condition::StreamVersion { stream, expected } = condition else {
+                continue;
+            };
+            let actual = self
+                .last_ordinal(stream)?
+                .map_or(-1, |ordinal| ordinal as i64);
+            if actual != *expected {
+                return Err(Error::VersionConflict {
+                    condition: index,
+                    stream: stream.clone(),
+                    expected: *expected,
+                    actual,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Every id of the commit must be new, to the log and within the commit.
+    fn check_unique(&self, events: &[NewEvent], known: &[Option<Known>]) -> Result<()> {
+        let mut seen: HashMap<EventId, u64> = HashMap::new();
+        for ((event, known), position) in events.iter().zip(known).zip(self.front.position + 1..) {
+            let Some(id) = event.id else { continue };
+            let known = known.as_ref().map(|known| known.position);
+            if let Some(position) = known.or(seen.insert(id, position)) {
+                return Err(Error::DuplicateId { id, position });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_import(&self, events: &[ImportedEvent]) -> Result<()> {
+        let mut last = self.front.position;
+        let mut ordinals: HashMap<&str, u64> = HashMap::new();
+        let mut seen: HashMap<EventId, u64> = HashMap::new();
+        for (index, event) in events.iter().enumerate() {
+            if event.position <= last {
+                return Err(self.position_refused(event.position, &events[..index]));
+            }
+            last = event.position;
+            let Some(id) = event.event.id else {
+                return Err(Error::ImportRefused("an imported event needs an id".into()));
+            };
+            let known = self.find_id(&id)?.map(|known| known.position);
+            if let Some(position) = known.or(seen.insert(id, event.position)) {
+                return Err(Error::DuplicateId { id, position });
+            }
+            if let Some(stream) = event.event.stream.as_deref() {
+                let before = match ordinals.insert(stream, event.stream_position) {
+                    Some(ordinal) => Some(ordinal),
+                    None => self.last_ordinal(stream)?,
+                };
+                check_stream_position(stream, event.stream_position, before)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why an imported position at or below the last one is refused, after `earlier` ones.
+    fn position_refused(&self, position: u64, earlier: &[ImportedEvent]) -> Error {
+        let is_taken = earlier
+            .binary_search_by_key(&position, |event| event.position)
+            .is_ok()
+            || self
+                .staged
+                .binary_search_by_key(&position, |staged| staged.position)
+                .is_ok()
+            || (position > 0 && position <= self.base && (self.fetch)(position).is_ok());
+        if is_taken {
+            return Error::PositionExists(position);
+        }
+        let last = earlier
+            .last()
+            .map_or(self.front.position, |event| event.position);
+        Error::ImportRefused(format!("global position {position} is not after {last}"))
+    }
+
+    /// Makes sure that the group's last record goes on at `position`.
+    fn begin_record(&mut self, position: u64) {
+        if self
+            .group
+            .records
+            .last()
+            .is_none_or(|record| record.end_position() != position)
+        {
+            let first_commit = self.front.commit + 1;
+            let record = Record {
+                first_commit,
+                first_position: position,
+                ..Record::default()
+            };
+            self.group.records.push(record);
+        }
+    }
+
+    /// Begins a commit in the last record. An import says only at its end how many events it has.
+    fn begin_commit(&mut self, n_events: usize) -> u64 {
+        self.front.commit += 1;
+        if n_events > 0 {
+            self.end_commit(n_events);
+        }
+        self.front.commit
+    }
+
+    fn end_commit(&mut self, n_events: usize) {
+        if let Some(record) = self.group.records.last_mut() {
+            record.n_commits += 1;
+            put_varint(&mut record.commits, n_events as u64);
+        }
+    }
+
+    /// Appends an event to the last record. All checks have been made and its stream is resolved.
+    fn append(&mut self, event: NewEvent, commit: u64, place: &Place) -> Appended {
+        let position = place.position;
+        let id = match event.id {
+            Some(id) => id,
+            None => make_event_id(place.time.millis(), self.next_random(), position),
+        };
+        let name = event.stream.as_deref();
+        let ordinal = name.and_then(|name| self.ordinals.get_mut(name));
+        let last = ordinal.as_deref().copied().flatten();
+        let is_new_stream = name.is_some() && last.is_none();
+        let next = || last.map_or(0, |last| last + 1);
+        let stream_position = place.stream_position.unwrap_or_else(next);
+        if let Some(ordinal) = ordinal {
+            *ordinal = Some(stream_position);
+        }
+        let stream = name.map(|name| (name, stream_position));
+        let item = EventItem {
+            id,
+            time: place.time,
+            commit_offset: position.wrapping_sub(commit) as i64,
+            stream,
+            event_type: &event.event_type,
+            tags: &event.tags,
+            metadata: event.metadata.as_deref(),
+            data: &event.data,
+        };
+        let hash = name.and_then(stream_group_hash);
+        let label = label::make(place.is_imported, is_new_stream, hash);
+        self.push_item(label, &item);
+        if event.id.is_some() {
+            self.ids.insert(id, self.staged.len());
+        }
+        let appended = Appended {
+            id,
+            position,
+            stream_position: stream.map(|(_, at)| at),
+        };
+        let correlation = event.metadata.as_deref().and_then(correlation_category);
+        self.front.position = position;
+        let time = place.time;
+        self.staged.push(Staged {
+            event,
+            id,
+            position,
+            commit,
+            time,
+            stream_position,
+            is_new_stream,
+            correlation,
+        });
+        appended
+    }
+
+    fn push_item(&mut self, label: Label, item: &EventItem<'_>) {
+        if let Some(record) = self.group.records.last_mut() {
+            record.items.push_with(label, |out| item.encode(out));
+        }
+    }
+
+    /// Sixty-four bits that nobody can foresee without knowing the seed.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The finished group, and where the log ends with it.
+    pub(crate) fn finish(&self) -> (&Group, Front) {
+        (&self.group, self.front)
+    }
+
+    /// The state of the generator of random bits, for the next group.
+    pub(crate) fn random(&self) -> u64 {
+        self.random
+    }
+
+    /// The group's events, for the index.
+    pub(crate) fn indexed(&self) -> Vec<IndexedEvent<'_>> {
+        let indexed = self.staged.iter().map(|staged| IndexedEvent {
+            position: staged.position,
+            id: staged.id,
+            time: staged.time,
+            stream: staged
+                .event
+                .stream
+                .as_deref()
+                .map(|stream| (stream, staged.stream_position)),
+            is_new_stream: staged.is_new_stream,
+            event_type: &staged.event.event_type,
+            tags: staged.event.tags.iter().map(String::as_str).collect(),
+            correlation: staged.correlation.as_deref(),
+        });
+        indexed.collect()
+    }
+}
+
+/// Places in a stream ascend, also imported ones.
+fn check_stream_position(stream: &str, position: u64, before: Option<u64>) -> Result<()> {
+    match before {
+        Some(before) if position <= before => Err(Error::ImportRefused(format!(
+            "position {position} of stream {stream} is not after {before}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// An event that has an id which a request brings again.
+#[derive(Debug)]
+struct Known {
+    id: EventId,
+    position: u64,
+    commit: u64,
+    stream: Option<(String, u64)>,
+}
+
+impl Known {
+    fn durable(event: &Event) -> Self {
+        let stream = event
+            .stream()
+            .map(str::to_owned)
+            .zip(event.stream_position());
+        Self {
+            id: event.id(),
+            position: event.position(),
+            commit: event.commit(),
+            stream,
+        }
+    }
+
+    fn staged(staged: &Staged) -> Self {
+        let stream = staged
+            .event
+            .stream
+            .clone()
+            .map(|stream| (stream, staged.stream_position));
+        Self {
+            id: staged.id,
+            position: staged.position,
+            commit: staged.commit,
+            stream,
+        }
+    }
+}
+
+/// The answer to a commit that was written before: every id is known, in the same streams and the
+/// same order.
+fn replayed(commit: &Commit, known: &[Option<Known>]) -> Option<Committed> {
+    let mut events: Vec<Appended> = Vec::with_capacity(known.len());
+    let mut number = 0;
+    for (event, known) in commit.events.iter().zip(known) {
+        let known = known.as_ref()?;
+        let is_same_stream = known.stream.as_ref().map(|(name, _)| name) == event.stream.as_ref();
+        let is_in_order = events
+            .last()
+            .is_none_or(|before| before.position < known.position);
+        if !is_same_stream || !is_in_order {
+            return None;
+        }
+        let stream_position = known.stream.as_ref().map(|(_, at)| *at);
+        events.push(Appended {
+            id: known.id,
+            position: known.position,
+            stream_position,
+        });
+        number = known.commit;
+    }
+    let position = events.last()?.position;
+    Some(Committed {
+        commit: number,
+        position,
+        events,
+        replayed: true,
+    })
+}
