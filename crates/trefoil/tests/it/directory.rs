@@ -1,0 +1,157 @@
+//! Databases in directories that were tampered with, and events that are hard on the index on disk.
+
+use std::fs;
+use std::path::Path;
+
+use trefoil::{Commit, Database, Error, NewEvent, Options, Read};
+
+fn small() -> Options {
+    Options {
+        tail_events_max: 4,
+        ..Options::default()
+    }
+}
+
+fn event(number: u64) -> NewEvent {
+    NewEvent::new("account-1", "Deposited", format!(r#"{{"n":{number}}}"#))
+}
+
+fn with_events(directory: &Path, n: u64) {
+    let database = Database::open(directory, &small()).unwrap();
+    for number in 0..n {
+        database.commit(Commit::new([event(number)])).unwrap();
+    }
+    database.close().unwrap();
+}
+
+fn n_events(directory: &Path) -> usize {
+    let database = Database::open(directory, &small()).unwrap();
+    let events = database.read(&Read::all()).unwrap();
+    database.close().unwrap();
+    events.len()
+}
+
+/// A key of the index has a limit; metadata is larger than that.
+#[test]
+fn no_metadata_keeps_the_index_from_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::open(directory.path(), &small()).unwrap();
+    for name in [
+        "n".repeat(70_000),
+        "\\u0000".repeat(40_000),
+        "n".repeat(1024),
+    ] {
+        let metadata = format!(r#"{{"correlationStreamName":"{name}"}}"#);
+        for number in 0..8 {
+            let event = event(number).with_metadata(metadata.clone());
+            database.commit(Commit::new([event])).unwrap();
+        }
+    }
+    database.checkpoint().unwrap();
+    let found = database
+        .read(&Read::all().correlated_with("n".repeat(1024)))
+        .unwrap();
+    assert_eq!(found.len(), 8);
+    database.close().unwrap();
+    assert_eq!(n_events(directory.path()), 24);
+}
+
+/// The file that names the generation is the only thing that says which one counts.
+#[test]
+fn a_lost_generation_file_never_costs_events() {
+    let directory = tempfile::tempdir().unwrap();
+    with_events(directory.path(), 3);
+    let current = directory.path().join("generation");
+    let refuse = || match Database::open(directory.path(), &small()) {
+        Err(Error::Damaged(damage)) => assert_eq!(damage.file, current),
+        other => panic!("opened or failed otherwise: {other:?}"),
+    };
+    fs::remove_file(&current).unwrap();
+    refuse();
+    for text in ["7\n", "", "one"] {
+        fs::write(&current, text).unwrap();
+        refuse();
+    }
+    fs::write(&current, "1\n").unwrap();
+    assert_eq!(n_events(directory.path()), 3);
+}
+
+#[test]
+fn a_directory_has_one_owner_until_it_is_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::open(directory.path(), &small()).unwrap();
+    for _ in 0..2 {
+        let second = Database::open(directory.path(), &small());
+        assert!(matches!(second, Err(Error::Locked { .. })), "{second:?}");
+        database.clear().unwrap();
+    }
+    database.close().unwrap();
+    assert_eq!(n_events(directory.path()), 0);
+}
+
+/// What no longer counts goes, whenever the process was interrupted.
+#[test]
+fn generations_that_do_not_count_are_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    with_events(directory.path(), 2);
+    fs::create_dir_all(directory.path().join("2/log")).unwrap();
+    fs::write(directory.path().join("generation.new"), "2\n").unwrap();
+    assert_eq!(n_events(directory.path()), 2);
+    assert!(!directory.path().join("2").exists());
+    let database = Database::open(directory.path(), &small()).unwrap();
+    database.clear().unwrap();
+    database.close().unwrap();
+    assert!(!directory.path().join("1").exists());
+    assert_eq!(n_events(directory.path()), 0);
+}
+
+#[test]
+fn the_tools_find_rebuild_and_show_what_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    with_events(directory.path(), 41);
+    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    assert_eq!(
+        (report.events, report.findings.len()),
+        (41, 0),
+        "{:?}",
+        report.findings
+    );
+    assert!(report.postings > 0);
+    let inspection = trefoil::tools::inspect(directory.path()).unwrap();
+    assert!(!inspection.runs.is_empty() && !inspection.segments.is_empty());
+    let mut keys = Vec::new();
+    let name = inspection.runs[0].map.clone();
+    inspection
+        .keys(&name, &mut |key, _| {
+            keys.push(key.to_owned());
+            true
+        })
+        .unwrap();
+    assert!(
+        keys.contains(&"Stream \"account-1\"".to_owned()),
+        "{keys:?}"
+    );
+    drop(inspection);
+
+    // A run that is gone is found, named, and made again.
+    fs::remove_dir_all(directory.path().join("1/maps/loaded").join(&name)).unwrap();
+    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.what.contains(&name)),
+        "{report:?}"
+    );
+    let opened = Database::open(directory.path(), &small());
+    assert!(matches!(opened, Err(Error::Damaged(_))), "{opened:?}");
+    assert_eq!(
+        trefoil::tools::repair(directory.path(), &small())
+            .unwrap()
+            .events,
+        41
+    );
+    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    assert_eq!(n_events(directory.path()), 41);
+}

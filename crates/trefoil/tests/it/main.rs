@@ -1,0 +1,9 @@
+//! Tests of the library at its public interface.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod concurrent;
+mod directory;
+mod extremes;
+mod model;
+mod property;
+mod storage;
