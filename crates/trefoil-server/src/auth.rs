@@ -1,0 +1,125 @@
+//! Whose namespace a request may touch.
+//!
+//! The token is the `token` of the query string or a bearer token. In test mode its secret is not
+//! checked, a missing one stands for the default namespace, and a namespace that does not exist is
+//! created. The token of the default namespace administers the others.
+
+use std::borrow::Cow;
+
+use hyper::StatusCode;
+use hyper::header::{self, HeaderMap};
+use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, Token};
+
+use crate::error::{Failure, Result};
+use crate::query::Query;
+use crate::service::{Shared, blocking};
+
+/// What a request may touch.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// The namespace of the token.
+    pub(crate) namespace: NamespaceId,
+    /// The token of the namespace, if this request made it exist.
+    pub(crate) created: Option<Token>,
+}
+
+impl Access {
+    /// Refuses everybody but the administrator.
+    pub(crate) fn require_admin(&self) -> Result<()> {
+        if self.namespace.is_default() {
+            return Ok(());
+        }
+        let message = "Only the token of the default namespace may do this";
+        Err(Failure::unauthorized(message, self.namespace.as_str()))
+    }
+
+    /// Refuses everybody but the administrator and the namespace itself.
+    pub(crate) fn require(&self, namespace: &str) -> Result<()> {
+        if self.namespace.is_default() || self.namespace.as_str() == namespace {
+            return Ok(());
+        }
+        Err(Failure::unauthorized(
+            "Token not authorized for namespace",
+            namespace,
+        ))
+    }
+}
+
+/// Finds out what the sender of these headers may touch.
+pub(crate) async fn authenticate(
+    shared: &Shared,
+    headers: &HeaderMap,
+    query: Query<'_>,
+) -> Result<Access> {
+    let token = find_token(headers, query).and_then(|text| {
+        Token::parse(&text).map_err(|error| {
+            let status = StatusCode::UNAUTHORIZED;
+            Failure::new(status, "AUTH_INVALID_TOKEN", "Invalid token format")
+                .with_text("error", &error.to_string())
+        })
+    });
+    if shared.config.test_mode {
+        return authenticate_leniently(shared, token.ok()).await;
+    }
+    let token = token?;
+    match shared.namespaces.authenticate(&token) {
+        Some(namespace) => Ok(Access {
+            namespace,
+            created: None,
+        }),
+        None => Err(unknown(token.namespace())),
+    }
+}
+
+fn unknown(namespace: &str) -> Failure {
+    Failure::unauthorized("Token not authorized for namespace", namespace)
+}
+
+fn find_token<'a>(headers: &'a HeaderMap, query: Query<'a>) -> Result<Cow<'a, str>> {
+    let required = |message| Failure::new(StatusCode::UNAUTHORIZED, "AUTH_REQUIRED", message);
+    if let Some(token) = query.get("token") {
+        return Ok(token);
+    }
+    let header = headers.get(header::AUTHORIZATION);
+    let value = header
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    match value.strip_prefix("Bearer ") {
+        _ if value.is_empty() => Err(required("Authorization header required")),
+        None if value == "Bearer" => Err(required("Token required")),
+        None => Err(required("Authorization header must use Bearer scheme")),
+        Some(token) if token.trim().is_empty() => Err(required("Token required")),
+        Some(token) => Ok(Cow::Borrowed(token)),
+    }
+}
+
+async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result<Access> {
+    let name = token.as_ref().map_or(DEFAULT_NAMESPACE, Token::namespace);
+    let namespace = NamespaceId::new(name).map_err(|_| unknown(name))?;
+    if shared.namespaces.entry(name).is_ok() {
+        return Ok(Access {
+            namespace,
+            created: None,
+        });
+    }
+    let namespaces = shared.namespaces.clone();
+    let description = "Auto-created in test mode".to_owned();
+    let new = NewNamespace {
+        description,
+        token,
+        ..NewNamespace::default()
+    };
+    let id = namespace.clone();
+    match blocking(move || namespaces.create(&id, new)).await? {
+        Ok((_, token)) => Ok(Access {
+            namespace,
+            created: Some(token),
+        }),
+        // Another request was faster.
+        Err(Error::NamespaceExists(_)) => Ok(Access {
+            namespace,
+            created: None,
+        }),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Request bodies: read whole within limits, or chunk by chunk; plain or gzip.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use flate2::write::MultiGzDecoder;
+use http_body_util::BodyExt as _;
+use hyper::StatusCode;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{self, HeaderMap};
+use tokio::time::timeout;
+use trefoil_core::limits::REQUEST_BYTES_MAX;
+
+use crate::budget::{Budget, Reservation};
+use crate::error::{Failure, Result};
+use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT, SMALL_BODY_BYTES};
+
+/// A body that arrives chunk by chunk and is decompressed on the way.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    incoming: Incoming,
+    inflater: Option<Inflater>,
+    silence_max: Duration,
+}
+
+/// A whole body and the part of the memory budget it takes.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) bytes: Bytes,
+    _reservation: Reservation,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        headers: &HeaderMap,
+        incoming: Incoming,
+        silence_max: Duration,
+    ) -> Result<Self> {
+        let inflater = match headers
+            .get(header::CONTENT_ENCODING)
+            .map(|value| value.as_bytes())
+        {
+            None | Some(b"identity") => None,
+            Some(b"gzip" | b"x-gzip") => Some(Inflater::new()),
+            Some(_) => {
+                return Err(Failure::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "INVALID_REQUEST",
+                    "Content-Encoding must be gzip or identity",
+                ));
+            }
+        };
+        Ok(Self {
+            incoming,
+            inflater,
+            silence_max,
+        })
+    }
+
+    /// The next bytes; `None` at the end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let Some(inflater) = &mut self.inflater else {
+                return received(&mut self.incoming, self.silence_max).await;
+            };
+            if let Some(plain) = inflater.inflate()? {
+                return Ok(Some(plain));
+            }
+            match received(&mut self.incoming, self.silence_max).await? {
+                Some(packed) => inflater.packed = packed,
+                None => return inflater.finish(),
+            }
+        }
+    }
+
+    /// Reads the whole body.
+    pub(crate) async fn whole(mut self, budget: &Budget) -> Result<Whole> {
+        let announced = self.incoming.size_hint().lower();
+        if announced > REQUEST_BYTES_MAX as u64 {
+            return Err(self.refuse());
+        }
+        let mut reservation = budget.reserve_none();
+        let first = self.chunk().await?.unwrap_or_default();
+        if self.inflater.is_none() && self.incoming.is_end_stream() {
+            reserve(&mut reservation, first.len())?;
+            return Ok(Whole {
+                bytes: first,
+                _reservation: reservation,
+            });
+        }
+        let mut bytes = BytesMut::from(&first[..]);
+        while let Some(chunk) = self.chunk().await? {
+            if bytes.len() + chunk.len() > REQUEST_BYTES_MAX {
+                return Err(self.refuse());
+            }
+            reserve(&mut reservation, bytes.len() + chunk.len())?;
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Whole {
+            bytes: bytes.freeze(),
+            _reservation: reservation,
+        })
+    }
+
+    /// Throws away what is left of the body, within limits.
+    pub(crate) async fn discard(&mut self) {
+        discard(&mut self.incoming).await;
+    }
+
+    fn refuse(self) -> Failure {
+        discard_in_background(self.incoming);
+        let message = format!("request body is too large, the limit is {REQUEST_BYTES_MAX} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_REQUEST", message)
+    }
+}
+
+/// Small bodies are not counted: there are at most as many of them as connections.
+fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<()> {
+    if bytes <= SMALL_BODY_BYTES {
+        return Ok(());
+    }
+    // A buffer that grows by doubling may take twice what is in it.
+    reservation.grow_to(bytes * 2)
+}
+
+async fn received(incoming: &mut Incoming, silence_max: Duration) -> Result<Option<Bytes>> {
+    loop {
+        match timeout(silence_max, incoming.frame()).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(Ok(frame))) => {
+                // Trailers are not looked at.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+            Ok(Some(Err(error))) => {
+                return Err(Failure::invalid(format!(
+                    "request body is incomplete: {error}"
+                )));
+            }
+            Err(_) => {
+                let seconds = silence_max.as_secs();
+                let message = format!("request body made no progress for {seconds} seconds");
+                let status = StatusCode::REQUEST_TIMEOUT;
+                return Err(Failure::new(status, "INVALID_REQUEST", message));
+            }
+        }
+    }
+}
+
+/// Reads what is left of a refused body while its answer is sent: a sender that is cut off while
+/// it sends would not see the answer.
+pub(crate) fn discard_in_background(mut incoming: Incoming) {
+    if !incoming.is_end_stream() {
+        tokio::spawn(async move { discard(&mut incoming).await });
+    }
+}
+
+/// Reads and throws away, within limits. Whoever sends more is cut off.
+async fn discard(incoming: &mut Incoming) {
+    let read = async {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = incoming.frame().await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > DISCARD_BYTES_MAX {
+                return;
+            }
+        }
+    };
+    let _ = timeout(DISCARD_TIMEOUT, read).await;
+}
+
+/// How many compressed bytes are decompressed at a time; gzip makes at most about a thousand bytes
+/// out of one.
+const PACKED_STEP_BYTES: usize = 1024;
+
+/// Decompresses gzip step by step, so that a small body cannot become a large piece of memory.
+#[derive(Debug)]
+struct Inflater {
+    decoder: MultiGzDecoder<Vec<u8>>,
+    packed: Bytes,
+}
+
+impl Inflater {
+    fn new() -> Self {
+        Self {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            packed: Bytes::new(),
+        }
+    }
+
+    /// The next decompressed bytes; `None` if more compressed ones are needed.
+    fn inflate(&mut self) -> Result<Option<Bytes>> {
+        while !self.packed.is_empty() {
+            let step = self
+                .packed
+                .split_to(self.packed.len().min(PACKED_STEP_BYTES));
+            self.decoder
+                .write_all(&step)
+                .map_err(|error| not_gzip(&error))?;
+            let plain = std::mem::take(self.decoder.get_mut());
+            if !plain.is_empty() {
+                return Ok(Some(plain.into()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self) -> Result<Option<Bytes>> {
+        self.decoder
+            .try_finish()
+            .map_err(|error| not_gzip(&error))?;
+        let plain = std::mem::take(self.decoder.get_mut());
+        Ok((!plain.is_empty()).then(|| plain.into()))
+    }
+}
+
+fn not_gzip(error: &std::io::Error) -> Failure {
+    Failure::invalid(format!("request body is not valid gzip: {error}"))
+}

@@ -1,0 +1,48 @@
+//! What can be chosen when a server is started.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::limits;
+
+/// How the server listens and behaves. The defaults listen on this machine only.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The addresses to listen on; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Whether secrets go unchecked and namespaces appear when they are first used.
+    pub test_mode: bool,
+    /// The most connections at once; more are answered with 503 and closed.
+    pub connections_max: usize,
+    /// How often a silent subscription sends a comment to say that it is alive.
+    pub keep_alive: Duration,
+    /// How long the head of a request may take to arrive.
+    pub head_timeout: Duration,
+    /// How long the sender of a request body may be silent.
+    pub body_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// How long requests under way may take to finish at shutdown.
+    pub drain_timeout: Duration,
+}
+
+/// The port of EventoDB.
+const PORT: u16 = 8080;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: vec![
+                (Ipv4Addr::LOCALHOST, PORT).into(),
+                (Ipv6Addr::LOCALHOST, PORT).into(),
+            ],
+            test_mode: false,
+            connections_max: limits::CONNECTIONS_DEFAULT,
+            keep_alive: limits::KEEP_ALIVE_DEFAULT,
+            head_timeout: limits::HEAD_TIMEOUT,
+            body_timeout: limits::BODY_TIMEOUT,
+            idle_timeout: limits::IDLE_TIMEOUT,
+            drain_timeout: limits::DRAIN_TIMEOUT,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! One connection: HTTP/1 or HTTP/2, and a watch that ends it when its client is too slow.
+//!
+//! The watch looks at when requests began and ended and when bytes came in. It costs one timer per
+//! connection rather than several per request.
+
+mod activity;
+mod socket;
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpStream;
+
+use crate::limits::{HEAD_BYTES_MAX, HTTP2_HEAD_BYTES_MAX, HTTP2_STREAMS_MAX};
+use crate::response::{self, StreamError};
+use crate::server::Stop;
+use crate::service::{self, Shared};
+use activity::Activity;
+use socket::Socket;
+
+pub(crate) use activity::UnderWay;
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, stop: Stop) {
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let activity = Arc::new(Activity::new());
+    let socket = Socket {
+        socket,
+        activity: Arc::clone(&activity),
+        shared: Arc::clone(shared),
+    };
+    let (serving, served) = (Arc::clone(&activity), Arc::clone(shared));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (shared, under_way) = (Arc::clone(&served), UnderWay::begin(&serving, &request));
+        async move {
+            let answer = service::serve(shared, request, &under_way).await;
+            Ok::<_, Infallible>(answer.map(|body| Held {
+                body,
+                _under_way: under_way,
+            }))
+        }
+    });
+    let builder = builder();
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let mut is_draining = false;
+    loop {
+        let pause = activity.time_left(&shared.config);
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "connection ended");
+                }
+                return;
+            }
+            () = stop.cut.cancelled() => return,
+            () = stop.drain.cancelled(), if !is_draining => {
+                is_draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = tokio::time::sleep(pause) => {
+                if activity.time_left(&shared.config).is_zero() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Without `pipeline_flush`: it would let hyper take a whole answer into memory, however large and
+/// however slowly the client reads.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .max_header_list_size(HTTP2_HEAD_BYTES_MAX);
+    builder
+}
+
+/// An answer's body; its request is under way until this is dropped.
+struct Held {
+    body: response::Body,
+    _under_way: UnderWay,
+}
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,114 @@
+//! `GET /export?categories=a,b&since=time&until=time&position=n`: events in NDJSON, as `/import`
+//! takes them.
+//!
+//! `since` is inclusive, `until` exclusive; both are RFC 3339 times or dates. It goes beyond
+//! EventoDB, whose command line pages through `category.get` instead.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
+use trefoil::{Database, Event, Read, Timestamp};
+use trefoil_core::category;
+
+use crate::auth::Access;
+use crate::error::{Failure, Result};
+use crate::pages::Pages;
+use crate::query::Query;
+use crate::reading::{Reading, Writer};
+use crate::record::put_line;
+use crate::response::{self, Answer};
+use crate::service::{Shared, blocking};
+
+/// Answers `/export`.
+pub(crate) async fn answer(shared: &Arc<Shared>, access: &Access, parts: &Parts) -> Result<Answer> {
+    let (lines, position) = parse(Query::of(&parts.uri))?;
+    let database = shared.database(&access.namespace).await?;
+    let prepare = move || Ok((start(&database, &lines, position)?, lines, database));
+    let (read, lines, database) = blocking::<trefoil::Result<_>>(prepare).await??;
+    let body = Reading::new(Pages::new(database, read), lines)
+        .body()
+        .await?;
+    let content_type = HeaderValue::from_static("application/x-ndjson");
+    Ok(response::answer(StatusCode::OK, content_type, body))
+}
+
+/// Which events are exported. Times are looked at one by one: those of imported events need not
+/// ascend.
+#[derive(Debug, Default)]
+struct Lines {
+    categories: Vec<String>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl Lines {
+    fn wants(&self, event: &Event) -> bool {
+        let in_category = |stream| self.categories.iter().any(|name| name == category(stream));
+        (self.categories.is_empty() || event.stream().is_some_and(in_category))
+            && self.since.is_none_or(|since| event.time() >= since)
+            && self.until.is_none_or(|until| event.time() < until)
+    }
+}
+
+impl Writer for Lines {
+    fn begin(&mut self, _: &mut Vec<u8>) {}
+
+    fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
+        if self.wants(event) {
+            put_line(out, event);
+        }
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+}
+
+fn parse(query: Query<'_>) -> Result<(Lines, u64)> {
+    let time = |name: &str| match query.get(name) {
+        None => Ok(None),
+        Some(text) => parse_time(&text).map(Some).ok_or_else(|| {
+            Failure::invalid(format!(
+                "{name} must be an RFC 3339 time or a date (YYYY-MM-DD)"
+            ))
+        }),
+    };
+    let position = match query.get("position") {
+        None => 0,
+        Some(text) => text
+            .parse()
+            .map_err(|_| Failure::invalid("position must be a number"))?,
+    };
+    let categories = query.get("categories").unwrap_or_default();
+    let categories = categories
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    let lines = Lines {
+        categories: categories.map(str::to_owned).collect(),
+        since: time("since")?,
+        until: time("until")?,
+    };
+    Ok((lines, position))
+}
+
+/// A date means its first moment, UTC.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(text).or_else(|| Timestamp::parse(&format!("{text}T00:00:00Z")))
+}
+
+/// The read that finds the events: no earlier than it must begin.
+fn start(database: &Database, lines: &Lines, position: u64) -> trefoil::Result<Read> {
+    let first = match lines.since {
+        None => position,
+        Some(since) => {
+            let none = database.head().saturating_add(1);
+            database.position_at(since)?.unwrap_or(none).max(position)
+        }
+    };
+    let read = match lines.categories.as_slice() {
+        [only] => Read::category(only),
+        _ => Read::all(),
+    };
+    Ok(read.from_position(first))
+}

@@ -1,0 +1,241 @@
+//! `POST /import?force=true`: events in NDJSON, with the positions and times they bring along.
+//!
+//! The body is read line by line and written in batches, each all or nothing; nothing holds it as
+//! a whole. The answer tells the progress as it goes.
+
+mod lines;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use hyper::StatusCode;
+use hyper::http::request::Parts;
+use trefoil::{Error, ImportedEvent, OpenDatabase};
+
+use crate::auth::Access;
+use crate::body::Reader;
+use crate::error::{Failure, Result};
+use crate::json::{put_display, put_number, put_string};
+use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_EVENTS};
+use crate::query::Query;
+use crate::record::{Refusal, parse_line};
+use crate::response::{Answer, Body};
+use crate::service::{Shared, blocking};
+use crate::sse::event_stream;
+use lines::Lines;
+
+/// Answers `/import`. The head of the answer goes out when the first batch is done: a client that
+/// waits to be told to send its body is told so by then.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    access: &Access,
+    parts: &Parts,
+    reader: Reader,
+) -> Result<Answer> {
+    let database = shared.database(&access.namespace).await?;
+    if Query::of(&parts.uri).get("force").as_deref() == Some("true") {
+        clear(database.clone()).await?;
+    }
+    let mut import = Import {
+        shared: Arc::clone(shared),
+        database,
+        lines: Lines::new(reader),
+        batch: Vec::new(),
+        batch_bytes: 0,
+        imported: 0,
+        started: Instant::now(),
+        is_over: false,
+    };
+    let first = import.step().await;
+    let first = stream::iter(first.map(Ok));
+    let rest = stream::unfold(import, |mut import| async move {
+        let frame = import.step().await?;
+        Some((Ok(frame), import))
+    });
+    Ok(event_stream(
+        parts.version,
+        Body::Stream(first.chain(rest).boxed()),
+    ))
+}
+
+async fn clear(database: OpenDatabase) -> Result<()> {
+    blocking(move || database.clear()).await?.map_err(|error| {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Failure::new(
+            status,
+            "CLEAR_FAILED",
+            format!("Failed to clear namespace: {error}"),
+        )
+    })
+}
+
+/// An import under way.
+struct Import {
+    shared: Arc<Shared>,
+    database: OpenDatabase,
+    lines: Lines,
+    /// Events that are not written yet, with the numbers of their lines.
+    batch: Vec<(u64, ImportedEvent)>,
+    batch_bytes: usize,
+    imported: u64,
+    started: Instant,
+    is_over: bool,
+}
+
+/// Why an import ends early.
+struct Stop {
+    code: &'static str,
+    message: String,
+    line: u64,
+}
+
+impl Import {
+    /// The next frame of the answer; `None` when the last one has been sent.
+    async fn step(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            self.lines.discard().await;
+            return None;
+        }
+        let frame = match self.next_batch().await {
+            Ok(Some(position)) => progress_frame(self.imported, position),
+            Ok(None) => {
+                self.is_over = true;
+                done_frame(self.imported, self.started)
+            }
+            Err(stop) => {
+                self.is_over = true;
+                error_frame(&stop)
+            }
+        };
+        Some(frame.into())
+    }
+
+    /// Reads and writes one batch. Answers the position of its last event, or `None` if it was the
+    /// last batch.
+    async fn next_batch(&mut self) -> Result<Option<u64>, Stop> {
+        while self.batch.len() < IMPORT_BATCH_EVENTS && self.batch_bytes < IMPORT_BATCH_BYTES {
+            let line = match self.lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => return self.write().await.map(|_| None),
+                Err(failure) => return Err(self.stop("READ_ERROR", failure.message)),
+            };
+            self.batch_bytes += line.len();
+            let number = self.lines.number();
+            let event = parse_line(&line).map_err(|refusal| match refusal {
+                Refusal::Json(text) => self.stop(
+                    "INVALID_JSON",
+                    format!("malformed JSON at line {number}: {text}"),
+                ),
+                Refusal::Record(text) => self.stop(
+                    "INVALID_RECORD",
+                    format!("invalid record at line {number}: {text}"),
+                ),
+            })?;
+            self.batch.push((number, event));
+        }
+        self.write().await
+    }
+
+    fn stop(&self, code: &'static str, message: String) -> Stop {
+        Stop {
+            code,
+            message,
+            line: self.lines.number(),
+        }
+    }
+
+    async fn write(&mut self) -> Result<Option<u64>, Stop> {
+        let batch = std::mem::take(&mut self.batch);
+        self.batch_bytes = 0;
+        let Some((_, last)) = batch.last() else {
+            return Ok(None);
+        };
+        let (position, count) = (last.position, batch.len() as u64);
+        let database = self.database.clone();
+        blocking(move || write_batch(&database, batch))
+            .await
+            .map_err(|failure| self.stop("IMPORT_FAILED", failure.message))??;
+        self.imported += count;
+        self.shared.metrics.events_imported.inc_by(count);
+        Ok(Some(position))
+    }
+}
+
+/// What tells the events of a batch apart when one of them is refused.
+struct Place {
+    line: u64,
+    position: u64,
+    id: Option<trefoil::EventId>,
+}
+
+fn write_batch(database: &OpenDatabase, batch: Vec<(u64, ImportedEvent)>) -> Result<(), Stop> {
+    let place = |(line, event): &(u64, ImportedEvent)| Place {
+        line: *line,
+        position: event.position,
+        id: event.event.id,
+    };
+    let places: Vec<Place> = batch.iter().map(place).collect();
+    let events = batch.into_iter().map(|(_, event)| event).collect();
+    database.import(events).map_err(|error| Stop {
+        code: match error {
+            Error::PositionExists(_) => "POSITION_EXISTS",
+            _ => "IMPORT_FAILED",
+        },
+        line: offending_line(&places, &error, database.head()),
+        message: error.to_string(),
+    })
+}
+
+/// The line of the event that made its batch fail: the error names its position or its id, or
+/// else it is the first one that does not come after those before it.
+fn offending_line(places: &[Place], error: &Error, head: u64) -> u64 {
+    let last_of =
+        |matches: &dyn Fn(&Place) -> bool| places.iter().rev().find(|place| matches(place));
+    let named = match error {
+        Error::PositionExists(position) => last_of(&|place| place.position == *position),
+        Error::DuplicateId { id, .. } => last_of(&|place| place.id == Some(*id)),
+        _ => {
+            let mut before = head;
+            places.iter().find(|place| {
+                let is_late = place.position <= before;
+                before = place.position;
+                is_late
+            })
+        }
+    };
+    named.or(places.first()).map_or(0, |place| place.line)
+}
+
+fn progress_frame(imported: u64, position: u64) -> Vec<u8> {
+    let mut out = b"data: {\"imported\":".to_vec();
+    put_number(&mut out, imported);
+    out.extend_from_slice(b",\"gpos\":");
+    put_number(&mut out, position);
+    out.extend_from_slice(b"}\n\n");
+    out
+}
+
+fn done_frame(imported: u64, started: Instant) -> Vec<u8> {
+    let mut out = b"data: {\"done\":true,\"imported\":".to_vec();
+    put_number(&mut out, imported);
+    out.extend_from_slice(b",\"elapsed\":");
+    put_display(
+        &mut out,
+        format_args!("{:.1}s", started.elapsed().as_secs_f64()),
+    );
+    out.extend_from_slice(b"}\n\n");
+    out
+}
+
+fn error_frame(stop: &Stop) -> Vec<u8> {
+    let mut out = b"data: {\"error\":".to_vec();
+    put_string(&mut out, stop.code);
+    out.extend_from_slice(b",\"message\":");
+    put_string(&mut out, &stop.message);
+    out.extend_from_slice(b",\"line\":");
+    put_number(&mut out, stop.line);
+    out.extend_from_slice(b"}\n\n");
+    out
+}

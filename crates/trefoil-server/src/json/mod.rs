@@ -1,0 +1,8 @@
+//! JSON as the server reads and writes it: arguments are looked at where they stand, answers are
+//! written into one buffer.
+
+mod read;
+mod write;
+
+pub(crate) use read::{Call, elements, fields, is_object, is_shallow, number, present, text};
+pub(crate) use write::{put_display, put_id, put_number, put_on_one_line, put_string, put_time};

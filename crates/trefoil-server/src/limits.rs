@@ -1,0 +1,50 @@
+//! The limits of the server itself, by name and in one place. Those of events and requests are in
+//! `trefoil_core::limits`.
+
+use std::time::Duration;
+
+use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX};
+
+/// The most connections at once, unless configured.
+pub(crate) const CONNECTIONS_DEFAULT: usize = 10_000;
+/// The most requests under way on one HTTP/2 connection.
+pub(crate) const HTTP2_STREAMS_MAX: u32 = 256;
+/// The largest head of a request, and the unit in which bodies are read.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The same for HTTP/2, which counts in another type.
+pub(crate) const HTTP2_HEAD_BYTES_MAX: u32 = 64 * 1024;
+/// How long the head of a request may take to arrive.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may stay open without a request.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long the sender of a request body may be silent.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long requests under way may take to finish at shutdown.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a silent subscription says that it is alive.
+pub(crate) const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(15);
+/// The most bytes of request bodies in memory, counting those above [`SMALL_BODY_BYTES`].
+pub(crate) const BUFFERED_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bodies up to this size are not counted.
+pub(crate) const SMALL_BODY_BYTES: usize = 64 * 1024;
+/// How much of a refused body is read and thrown away, so that its sender sees the answer.
+pub(crate) const DISCARD_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How long a refused body is thrown away.
+pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest line of an import: the largest event in base64 with its metadata, names and tags.
+pub(crate) const IMPORT_LINE_BYTES_MAX: usize =
+    EVENT_DATA_BYTES_MAX / 3 * 4 + EVENT_METADATA_BYTES_MAX + 128 * 1024;
+/// The events of one atomic batch of an import.
+pub(crate) const IMPORT_BATCH_EVENTS: usize = 1000;
+/// The bytes of lines after which a batch of an import is written although it is not full.
+pub(crate) const IMPORT_BATCH_BYTES: usize = 32 * 1024 * 1024;
+/// Reads of at most so many events are carried out at once, on the thread that asks.
+pub(crate) const SHORT_READ_EVENTS_MAX: usize = 1000;
+/// About how many bytes of events a read takes from the database at a time.
+pub(crate) const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Answers that grow beyond this are sent while they are being read.
+pub(crate) const ANSWER_BUFFER_BYTES: usize = 1024 * 1024;
+/// Answers below this are not compressed: they fit into the first flight of a connection.
+pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;
+/// How many bytes of a path are written to the log.
+pub(crate) const LOGGED_PATH_BYTES: usize = 128;

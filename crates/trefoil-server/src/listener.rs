@@ -1,0 +1,56 @@
+//! The sockets the server listens on.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use trefoil::{Error, Result};
+
+/// Binds every address. A machine that does not have one of several is fine; a port that is taken
+/// is not.
+pub(crate) async fn bind_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    let mut missing = None;
+    for address in addresses {
+        match TcpListener::bind(address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if is_missing(&error) => {
+                tracing::warn!(%address, %error, "cannot listen on this address");
+                missing = Some(Error::io(format!("listen on {address}"), &error));
+            }
+            Err(error) => return Err(Error::io(format!("listen on {address}"), &error)),
+        }
+    }
+    match missing {
+        Some(error) if listeners.is_empty() => Err(error),
+        None if listeners.is_empty() => Err(Error::invalid("no address to listen on was given")),
+        _ => Ok(listeners),
+    }
+}
+
+/// Whether the machine lacks the address or its whole family.
+fn is_missing(error: &std::io::Error) -> bool {
+    const NO_SUCH_FAMILY: i32 = 97;
+    error.kind() == ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(NO_SUCH_FAMILY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_of_another_machine_is_skipped_but_a_taken_port_is_not() {
+        let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let elsewhere: SocketAddr = "192.0.2.1:0".parse().unwrap();
+        let bound = bind_all(&[elsewhere, here]).await.unwrap();
+        assert_eq!(bound.len(), 1);
+        let taken = bound[0].local_addr().unwrap();
+        let error = bind_all(&[here, taken]).await.unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("listen on {taken}: ")),
+            "{error}"
+        );
+        assert!(bind_all(&[elsewhere]).await.is_err());
+        assert!(bind_all(&[]).await.is_err());
+    }
+}

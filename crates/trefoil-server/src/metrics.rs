@@ -1,0 +1,183 @@
+//! What the server counts, in the text format of Prometheus. No label has more than a few values:
+//! names of namespaces and streams are not among them.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use trefoil::Committed;
+
+use crate::response::{Answer, Body, answer};
+use crate::service::Shared;
+
+/// What stands for every path that is no endpoint.
+pub(crate) const OTHER_ENDPOINT: &str = "other";
+
+const ENDPOINTS: [&str; 8] = [
+    "/rpc",
+    "/subscribe",
+    "/events",
+    "/import",
+    "/export",
+    "/health",
+    "/version",
+    "/metrics",
+];
+
+/// What requests are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Labels {
+    pub(crate) endpoint: &'static str,
+    /// The method of `/rpc`; empty for other endpoints.
+    pub(crate) method: &'static str,
+    pub(crate) status: u16,
+}
+
+impl Labels {
+    /// The labels of a request that has no answer yet.
+    pub(crate) fn of_path(path: &str) -> Self {
+        let known = ENDPOINTS.into_iter().find(|endpoint| *endpoint == path);
+        Self {
+            endpoint: known.unwrap_or(OTHER_ENDPOINT),
+            method: "",
+            status: 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Endpoint {
+    endpoint: &'static str,
+    method: &'static str,
+}
+
+/// Every metric of the server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<Labels, Counter>,
+    seconds: Family<Endpoint, Histogram>,
+    commits: Counter,
+    events_written: Counter,
+    pub(crate) events_imported: Counter,
+    pub(crate) bytes_received: Counter,
+    pub(crate) bytes_sent: Counter,
+    pub(crate) subscribers: Gauge,
+    connections: Gauge,
+    namespaces: Gauge,
+}
+
+/// From 50 microseconds to 6.5 seconds.
+fn latency_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_05, 2.0, 18))
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::with_prefix("trefoil"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(latency_histogram),
+            commits: Counter::default(),
+            events_written: Counter::default(),
+            events_imported: Counter::default(),
+            bytes_received: Counter::default(),
+            bytes_sent: Counter::default(),
+            subscribers: Gauge::default(),
+            connections: Gauge::default(),
+            namespaces: Gauge::default(),
+        };
+        metrics.register()
+    }
+
+    fn register(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("http_requests", "Requests answered", self.requests.clone());
+        let help = "Time from the head of a request to the head of its answer";
+        registry.register_with_unit("http_request", help, Unit::Seconds, self.seconds.clone());
+        registry.register("commits", "Commits written", self.commits.clone());
+        registry.register(
+            "events_written",
+            "Events committed",
+            self.events_written.clone(),
+        );
+        registry.register(
+            "events_imported",
+            "Events imported",
+            self.events_imported.clone(),
+        );
+        let help = "Bytes read from connections";
+        registry.register("http_received_bytes", help, self.bytes_received.clone());
+        let help = "Bytes written to connections";
+        registry.register("http_sent_bytes", help, self.bytes_sent.clone());
+        registry.register(
+            "subscribers",
+            "Open subscriptions",
+            self.subscribers.clone(),
+        );
+        registry.register(
+            "http_connections",
+            "Open connections",
+            self.connections.clone(),
+        );
+        registry.register(
+            "namespaces",
+            "Namespaces that exist",
+            self.namespaces.clone(),
+        );
+        self
+    }
+
+    pub(crate) fn count_request(&self, labels: Labels, elapsed: Duration) {
+        self.requests.get_or_create(&labels).inc();
+        let Labels {
+            endpoint, method, ..
+        } = labels;
+        self.seconds
+            .get_or_create(&Endpoint { endpoint, method })
+            .observe(elapsed.as_secs_f64());
+    }
+
+    pub(crate) fn count_commit(&self, committed: &Committed) {
+        if !committed.replayed {
+            self.commits.inc();
+            self.events_written.inc_by(committed.events.len() as u64);
+        }
+    }
+
+    /// The answer of `/metrics`.
+    pub(crate) fn answer(&self, shared: &Shared) -> Answer {
+        let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.connections
+            .set(as_gauge(shared.connections.load(Ordering::Relaxed)));
+        self.namespaces.set(as_gauge(
+            shared.namespaces.list().map_or(0, |list| list.len()),
+        ));
+        let mut text = String::new();
+        // Writing into a buffer in memory does not fail.
+        let _ = encode(&mut text, &self.registry);
+        let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        let content_type = HeaderValue::from_static(content_type);
+        answer(StatusCode::OK, content_type, Body::Whole(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_paths_share_one_label() {
+        assert_eq!(Labels::of_path("/rpc").endpoint, "/rpc");
+        assert_eq!(Labels::of_path("/rpc/x").endpoint, OTHER_ENDPOINT);
+        assert_eq!(Labels::of_path("/secret").endpoint, OTHER_ENDPOINT);
+    }
+}

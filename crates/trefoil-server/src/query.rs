@@ -1,0 +1,78 @@
+//! The query string of a request.
+
+use std::borrow::Cow;
+
+/// The parameters of a query string, as they stand in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Query<'a>(&'a str);
+
+impl<'a> Query<'a> {
+    pub(crate) fn of(uri: &'a hyper::Uri) -> Self {
+        Self(uri.query().unwrap_or_default())
+    }
+
+    /// The first parameter of this name that is not empty and is UTF-8 once decoded.
+    pub(crate) fn get(self, name: &str) -> Option<Cow<'a, str>> {
+        self.0
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .filter(|(key, _)| decode(key).as_deref() == Some(name))
+            .find_map(|(_, value)| decode(value).filter(|value| !value.is_empty()))
+    }
+}
+
+/// Replaces `+` by a space and `%xx` by the byte it stands for.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains(['%', '+']) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (b'%', [high, low, after @ ..]) if both_hex(*high, *low) => {
+                decoded.push(hex(*high) << 4 | hex(*low));
+                rest = after;
+            }
+            (b'+', _) => decoded.push(b' '),
+            _ => decoded.push(*first),
+        }
+    }
+    String::from_utf8(decoded).ok().map(Cow::Owned)
+}
+
+fn both_hex(high: u8, low: u8) -> bool {
+    high.is_ascii_hexdigit() && low.is_ascii_hexdigit()
+}
+
+/// The value of a digit that is known to be hexadecimal.
+fn hex(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = Query("a=1&b=x%2By+z&%63=%E4%B8%96&empty=&empty=2&bad=%ff&odd=%4&odd2=%zz");
+        let cases = [
+            ("a", Some("1")),
+            ("b", Some("x+y z")),
+            ("c", Some("世")),
+            ("empty", Some("2")),
+            ("bad", None),
+            ("odd", Some("%4")),
+            ("odd2", Some("%zz")),
+            ("none", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(query.get(name).as_deref(), expected, "{name}");
+        }
+    }
+}

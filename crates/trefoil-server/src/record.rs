@@ -1,0 +1,238 @@
+//! Events as lines of NDJSON, as `/export` writes and `/import` reads them:
+//! `{"id", "stream", "type", "pos", "gpos", "data" | "data64", "meta", "time", "tags"?}`.
+//!
+//! `data64` stands for data that is not JSON. An event without a stream has the stream `""` and
+//! the position -1.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use trefoil::{Event, ImportedEvent, NewEvent, Payload, Timestamp, parse_event_id};
+use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
+
+use crate::json::{
+    elements, fields, is_shallow, number, present, put_display, put_id, put_number,
+    put_on_one_line, put_string, put_time, text,
+};
+use crate::rpc::rows::put_stream_position;
+
+/// Appends an event as a line.
+pub(crate) fn put_line(out: &mut Vec<u8>, event: &Event) {
+    out.reserve(event.stored_bytes() + 200);
+    out.extend_from_slice(b"{\"id\":");
+    put_id(out, event.id());
+    out.extend_from_slice(b",\"stream\":");
+    put_string(out, event.stream().unwrap_or_default());
+    out.extend_from_slice(b",\"type\":");
+    put_string(out, event.event_type());
+    out.extend_from_slice(b",\"pos\":");
+    put_stream_position(out, event);
+    out.extend_from_slice(b",\"gpos\":");
+    put_number(out, event.position());
+    if event.data_is_json() {
+        out.extend_from_slice(b",\"data\":");
+        put_on_one_line(out, event.data());
+    } else {
+        out.extend_from_slice(b",\"data64\":");
+        put_display(out, STANDARD.encode(event.data()));
+    }
+    out.extend_from_slice(b",\"meta\":");
+    put_on_one_line(out, event.metadata().unwrap_or(b"null"));
+    out.extend_from_slice(b",\"time\":");
+    put_time(out, event.time());
+    put_tags(out, event);
+    out.extend_from_slice(b"}\n");
+}
+
+fn put_tags(out: &mut Vec<u8>, event: &Event) {
+    for (index, tag) in event.tags().enumerate() {
+        out.extend_from_slice(if index == 0 { b",\"tags\":[" } else { b"," });
+        put_string(out, tag);
+    }
+    if event.tags().next().is_some() {
+        out.push(b']');
+    }
+}
+
+/// Why a line is not an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is not JSON.
+    Json(String),
+    /// It is JSON, but not such an event.
+    Record(String),
+}
+
+const NAMES: [&str; 10] = [
+    "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags",
+];
+
+/// Reads a line.
+pub(crate) fn parse_line(line: &Bytes) -> Result<ImportedEvent, Refusal> {
+    let value: &RawValue =
+        serde_json::from_slice(line).map_err(|error| Refusal::Json(error.to_string()))?;
+    parse_record(line, value).map_err(Refusal::Record)
+}
+
+fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String> {
+    let values = fields(value, NAMES).ok_or("record must be an object")?;
+    let [
+        id,
+        stream,
+        event_type,
+        pos,
+        gpos,
+        data,
+        data64,
+        meta,
+        time,
+        tags,
+    ] = values;
+    let id = id
+        .and_then(text)
+        .and_then(|id| parse_event_id(&id))
+        .ok_or("id must be a UUID")?;
+    let stream = match present(stream) {
+        None => None,
+        Some(stream) => Some(text(stream).ok_or("stream must be a string")?.into_owned()),
+    };
+    let stream = stream.filter(|stream| !stream.is_empty());
+    let event_type = event_type
+        .and_then(text)
+        .ok_or("type must be a string")?
+        .into_owned();
+    let stream_position = match stream {
+        Some(_) => whole(pos).ok_or("pos must be a number from 0")?,
+        None => 0,
+    };
+    let position = whole(gpos)
+        .filter(|gpos| *gpos > 0)
+        .ok_or("gpos must be a number from 1")?;
+    let time = time.and_then(text).and_then(|time| Timestamp::parse(&time));
+    let event = NewEvent {
+        id: Some(id),
+        stream,
+        event_type,
+        data: payload(line, data, data64)?,
+        metadata: present(meta)
+            .map(|meta| stored(line, meta, "meta"))
+            .transpose()?,
+        tags: parse_tags(present(tags))?,
+    };
+    event
+        .validate(EVENT_DATA_BYTES_MAX)
+        .map_err(|error| error.to_string())?;
+    let time = time.ok_or("time must be an RFC 3339 time")?;
+    Ok(ImportedEvent {
+        event,
+        stream_position,
+        position,
+        time,
+    })
+}
+
+fn whole(value: Option<&RawValue>) -> Option<u64> {
+    u64::try_from(value.and_then(number)?).ok()
+}
+
+fn stored(line: &Bytes, value: &RawValue, name: &str) -> Result<Bytes, String> {
+    if !is_shallow(value, JSON_DEPTH_MAX) {
+        return Err(format!(
+            "{name} is nested too deeply, the limit is {JSON_DEPTH_MAX}"
+        ));
+    }
+    Ok(line.slice_ref(value.get().as_bytes()))
+}
+
+fn payload(
+    line: &Bytes,
+    data: Option<&RawValue>,
+    data64: Option<&RawValue>,
+) -> Result<Payload, String> {
+    match (data, present(data64)) {
+        (Some(data), None) => Ok(Payload::Json(stored(line, data, "data")?)),
+        (None, Some(data64)) => {
+            let bytes = text(data64).and_then(|data64| STANDARD.decode(&*data64).ok());
+            Ok(Payload::Binary(
+                bytes.ok_or("data64 must be base64")?.into(),
+            ))
+        }
+        (None, None) => Err("data is missing".to_owned()),
+        (Some(_), Some(_)) => Err("data and data64 exclude each other".to_owned()),
+    }
+}
+
+fn parse_tags(value: Option<&RawValue>) -> Result<Vec<String>, String> {
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
+    let tags = elements(value, TAGS_PER_EVENT_MAX).ok_or("tags must be an array")?;
+    let tags = tags
+        .map_err(|count| format!("number of tags is {count}, the limit is {TAGS_PER_EVENT_MAX}"))?;
+    let tag = |tag| text(tag).map(std::borrow::Cow::into_owned);
+    let tags: Option<Vec<String>> = tags.into_iter().map(tag).collect();
+    tags.ok_or_else(|| "tags must be an array of strings".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"id":"550e8400-e29b-41d4-a716-446655440000","stream":"order-1","type":"Created","pos":0,"gpos":47,"data":{"amount":1.0},"meta":null,"time":"2025-01-15T10:00:00+01:00"}"#;
+
+    fn refused(from: &str, to: &str) -> String {
+        assert!(LINE.contains(from), "{from}");
+        match parse_line(&Bytes::from(LINE.replace(from, to))) {
+            Err(Refusal::Record(text)) => text,
+            other => panic!("{to}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_of_eventodb_is_read() {
+        let read = parse_line(&Bytes::from_static(LINE.as_bytes())).unwrap();
+        assert_eq!((read.position, read.stream_position), (47, 0));
+        assert_eq!(read.time.to_string(), "2025-01-15T09:00:00Z");
+        assert_eq!(
+            read.event.data,
+            Payload::Json(Bytes::from_static(b"{\"amount\":1.0}"))
+        );
+        assert_eq!(read.event.metadata, None);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_named() {
+        let cases = [
+            (
+                "2025-01-15T10",
+                "yesterday",
+                "time must be an RFC 3339 time",
+            ),
+            ("550e8400", "nope", "id must be a UUID"),
+            ("\"pos\":0", "\"pos\":-1", "pos must be a number from 0"),
+            ("\"gpos\":47", "\"gpos\":0", "gpos must be a number from 1"),
+            (
+                "\"meta\":null",
+                "\"meta\":3",
+                "event metadata is not a JSON object",
+            ),
+            ("\"data\":", "\"body\":", "data is missing"),
+            (
+                "\"meta\":null",
+                "\"tags\":[1]",
+                "tags must be an array of strings",
+            ),
+            (
+                "\"Created\"",
+                "\"\"",
+                "event type must be a non-empty string",
+            ),
+        ];
+        for (from, to, expected) in cases {
+            assert_eq!(refused(from, to), expected);
+        }
+        let not_json = parse_line(&Bytes::from_static(b"{\"id\":"));
+        assert!(matches!(not_json, Err(Refusal::Json(_))));
+    }
+}

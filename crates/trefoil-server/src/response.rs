@@ -1,0 +1,185 @@
+//! Answers: whole or as a stream, plain or compressed.
+
+use std::io::Write as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::stream::{BoxStream, StreamExt as _};
+use hyper::body::{Frame, SizeHint};
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use crate::error::{Failure, RETRY_AFTER_SECONDS};
+use crate::limits::COMPRESS_BYTES_MIN;
+
+/// A failure after the head of the answer has gone out: the connection is cut, so that nobody
+/// takes what arrived for the whole.
+pub(crate) type StreamError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The parts of an answer that is made while it is sent.
+pub(crate) type Chunks = BoxStream<'static, Result<Bytes, StreamError>>;
+
+/// The body of an answer.
+pub(crate) enum Body {
+    Whole(Bytes),
+    Stream(Chunks),
+}
+
+/// An answer.
+pub(crate) type Answer = Response<Body>;
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = StreamError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Stream(chunks) => chunks
+                .poll_next_unpin(context)
+                .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const SERVER: HeaderValue =
+    HeaderValue::from_static(concat!("Trefoil/", env!("CARGO_PKG_VERSION")));
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+
+/// An answer with a body of this type. Every answer is made here, so that each says who made it.
+pub(crate) fn answer(status: StatusCode, content_type: HeaderValue, body: Body) -> Answer {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::SERVER, SERVER);
+    response
+}
+
+/// A successful answer in JSON.
+pub(crate) fn json(body: impl Into<Bytes>) -> Answer {
+    answer(StatusCode::OK, JSON, Body::Whole(body.into()))
+}
+
+/// A successful answer in JSON, whole or as a stream.
+pub(crate) fn json_body(body: Body) -> Answer {
+    answer(StatusCode::OK, JSON, body)
+}
+
+/// An answer in plain text.
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    answer(status, TEXT, Body::Whole(body.into()))
+}
+
+/// The answer to a request that failed.
+pub(crate) fn failure(failure: &Failure) -> Answer {
+    let mut response = answer(failure.status, JSON, Body::Whole(failure.to_json().into()));
+    if failure.status == StatusCode::SERVICE_UNAVAILABLE {
+        let value = HeaderValue::from_static(RETRY_AFTER_SECONDS);
+        response.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    response
+}
+
+/// Whether the sender of these headers takes gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let Some(accepted) = headers.get(header::ACCEPT_ENCODING) else {
+        return false;
+    };
+    let accepted = accepted.to_str().unwrap_or_default();
+    accepted.split(',').any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = matches!(quality.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+/// Compresses an answer if that pays. Events that are sent one by one are left alone.
+pub(crate) fn compress(response: Answer) -> Answer {
+    let is_events = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
+    let (mut parts, body) = response.into_parts();
+    let body = match body {
+        _ if parts
+            .headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(is_events) =>
+        {
+            return Response::from_parts(parts, body);
+        }
+        Body::Whole(bytes) if bytes.len() < COMPRESS_BYTES_MIN => {
+            return Response::from_parts(parts, Body::Whole(bytes));
+        }
+        Body::Whole(bytes) => {
+            let mut encoder = Encoder::new();
+            let mut whole = encoder.chunk(&bytes);
+            whole.extend_from_slice(&encoder.finish());
+            Body::Whole(whole.into())
+        }
+        Body::Stream(chunks) => Body::Stream(compressed(chunks)),
+    };
+    parts.headers.insert(header::CONTENT_ENCODING, GZIP);
+    parts
+        .headers
+        .insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    Response::from_parts(parts, body)
+}
+
+fn compressed(chunks: Chunks) -> Chunks {
+    let state = Some((chunks, Encoder::new()));
+    let next = |state: Option<(Chunks, Encoder)>| async move {
+        let (mut chunks, mut encoder) = state?;
+        loop {
+            match chunks.next().await {
+                Some(Ok(chunk)) => {
+                    let chunk = encoder.chunk(&chunk);
+                    if !chunk.is_empty() {
+                        return Some((Ok(Bytes::from(chunk)), Some((chunks, encoder))));
+                    }
+                }
+                Some(Err(error)) => return Some((Err(error), None)),
+                None => return Some((Ok(encoder.finish().into()), None)),
+            }
+        }
+    };
+    futures_util::stream::unfold(state, next).boxed()
+}
+
+/// A gzip stream that hands out what it has so far.
+struct Encoder(GzEncoder<Vec<u8>>);
+
+impl Encoder {
+    fn new() -> Self {
+        Self(GzEncoder::new(Vec::new(), Compression::fast()))
+    }
+
+    /// Takes the next part; it may come out with a later one.
+    fn chunk(&mut self, plain: &[u8]) -> Vec<u8> {
+        // Writing into a buffer in memory does not fail.
+        let _ = self.0.write_all(plain);
+        std::mem::take(self.0.get_mut())
+    }
+
+    fn finish(self) -> Vec<u8> {
+        self.0.finish().unwrap_or_default()
+    }
+}

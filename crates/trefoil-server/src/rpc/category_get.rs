@@ -1,0 +1,62 @@
+//! `["category.get", categoryName, {position?, globalPosition?, batchSize?, correlation?,
+//! consumerGroup?: {member, size}, direction?, type?}]`
+//!
+//! Reads the streams of a category, or everything if the name is empty, by global position, and
+//! answers an array of rows with stream names. `globalPosition` is another word for `position`,
+//! and wins. `direction` and `type` go beyond EventoDB.
+
+use trefoil::{Direction, From, Read};
+use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
+
+use super::Context;
+use super::arguments::{
+    batch_size, check_length, consumer_group, direction, number_option, options, position,
+    text_option, type_option,
+};
+use super::rows::Shape;
+use super::stream_get::answer_rows;
+use crate::error::{Failure, Result};
+use crate::json::{Call, text};
+use crate::response::Answer;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let read = parse(call)?;
+    answer_rows(context, read, Shape::Category).await
+}
+
+fn parse(call: &Call<'_>) -> Result<Read> {
+    let missing = "category.get requires at least 1 argument: categoryName";
+    let name = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
+    let name = text(name).ok_or_else(|| Failure::invalid("categoryName must be a string"))?;
+    check_length("category name length", &name, STREAM_NAME_BYTES_MAX)?;
+    let names = [
+        "position",
+        "globalPosition",
+        "batchSize",
+        "correlation",
+        "consumerGroup",
+        "direction",
+        "type",
+    ];
+    let [start, global, size, correlation, group, order, event_type] =
+        options(call.argument(1), names)?;
+    let start = number_option(start, "options.position")?;
+    let global = number_option(global, "options.globalPosition")?;
+    let mut read = if name.is_empty() {
+        Read::all()
+    } else {
+        Read::category(name)
+    };
+    read.limit = batch_size(size)?;
+    read.direction = direction(order)?;
+    read.from = match global.or(start) {
+        Some(start) => From::Position(position(start)),
+        None if read.direction == Direction::Backwards => From::Edge,
+        None => From::Position(1),
+    };
+    let correlation = text_option(correlation, "options.correlation")?;
+    read.filter.correlation = correlation.filter(|name| !name.is_empty()).map(Into::into);
+    read.filter.group = consumer_group(group)?;
+    read.filter.event_type = type_option(event_type)?;
+    Ok(read)
+}

@@ -1,0 +1,113 @@
+//! `/rpc`: a JSON array of a method and its arguments. One file per method.
+
+mod arguments;
+mod category_get;
+mod commit;
+mod ns_categories;
+mod ns_create;
+mod ns_delete;
+mod ns_info;
+mod ns_list;
+mod ns_streams;
+mod position_at;
+pub(crate) mod rows;
+mod stream_get;
+mod stream_last;
+mod stream_version;
+mod stream_write;
+mod sys;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use trefoil::OpenDatabase;
+
+use crate::auth::Access;
+use crate::error::{Failure, Result};
+use crate::json::{Call, text};
+use crate::metrics::Labels;
+use crate::response::Answer;
+use crate::service::Shared;
+
+/// What a method may use besides its arguments.
+#[derive(Debug, Clone, Copy)]
+struct Context<'a> {
+    shared: &'a Shared,
+    access: &'a Access,
+    /// The whole request: what is stored of it is not copied.
+    body: &'a Bytes,
+}
+
+impl Context<'_> {
+    /// The database of the token's namespace.
+    async fn database(&self) -> Result<OpenDatabase> {
+        self.shared.database(&self.access.namespace).await
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn answer(
+    shared: &Shared,
+    access: &Access,
+    body: &Bytes,
+    labels: &mut Labels,
+) -> Result<Answer> {
+    labels.method = "unknown";
+    let call = Call::parse(body).map_err(|error| {
+        Failure::invalid("Malformed JSON request").with_text("error", &error.to_string())
+    })?;
+    let method = call
+        .method()
+        .ok_or_else(|| Failure::invalid("Missing method name"))?;
+    let method = text(method).ok_or_else(|| Failure::invalid("Method name must be a string"))?;
+    let context = Context {
+        shared,
+        access,
+        body,
+    };
+    run(context, &method, &call, labels).await
+}
+
+async fn run(
+    context: Context<'_>,
+    method: &str,
+    call: &Call<'_>,
+    labels: &mut Labels,
+) -> Result<Answer> {
+    macro_rules! methods {
+        ($($name:literal => $run:path,)*) => {
+            match method {
+                $($name => {
+                    labels.method = $name;
+                    $run(context, call).await
+                })*
+                _ => Err(unknown(method)),
+            }
+        };
+    }
+    methods! {
+        "stream.write" => stream_write::run,
+        "stream.get" => stream_get::run,
+        "stream.last" => stream_last::run,
+        "stream.version" => stream_version::run,
+        "category.get" => category_get::run,
+        "commit" => commit::run,
+        "position.at" => position_at::run,
+        "ns.create" => ns_create::run,
+        "ns.delete" => ns_delete::run,
+        "ns.list" => ns_list::run,
+        "ns.info" => ns_info::run,
+        "ns.streams" => ns_streams::run,
+        "ns.categories" => ns_categories::run,
+        "sys.version" => sys::version,
+        "sys.health" => sys::health,
+    }
+}
+
+/// The longest method name that an error repeats.
+const METHOD_NAME_SHOWN_MAX: usize = 100;
+
+fn unknown(method: &str) -> Failure {
+    let shown: String = method.chars().take(METHOD_NAME_SHOWN_MAX).collect();
+    let message = format!("Unknown method: {shown}");
+    Failure::new(StatusCode::NOT_FOUND, "METHOD_NOT_FOUND", message)
+}

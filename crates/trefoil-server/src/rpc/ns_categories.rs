@@ -1,0 +1,36 @@
+//! `["ns.categories"]`
+//!
+//! Answers the categories of the token's namespace, `[{"category", "messageCount",
+//! "streamCount"}]`, in byte order of their names.
+
+use trefoil::List;
+
+use super::Context;
+use crate::error::Result;
+use crate::json::{Call, put_number, put_string};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+    let database = context.database().await?;
+    let all = List {
+        limit: usize::MAX,
+        ..List::default()
+    };
+    let categories = blocking(move || database.categories(&all)).await??;
+    let mut out = vec![b'['];
+    for category in categories {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"category\":");
+        put_string(&mut out, &category.category);
+        out.extend_from_slice(b",\"messageCount\":");
+        put_number(&mut out, category.events);
+        out.extend_from_slice(b",\"streamCount\":");
+        put_number(&mut out, category.streams);
+        out.push(b'}');
+    }
+    out.push(b']');
+    Ok(response::json(out))
+}

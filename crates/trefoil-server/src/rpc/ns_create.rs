@@ -1,0 +1,69 @@
+//! `["ns.create", id, {description?, token?, metadata?, settings?: {cacheShare?, warm?}}]`
+//!
+//! Creates a namespace and answers `{"createdAt", "namespace", "token"}`. The token is shown this
+//! once. Needs the token of the default namespace.
+
+use serde_json::value::RawValue;
+use trefoil::{NamespaceId, NewNamespace, Settings, Token};
+
+use super::Context;
+use super::arguments::{namespace_id, options, text_option};
+use crate::error::{Failure, Result};
+use crate::json::{Call, is_object, put_string, put_time};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    context.access.require_admin()?;
+    let (id, new) = parse(call)?;
+    let namespaces = context.shared.namespaces.clone();
+    let (entry, token) = blocking(move || namespaces.create(&id, new)).await??;
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(b"{\"createdAt\":");
+    put_time(&mut out, entry.created);
+    out.extend_from_slice(b",\"namespace\":");
+    put_string(&mut out, entry.id.as_str());
+    out.extend_from_slice(b",\"token\":");
+    put_string(&mut out, token.reveal());
+    out.push(b'}');
+    Ok(response::json(out))
+}
+
+fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
+    let id = namespace_id(call, "ns.create requires at least 1 argument: namespace ID")?;
+    let [description, token, metadata, settings] = options(
+        call.argument(1),
+        ["description", "token", "metadata", "settings"],
+    )?;
+    let description = text_option(description, "options.description")?.unwrap_or_default();
+    let token = text_option(token, "options.token")?.filter(|token| !token.is_empty());
+    let token = token.map(|token| Token::parse(&token)).transpose();
+    let token =
+        token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))?;
+    if let Some(token) = &token
+        && token.namespace() != id
+    {
+        let other = token.namespace();
+        return Err(Failure::invalid(format!(
+            "Token is for namespace '{other}', not '{id}'"
+        )));
+    }
+    if metadata.is_some_and(|metadata| !is_object(metadata)) {
+        return Err(Failure::invalid("options.metadata must be an object"));
+    }
+    let new = NewNamespace {
+        description: description.into_owned(),
+        token,
+        metadata: metadata.map(|metadata| metadata.get().to_owned()),
+        settings: settings.map_or(Ok(Settings::default()), parse_settings)?,
+    };
+    Ok((NamespaceId::new(&id)?, new))
+}
+
+fn parse_settings(settings: &RawValue) -> Result<Settings> {
+    serde_json::from_str(settings.get()).map_err(|_| {
+        Failure::invalid(
+            "options.settings must be an object with a number cacheShare and a boolean warm",
+        )
+    })
+}

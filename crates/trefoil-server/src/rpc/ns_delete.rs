@@ -1,0 +1,46 @@
+//! `["ns.delete", id]`
+//!
+//! Deletes a namespace with everything in it and answers `{"deletedAt", "messagesDeleted",
+//! "namespace"}`. Needs the token of that namespace or of the default one. The default namespace
+//! itself stays: nobody could administer the others without it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Timestamp};
+
+use super::Context;
+use super::arguments::namespace_id;
+use crate::error::{Failure, Result};
+use crate::json::{Call, put_number, put_string, put_time};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let id = namespace_id(call, "ns.delete requires 1 argument: namespace ID")?.into_owned();
+    context.access.require(&id)?;
+    if id == DEFAULT_NAMESPACE {
+        return Err(Failure::invalid("the default namespace cannot be deleted"));
+    }
+    let namespaces = context.shared.namespaces.clone();
+    let wanted = id.clone();
+    let deleted = blocking(move || namespaces.delete(&wanted)).await??;
+    if let Ok(id) = NamespaceId::new(&id) {
+        context.shared.opened.remove(&id);
+    }
+    let mut out = Vec::with_capacity(128);
+    out.extend_from_slice(b"{\"deletedAt\":");
+    put_time(&mut out, now());
+    out.extend_from_slice(b",\"messagesDeleted\":");
+    put_number(&mut out, deleted);
+    out.extend_from_slice(b",\"namespace\":");
+    put_string(&mut out, &id);
+    out.push(b'}');
+    Ok(response::json(out))
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,42 @@
+//! `["ns.info", id]`
+//!
+//! Answers `{"createdAt", "description", "lastActivity", "messageCount", "metadata", "namespace",
+//! "settings", "streamCount"}`. Needs the token of that namespace or of the default one.
+
+use super::Context;
+use super::arguments::namespace_id;
+use crate::error::Result;
+use crate::json::{Call, put_number, put_string, put_time};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let id = namespace_id(call, "ns.info requires 1 argument: namespace ID")?.into_owned();
+    context.access.require(&id)?;
+    let namespaces = context.shared.namespaces.clone();
+    let look = move || Ok((namespaces.entry(&id)?, namespaces.counts(&id)?));
+    let (entry, info) = blocking::<trefoil::Result<_>>(look).await??;
+    let mut out = Vec::with_capacity(256);
+    out.extend_from_slice(b"{\"createdAt\":");
+    put_time(&mut out, entry.created);
+    out.extend_from_slice(b",\"description\":");
+    put_string(&mut out, &entry.description);
+    out.extend_from_slice(b",\"lastActivity\":");
+    match info.last_activity {
+        Some(time) => put_time(&mut out, time),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"messageCount\":");
+    put_number(&mut out, info.events);
+    out.extend_from_slice(b",\"metadata\":");
+    out.extend_from_slice(entry.metadata.as_deref().unwrap_or("null").as_bytes());
+    out.extend_from_slice(b",\"namespace\":");
+    put_string(&mut out, entry.id.as_str());
+    let (share, warm) = (entry.settings.cache_share, entry.settings.warm);
+    let settings = format!(",\"settings\":{{\"cacheShare\":{share},\"warm\":{warm}}}");
+    out.extend_from_slice(settings.as_bytes());
+    out.extend_from_slice(b",\"streamCount\":");
+    put_number(&mut out, info.streams);
+    out.push(b'}');
+    Ok(response::json(out))
+}

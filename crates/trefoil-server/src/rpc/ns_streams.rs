@@ -1,0 +1,60 @@
+//! `["ns.streams", {prefix?, limit?, cursor?}]`
+//!
+//! Answers a page of the streams of the token's namespace, `[{"lastActivity", "stream",
+//! "version"}]`, in byte order of their names, after `cursor`. The prefix is taken literally.
+
+use trefoil::List;
+use trefoil_core::limits::STREAM_LIST_MAX;
+
+use super::Context;
+use super::arguments::{number_option, options, text_option};
+use crate::error::{Failure, Result};
+use crate::json::{Call, put_number, put_string, put_time};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+/// How many streams are listed if the client does not say.
+const LIMIT_DEFAULT: usize = 100;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let list = parse(call)?;
+    let database = context.database().await?;
+    let streams = blocking(move || database.streams(&list)).await??;
+    let mut out = vec![b'['];
+    for stream in streams {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"lastActivity\":");
+        put_time(&mut out, stream.last_activity.whole_seconds());
+        out.extend_from_slice(b",\"stream\":");
+        put_string(&mut out, &stream.stream);
+        out.extend_from_slice(b",\"version\":");
+        put_number(&mut out, stream.version);
+        out.push(b'}');
+    }
+    out.push(b']');
+    Ok(response::json(out))
+}
+
+fn parse(call: &Call<'_>) -> Result<List> {
+    let [prefix, limit, cursor] = options(call.argument(0), ["prefix", "limit", "cursor"])?;
+    let limit = match number_option(limit, "limit")? {
+        None => LIMIT_DEFAULT,
+        Some(limit) => usize::try_from(limit)
+            .ok()
+            .filter(|limit| (1..=STREAM_LIST_MAX).contains(limit))
+            .ok_or_else(|| {
+                Failure::invalid(format!("limit must be between 1 and {STREAM_LIST_MAX}"))
+            })?,
+    };
+    Ok(List {
+        prefix: text_option(prefix, "prefix")?
+            .unwrap_or_default()
+            .into_owned(),
+        after: text_option(cursor, "cursor")?
+            .unwrap_or_default()
+            .into_owned(),
+        limit,
+    })
+}

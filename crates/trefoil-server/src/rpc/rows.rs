@@ -1,0 +1,92 @@
+//! Events as rows: the arrays in which `/rpc` and `/events` return them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use trefoil::Event;
+
+use crate::json::{put_display, put_id, put_number, put_string, put_time};
+use crate::reading::Writer;
+
+/// Whether a row names the event's stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `[id, type, position, globalPosition, data, metadata, time]`
+    Stream,
+    /// `[id, streamName, type, position, globalPosition, data, metadata, time]`
+    Category,
+}
+
+/// Appends an event as a row. Data and metadata appear byte for byte as they were written.
+pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: Shape) {
+    out.reserve(event.stored_bytes() + 160);
+    out.push(b'[');
+    put_id(out, event.id());
+    out.push(b',');
+    if shape == Shape::Category {
+        put_string(out, event.stream().unwrap_or_default());
+        out.push(b',');
+    }
+    put_string(out, event.event_type());
+    out.push(b',');
+    put_stream_position(out, event);
+    out.push(b',');
+    put_number(out, event.position());
+    out.push(b',');
+    put_data(out, event);
+    out.push(b',');
+    out.extend_from_slice(event.metadata().unwrap_or(b"null"));
+    out.push(b',');
+    put_time(out, event.time());
+    out.push(b']');
+}
+
+/// Appends the position in the stream; -1 for an event without a stream.
+pub(crate) fn put_stream_position(out: &mut Vec<u8>, event: &Event) {
+    let position = event.stream_position();
+    put_number(out, position.map_or(-1, i128::from));
+}
+
+/// Data that is not JSON appears in base64.
+fn put_data(out: &mut Vec<u8>, event: &Event) {
+    if event.data_is_json() {
+        out.extend_from_slice(event.data());
+        return;
+    }
+    out.extend_from_slice(b"{\"$base64\":");
+    put_display(out, STANDARD.encode(event.data()));
+    out.push(b'}');
+}
+
+/// Writes an array of rows.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    shape: Shape,
+    is_first: bool,
+}
+
+impl Rows {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            is_first: true,
+        }
+    }
+}
+
+impl Writer for Rows {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        out.push(b'[');
+    }
+
+    fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
+        if !self.is_first {
+            out.push(b',');
+        }
+        self.is_first = false;
+        put_row(out, event, self.shape);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        out.push(b']');
+    }
+}

@@ -1,0 +1,18 @@
+//! `["stream.version", streamName]`
+//!
+//! Answers the position of a stream's last event, or `null` if there is no such stream.
+
+use super::Context;
+use super::arguments::stream_name;
+use crate::error::Result;
+use crate::json::Call;
+use crate::response::{self, Answer};
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let stream = stream_name(call, "stream.version requires 1 argument: streamName")?;
+    let version = context.database().await?.version(&stream)?;
+    Ok(response::json(version.map_or_else(
+        || "null".to_owned(),
+        |version| version.to_string(),
+    )))
+}

@@ -1,0 +1,213 @@
+//! One request: which endpoint it is for, what it may touch, what is logged and counted.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Instant;
+
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
+use tokio_util::sync::CancellationToken;
+use trefoil::{NamespaceId, Namespaces, OpenDatabase, Token};
+
+use crate::auth::{Access, authenticate};
+use crate::body::{Reader, discard_in_background};
+use crate::budget::Budget;
+use crate::connection::UnderWay;
+use crate::error::{Failure, Result};
+use crate::limits::{BUFFERED_BYTES_MAX, LOGGED_PATH_BYTES};
+use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
+use crate::opened::Opened;
+use crate::query::Query;
+use crate::response::{self, Answer};
+use crate::{Config, VERSION, export, import, rpc, sse};
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) opened: Opened,
+    pub(crate) budget: Budget,
+    pub(crate) metrics: Metrics,
+    pub(crate) connections: AtomicUsize,
+    /// Cancelled when subscriptions have to end.
+    pub(crate) closing: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, namespaces: Namespaces) -> Self {
+        Self {
+            config,
+            namespaces,
+            opened: Opened::default(),
+            budget: Budget::new(BUFFERED_BYTES_MAX),
+            metrics: Metrics::new(),
+            connections: AtomicUsize::new(0),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// The database of a namespace. Opening it may take a while, so that happens elsewhere.
+    pub(crate) async fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
+        if self.opened.contains(id) {
+            return Ok(self.namespaces.database(id)?);
+        }
+        let (namespaces, wanted) = (self.namespaces.clone(), id.clone());
+        let database = blocking(move || namespaces.database(&wanted)).await??;
+        self.opened.insert(id.clone());
+        Ok(database)
+    }
+}
+
+/// Runs something that blocks on a thread made for it.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::internal(format!("a task of the server ended early: {error}")))
+}
+
+/// Answers a request.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    under_way: &UnderWay,
+) -> Answer {
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
+    let labels = Labels::of_path(parts.uri.path());
+    let mut exchange = Exchange {
+        shared,
+        parts,
+        body: Some(body),
+        labels,
+        under_way,
+    };
+    let mut answer = exchange
+        .route()
+        .await
+        .unwrap_or_else(|failure| response::failure(&failure));
+    let Exchange {
+        shared,
+        parts,
+        body,
+        labels,
+        ..
+    } = exchange;
+    if let Some(body) = body {
+        discard_in_background(body);
+    }
+    if response::accepts_gzip(&parts.headers) {
+        answer = response::compress(answer);
+    }
+    let elapsed = started.elapsed();
+    let status = answer.status().as_u16();
+    shared
+        .metrics
+        .count_request(Labels { status, ..labels }, elapsed);
+    tracing::info!(
+        method = parts.method.as_str(),
+        path = logged_path(parts.uri.path()),
+        status,
+        duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        "HTTP request"
+    );
+    answer
+}
+
+/// The beginning of a path. Query strings are never logged: they may hold a token.
+fn logged_path(path: &str) -> &str {
+    let mut end = path.len().min(LOGGED_PATH_BYTES);
+    while !path.is_char_boundary(end) {
+        end -= 1;
+    }
+    &path[..end]
+}
+
+/// A request on its way to an answer.
+struct Exchange<'a> {
+    shared: Arc<Shared>,
+    parts: Parts,
+    /// Taken by the endpoints that read it.
+    body: Option<Incoming>,
+    labels: Labels,
+    under_way: &'a UnderWay,
+}
+
+impl Exchange<'_> {
+    /// Finds the endpoint. What is not about a namespace needs no token.
+    async fn route(&mut self) -> Result<Answer> {
+        match self.labels.endpoint {
+            "/health" => Ok(response::json("{\"status\":\"ok\"}")),
+            "/version" => Ok(response::json(format!("{{\"version\":\"{VERSION}\"}}"))),
+            "/metrics" => Ok(self.shared.metrics.answer(&self.shared)),
+            OTHER_ENDPOINT => {
+                let message = "Endpoint not found";
+                Err(Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", message))
+            }
+            _ => self.authenticate_and_answer().await,
+        }
+    }
+
+    async fn authenticate_and_answer(&mut self) -> Result<Answer> {
+        let query = Query::of(&self.parts.uri);
+        let access = authenticate(&self.shared, &self.parts.headers, query).await?;
+        let answer = self.answer(&access).await;
+        let mut answer = answer.unwrap_or_else(|failure| response::failure(&failure));
+        if let Some(token) = &access.created {
+            put_token(&mut answer, token);
+        }
+        Ok(answer)
+    }
+
+    async fn answer(&mut self, access: &Access) -> Result<Answer> {
+        match self.labels.endpoint {
+            "/rpc" => {
+                self.require_method(&Method::POST)?;
+                let body = self.take_body()?.whole(&self.shared.budget).await?;
+                self.under_way.is_complete();
+                rpc::answer(&self.shared, access, &body.bytes, &mut self.labels).await
+            }
+            "/import" => {
+                let body = self.take_body()?;
+                import::answer(&self.shared, access, &self.parts, body).await
+            }
+            "/export" => {
+                self.require_method(&Method::GET)?;
+                export::answer(&self.shared, access, &self.parts).await
+            }
+            "/events" => {
+                self.require_method(&Method::GET)?;
+                sse::answer(&self.shared, access, &self.parts, sse::Kind::Event).await
+            }
+            _ => sse::answer(&self.shared, access, &self.parts, sse::Kind::Poke).await,
+        }
+    }
+
+    fn take_body(&mut self) -> Result<Reader> {
+        let body = self.body.take();
+        let body = body.ok_or_else(|| Failure::internal("the body was read before"))?;
+        Reader::new(&self.parts.headers, body, self.shared.config.body_timeout)
+    }
+
+    fn require_method(&self, method: &Method) -> Result<()> {
+        if self.parts.method == method {
+            return Ok(());
+        }
+        let message = format!("Only {method} method allowed");
+        Err(Failure::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "INVALID_REQUEST",
+            message,
+        ))
+    }
+}
+
+/// Tells a client in test mode which token opens the namespace that its request created.
+fn put_token(answer: &mut Answer, token: &Token) {
+    if let Ok(value) = HeaderValue::from_str(token.reveal()) {
+        answer.headers_mut().insert("x-eventodb-token", value);
+    }
+}

@@ -1,0 +1,126 @@
+//! Subscriptions over server-sent events: `/subscribe` tells that an event was written, `/events`
+//! sends it.
+//!
+//! A subscription is pulled by its connection: a client that does not read holds no more than one
+//! batch of events, and nobody else waits for it.
+
+mod frame;
+mod selection;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{StatusCode, Version};
+use trefoil::{Error, OpenDatabase, Subscription};
+
+use crate::auth::Access;
+use crate::error::Result;
+use crate::response::{self, Answer, Body, Chunks};
+use crate::service::Shared;
+
+pub(crate) use frame::Kind;
+
+/// Answers `/subscribe` and `/events`.
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    access: &Access,
+    parts: &Parts,
+    kind: Kind,
+) -> Result<Answer> {
+    let selection = match selection::parse(parts, kind) {
+        Ok(selection) => selection,
+        Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
+    };
+    let database = shared.database(&access.namespace).await?;
+    let read = selection.into_read(database.head());
+    let feed = Feed {
+        subscription: database.subscribe(read),
+        _database: database,
+        subscriber: Subscriber::new(Arc::clone(shared)),
+        kind,
+    };
+    let ready = stream::once(async { Ok(Bytes::from_static(frame::READY)) });
+    let body = Body::Stream(ready.chain(feed.into_chunks()).boxed());
+    Ok(event_stream(parts.version, body))
+}
+
+/// An answer that is a stream of events.
+pub(crate) fn event_stream(version: Version, body: Body) -> Answer {
+    let content_type = HeaderValue::from_static("text/event-stream");
+    let mut answer = response::answer(StatusCode::OK, content_type, body);
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    if version != Version::HTTP_2 {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("keep-alive"));
+    }
+    answer
+}
+
+/// A subscription on its way to a client.
+struct Feed {
+    subscription: Subscription,
+    /// Keeps the namespace open.
+    _database: OpenDatabase,
+    subscriber: Subscriber,
+    kind: Kind,
+}
+
+impl Feed {
+    /// The frames, until the server closes or the database does.
+    fn into_chunks(self) -> Chunks {
+        stream::unfold(self, |mut feed| async move {
+            let chunk = feed.next().await?;
+            Some((Ok(chunk), feed))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        let shared = &self.subscriber.0;
+        let events = tokio::select! {
+            events = self.subscription.next() => events,
+            () = tokio::time::sleep(shared.config.keep_alive) => {
+                return Some(Bytes::from_static(frame::KEEP_ALIVE));
+            }
+            () = shared.closing.cancelled() => return None,
+        };
+        match events {
+            Ok(events) => {
+                let mut out = Vec::with_capacity(events.len() * 128);
+                for event in &events {
+                    frame::put(&mut out, event, self.kind);
+                }
+                Some(out.into())
+            }
+            Err(Error::Closed(_)) => None,
+            Err(error) => {
+                tracing::warn!(%error, "a subscription failed");
+                None
+            }
+        }
+    }
+}
+
+/// One more open subscription in the metrics, for as long as this lives.
+struct Subscriber(Arc<Shared>);
+
+impl Subscriber {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.metrics.subscribers.inc();
+        Self(shared)
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.0.metrics.subscribers.dec();
+    }
+}

@@ -1,0 +1,84 @@
+//! A server of its own for every test.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use trefoil::{Namespaces, NamespacesOptions, Token};
+use trefoil_server::{Config, Server};
+
+/// A running server; it stops when this is dropped.
+pub(crate) struct TestServer {
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    done: Option<std::thread::JoinHandle<()>>,
+}
+
+impl TestServer {
+    pub(crate) fn production() -> Self {
+        Self::with(Config::default())
+    }
+
+    pub(crate) fn test_mode() -> Self {
+        Self::with(Config {
+            test_mode: true,
+            ..Config::default()
+        })
+    }
+
+    /// A server with this configuration, on a free port, in memory, with the development token.
+    pub(crate) fn with(mut config: Config) -> Self {
+        let namespaces = Namespaces::in_memory(NamespacesOptions::default()).unwrap();
+        namespaces
+            .ensure_default(Some(&Token::development()))
+            .unwrap();
+        config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        config.drain_timeout = config.drain_timeout.min(Duration::from_secs(2));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (bound, address) = std::sync::mpsc::channel();
+        let done = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let server = Server::bind(config, namespaces).await.unwrap();
+                bound.send(server.local_addresses()[0]).unwrap();
+                let stopped = async {
+                    let _ = stopped.await;
+                };
+                server.run(stopped).await.unwrap();
+            });
+            // Tasks that a test left behind must not keep it from ending.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        });
+        let address = address.recv().unwrap();
+        Self {
+            address,
+            stop: Some(stop),
+            done: Some(done),
+        }
+    }
+
+    /// Tells the server to stop, and goes on.
+    pub(crate) fn begin_shutdown(&mut self) {
+        drop(self.stop.take());
+    }
+
+    /// Waits until the server has stopped.
+    pub(crate) fn wait(&mut self) {
+        if let Some(done) = self.done.take() {
+            done.join().unwrap();
+        }
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.begin_shutdown();
+        if !std::thread::panicking() {
+            self.wait();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Import and export: streams in both directions, and the way back to the same events.
+
+use std::io::{Read as _, Write as _};
+
+use crate::client::{Connection, bearer, request, rpc};
+use crate::harness::TestServer;
+
+/// `count` lines of NDJSON from position `first` on.
+fn lines(first: u64, count: u64) -> String {
+    let line = |position: u64| {
+        format!(
+            "{{\"id\":\"00000000-0000-4000-8000-{position:012}\",\"stream\":\"a-{}\",\"type\":\"T\",\"pos\":{},\"gpos\":{position},\"data\":{{\"n\":{position}.0}},\"meta\":null,\"time\":\"2025-01-15T10:00:00.{:08}1Z\"}}\n",
+            position % 7,
+            position / 7,
+            position,
+        )
+    };
+    (first..first + count).map(line).collect()
+}
+
+fn import(server: &TestServer, path: &str, headers: &str, body: &[u8]) -> String {
+    let headers = format!("{}{headers}", bearer());
+    let reply = request(server.address, "POST", path, &headers, body);
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+    assert_eq!(reply.header("x-accel-buffering"), Some("no"));
+    reply.text().to_owned()
+}
+
+fn export(server: &TestServer) -> String {
+    let reply = request(server.address, "GET", "/export", &bearer(), b"");
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("content-type"), Some("application/x-ndjson"));
+    reply.text().to_owned()
+}
+
+#[test]
+fn what_was_exported_is_imported_as_it_was() {
+    let first = TestServer::production();
+    let events = (0..3000).map(|index| {
+        let tags = if index % 2 == 0 {
+            r#","tags":["a","b:1"]"#
+        } else {
+            ""
+        };
+        let stream = if index % 5 == 0 {
+            String::new()
+        } else {
+            format!(r#""stream":"s-{}","#, index % 3)
+        };
+        format!(
+            r#"{{{stream}"type":"T{index}","data":{{"n":{index}}},"metadata":{{"m":1.0}}{tags}}}"#
+        )
+    });
+    let events: Vec<String> = events.collect();
+    let call = format!(r#"["commit",{{"events":[{}]}}]"#, events.join(","));
+    assert_eq!(rpc(first.address, &call).status, 200);
+    let exported = export(&first);
+    assert_eq!(exported.lines().count(), 3000);
+    let second = TestServer::production();
+    let progress = import(&second, "/import", "", exported.as_bytes());
+    assert!(progress.starts_with("data: {\"imported\":1000,\"gpos\":1000}\n\ndata: {\"imported\":2000,\"gpos\":2000}\n\ndata: {\"imported\":3000,\"gpos\":3000}\n\ndata: {\"done\":true,\"imported\":3000,\"elapsed\":\""), "{progress}");
+    assert!(progress.ends_with("s\"}\n\n"));
+    assert_eq!(export(&second), exported);
+    for call in [
+        r#"["category.get","",{"batchSize":-1}]"#,
+        r#"["stream.get","s-1",{"batchSize":-1}]"#,
+    ] {
+        assert_eq!(
+            rpc(second.address, call).body,
+            rpc(first.address, call).body
+        );
+    }
+}
+
+#[test]
+fn data_with_line_breaks_stays_on_its_line() {
+    let server = TestServer::production();
+    let call = "[\"stream.write\",\"a-1\",{\"type\":\"T\",\"data\":{\n\"n\":\r\n1}}]";
+    assert_eq!(rpc(server.address, call).status, 200);
+    let exported = export(&server);
+    assert_eq!(exported.lines().count(), 1);
+    assert!(exported.contains("\"data\":{ \"n\":  1}"), "{exported}");
+}
+
+#[test]
+fn progress_is_told_while_the_body_is_still_being_sent() {
+    let server = TestServer::production();
+    let mut connection = Connection::open(server.address);
+    let head = format!(
+        "POST /import HTTP/1.1\r\nhost: x\r\n{}transfer-encoding: chunked\r\n\r\n",
+        bearer()
+    );
+    connection.write(head.as_bytes()).unwrap();
+    let send = |connection: &mut Connection, text: &str| {
+        let chunk = format!("{:x}\r\n{text}\r\n", text.len());
+        connection.write(chunk.as_bytes()).unwrap();
+    };
+    send(&mut connection, &lines(1, 1000));
+    let (status, _) = connection.head();
+    assert_eq!(status, 200);
+    assert_eq!(
+        connection.chunk().unwrap(),
+        b"data: {\"imported\":1000,\"gpos\":1000}\n\n"
+    );
+    assert_eq!(
+        rpc(server.address, r#"["stream.version","a-1"]"#).text(),
+        "142"
+    );
+    // A line may arrive in two pieces.
+    let more = lines(1001, 1);
+    send(&mut connection, &more[..50]);
+    send(&mut connection, &more[50..]);
+    connection.write(b"0\r\n\r\n").unwrap();
+    let done = String::from_utf8(connection.chunk().unwrap()).unwrap();
+    assert!(
+        done.starts_with("data: {\"done\":true,\"imported\":1001,"),
+        "{done}"
+    );
+    assert_eq!(connection.chunk(), None);
+}
+
+#[test]
+fn batches_before_an_error_stay() {
+    let server = TestServer::production();
+    let body = format!("{}nonsense\n", lines(1, 1500));
+    let answer = import(&server, "/import", "", body.as_bytes());
+    let frames: Vec<&str> = answer.split("\n\n").collect();
+    assert_eq!(frames[0], "data: {\"imported\":1000,\"gpos\":1000}");
+    assert!(frames[1].starts_with(
+        "data: {\"error\":\"INVALID_JSON\",\"message\":\"malformed JSON at line 1501: "
+    ));
+    assert!(frames[1].ends_with(",\"line\":1501}"));
+    assert_eq!(export(&server).lines().count(), 1000);
+}
+
+#[test]
+fn the_offending_line_is_named() {
+    let server = TestServer::production();
+    import(&server, "/import", "", lines(1, 20).as_bytes());
+    let taken = format!("{}{}", lines(21, 5), lines(7, 1));
+    let answer = import(&server, "/import", "", taken.as_bytes());
+    assert_eq!(
+        answer,
+        "data: {\"error\":\"POSITION_EXISTS\",\"message\":\"global position already exists: 7\",\"line\":6}\n\n"
+    );
+    assert_eq!(export(&server).lines().count(), 20);
+}
+
+#[test]
+fn force_begins_anew() {
+    let server = TestServer::production();
+    import(&server, "/import", "", lines(1, 20).as_bytes());
+    import(&server, "/import?force=true", "", lines(3, 4).as_bytes());
+    assert_eq!(export(&server), lines(3, 4));
+    let write = r#"["stream.write","b-1",{"type":"T","data":{}}]"#;
+    assert_eq!(
+        rpc(server.address, write).text(),
+        r#"{"globalPosition":7,"position":0}"#
+    );
+}
+
+#[test]
+fn bodies_may_be_compressed_both_ways() {
+    let server = TestServer::production();
+    let plain = lines(1, 5000);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(plain.as_bytes()).unwrap();
+    let packed = encoder.finish().unwrap();
+    let answer = import(&server, "/import", "content-encoding: gzip\r\n", &packed);
+    assert!(
+        answer.contains("\"done\":true,\"imported\":5000"),
+        "{answer}"
+    );
+    let headers = format!("{}accept-encoding: gzip\r\n", bearer());
+    let reply = request(server.address, "GET", "/export", &headers, b"");
+    assert_eq!(reply.header("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    flate2::read::MultiGzDecoder::new(&reply.body[..])
+        .read_to_string(&mut text)
+        .unwrap();
+    assert!(text == plain);
+    let broken = import(
+        &server,
+        "/import",
+        "content-encoding: gzip\r\n",
+        b"not gzip at all",
+    );
+    assert!(broken.contains("\"error\":\"READ_ERROR\""), "{broken}");
+}
+
+#[test]
+fn a_line_that_is_too_long_ends_the_import() {
+    let server = TestServer::production();
+    let mut body = lines(1, 1).into_bytes();
+    body.resize(body.len() + 24 * 1024 * 1024, b'x');
+    let answer = import(&server, "/import", "", &body);
+    assert!(
+        answer.contains("\"error\":\"READ_ERROR\",\"message\":\"line 2 is too long, the limit is "),
+        "{answer}"
+    );
+    assert!(answer.contains("\"line\":2}"), "{answer}");
+}

@@ -1,0 +1,15 @@
+//! The server over real sockets. `cases` runs the text files of `tests/cases`; the other modules
+//! test what a request and its answer cannot tell.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bad_input;
+mod cases;
+mod client;
+mod fidelity;
+mod harness;
+mod http;
+mod import_export;
+mod sessions;
+mod shutdown;
+mod subscriptions;

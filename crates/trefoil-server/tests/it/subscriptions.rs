@@ -1,0 +1,297 @@
+//! Subscriptions: frames, replay, going live without a gap, and their end.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use trefoil_server::Config;
+
+use crate::client::{Connection, Frames, bearer, bearer_of, request, rpc};
+use crate::harness::TestServer;
+
+fn write(address: SocketAddr, stream: &str) {
+    let call = format!(r#"["stream.write","{stream}",{{"type":"T","data":{{}}}}]"#);
+    let reply = rpc(address, &call);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+fn poke(stream: &str, position: u64, global: u64) -> String {
+    format!(
+        "event: poke\ndata: {{\"stream\":\"{stream}\",\"position\":{position},\"globalPosition\":{global}}}"
+    )
+}
+
+#[test]
+fn a_stream_is_replayed_and_followed() {
+    let server = TestServer::production();
+    for stream in ["a-1", "a-2", "a-1"] {
+        write(server.address, stream);
+    }
+    let mut frames = Frames::open(server.address, "/subscribe?stream=a-1");
+    for (name, value) in [
+        ("content-type", "text/event-stream"),
+        ("cache-control", "no-cache"),
+        ("connection", "keep-alive"),
+        ("access-control-allow-origin", "*"),
+        ("transfer-encoding", "chunked"),
+    ] {
+        assert!(
+            frames
+                .headers
+                .contains(&(name.to_owned(), value.to_owned())),
+            "{name}"
+        );
+    }
+    assert_eq!(frames.next().unwrap(), ": ready");
+    assert_eq!(frames.next().unwrap(), poke("a-1", 0, 1));
+    assert_eq!(frames.next().unwrap(), poke("a-1", 1, 3));
+    write(server.address, "a-1");
+    assert_eq!(frames.next().unwrap(), poke("a-1", 2, 4));
+    let mut later = Frames::open(server.address, "/subscribe?stream=a-1&position=2");
+    assert_eq!(later.next_data().unwrap(), poke("a-1", 2, 4));
+}
+
+#[test]
+fn a_category_is_replayed_beyond_a_thousand() {
+    let server = TestServer::production();
+    let events: Vec<String> = (0..2500)
+        .map(|_| r#"{"stream":"a-1","type":"T","data":{}}"#.to_owned())
+        .collect();
+    let call = format!(r#"["commit",{{"events":[{}]}}]"#, events.join(","));
+    assert_eq!(rpc(server.address, &call).status, 200);
+    let mut frames = Frames::open(server.address, "/subscribe?category=a&position=101");
+    for position in 100..2500 {
+        assert_eq!(
+            frames.next_data().unwrap(),
+            poke("a-1", position, position + 1)
+        );
+    }
+    write(server.address, "a-9");
+    assert_eq!(frames.next_data().unwrap(), poke("a-9", 0, 2501));
+}
+
+#[test]
+fn all_is_live_only_unless_a_position_is_given() {
+    let server = TestServer::production();
+    write(server.address, "a-1");
+    let mut live = Frames::open(server.address, "/subscribe?all=true");
+    assert_eq!(live.next().unwrap(), ": ready");
+    let mut replay = Frames::open(server.address, "/subscribe?all=true&position=0");
+    assert_eq!(replay.next_data().unwrap(), poke("a-1", 0, 1));
+    write(server.address, "b-1");
+    assert_eq!(live.next_data().unwrap(), poke("b-1", 0, 2));
+    assert_eq!(replay.next_data().unwrap(), poke("b-1", 0, 2));
+}
+
+#[test]
+fn a_group_is_split_as_category_reads_split_it() {
+    let server = TestServer::production();
+    for id in 1..=8 {
+        write(server.address, &format!("a-{id}+x"));
+    }
+    let mut seen = BTreeSet::new();
+    for member in 0..2 {
+        let call =
+            format!(r#"["category.get","a",{{"consumerGroup":{{"member":{member},"size":2}}}}]"#);
+        let rows: Vec<Vec<serde_json::Value>> =
+            serde_json::from_slice(&rpc(server.address, &call).body).unwrap();
+        assert!(!rows.is_empty());
+        for words in [
+            "consumer={m}&size=2",
+            "consumerGroupMember={m}&consumerGroupSize=2",
+        ] {
+            let words = words.replace("{m}", &member.to_string());
+            let mut frames =
+                Frames::open(server.address, &format!("/subscribe?category=a&{words}"));
+            for row in &rows {
+                let (stream, global) = (row[1].as_str().unwrap(), row[4].as_u64().unwrap());
+                assert_eq!(frames.next_data().unwrap(), poke(stream, 0, global));
+                seen.insert(global);
+            }
+        }
+    }
+    assert_eq!(seen, (1..=8).collect());
+}
+
+#[test]
+fn nothing_is_lost_between_past_and_present() {
+    let server = TestServer::production();
+    let address = server.address;
+    let writer = std::thread::spawn(move || {
+        for _ in 0..300 {
+            write(address, "a-1");
+        }
+    });
+    let readers: Vec<_> = (0..10)
+        .map(|index| {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(index * 7));
+                let mut frames = Frames::open(address, "/subscribe?category=a");
+                for position in 0..300 {
+                    assert_eq!(
+                        frames.next_data().unwrap(),
+                        poke("a-1", position, position + 1)
+                    );
+                }
+            })
+        })
+        .collect();
+    writer.join().unwrap();
+    for reader in readers {
+        reader.join().unwrap();
+    }
+}
+
+#[test]
+fn a_silent_subscription_says_that_it_is_alive() {
+    let keep_alive = Duration::from_millis(30);
+    let server = TestServer::with(Config {
+        keep_alive,
+        ..Config::default()
+    });
+    for path in ["/subscribe?all=true", "/events?all=true"] {
+        let mut frames = Frames::open(server.address, path);
+        let got = [frames.next(), frames.next(), frames.next()].map(Option::unwrap);
+        assert_eq!(got, [": ready", ": keep-alive", ": keep-alive"]);
+    }
+}
+
+#[test]
+fn a_subscription_outlives_the_idle_timeout() {
+    let second = Duration::from_millis(300);
+    let server = TestServer::with(Config {
+        idle_timeout: second,
+        head_timeout: second,
+        ..Config::default()
+    });
+    let mut frames = Frames::open(server.address, "/subscribe?all=true");
+    assert_eq!(frames.next().unwrap(), ": ready");
+    std::thread::sleep(second * 3);
+    write(server.address, "a-1");
+    assert_eq!(frames.next_data().unwrap(), poke("a-1", 0, 1));
+}
+
+#[test]
+fn events_are_sent_whole_and_can_be_resumed() {
+    let server = TestServer::production();
+    let id = "00000000-0000-4000-8000-00000000000";
+    for (index, event_type) in ["A", "B", "A", "A"].iter().enumerate() {
+        let metadata = if index == 2 {
+            r#"{"correlationStreamName":"w-1"}"#
+        } else {
+            "{}"
+        };
+        let call = format!(
+            "[\"stream.write\",\"a-1\",{{\"type\":\"{event_type}\",\"data\":{{\n\"n\": 1.0\r\n}},\"metadata\":{metadata}}},{{\"id\":\"{id}{index}\"}}]"
+        );
+        assert_eq!(rpc(server.address, &call).status, 200);
+    }
+    let mut frames = Frames::open(server.address, "/events?stream=a-1");
+    let frame = frames.next_data().unwrap();
+    let expected = format!(
+        "id: 1\nevent: event\ndata: [\"{id}0\",\"a-1\",\"A\",0,1,{{ \"n\": 1.0  }},{{}},\""
+    );
+    assert!(frame.starts_with(&expected), "{frame}");
+    assert!(frame.ends_with("Z\"]"), "{frame}");
+    let first_id = |path: &str, headers: &str| {
+        let headers = format!("{}{headers}", bearer());
+        let frame = Frames::open_with(server.address, path, &headers)
+            .next_data()
+            .unwrap();
+        frame.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        first_id("/events?all=true", "last-event-id: 2\r\n"),
+        "id: 3"
+    );
+    assert_eq!(
+        first_id("/events?stream=a-1&position=1", "last-event-id: 3\r\n"),
+        "id: 4"
+    );
+    assert_eq!(first_id("/events?stream=a-1&position=1", ""), "id: 2");
+    assert_eq!(first_id("/events?category=a&type=B", ""), "id: 2");
+    assert_eq!(first_id("/events?category=a&correlation=w", ""), "id: 3");
+    let headers = format!("{}last-event-id: x\r\n", bearer());
+    let reply = request(server.address, "GET", "/events?all=true", &headers, b"");
+    assert_eq!(
+        (reply.status, reply.text()),
+        (400, "Invalid Last-Event-ID header")
+    );
+}
+
+#[test]
+fn a_subscription_ends_with_its_namespace() {
+    let server = TestServer::test_mode();
+    let secret = "1".repeat(64);
+    let token = format!("ns_ZnJlc2g_{secret}");
+    let mut frames = Frames::open_with(server.address, "/subscribe?all=true", &bearer_of(&token));
+    assert_eq!(frames.next().unwrap(), ": ready");
+    assert_eq!(rpc(server.address, r#"["ns.delete","fresh"]"#).status, 200);
+    assert_eq!(frames.next_data(), None);
+}
+
+#[test]
+fn a_subscription_ends_when_everything_is_cleared() {
+    let server = TestServer::production();
+    let mut frames = Frames::open(server.address, "/subscribe?all=true");
+    assert_eq!(frames.next().unwrap(), ": ready");
+    let reply = request(server.address, "POST", "/import?force=true", &bearer(), b"");
+    assert_eq!(reply.status, 200);
+    assert_eq!(frames.next_data(), None);
+}
+
+fn subscribers(address: SocketAddr) -> u64 {
+    let reply = request(address, "GET", "/metrics", "", b"");
+    let line = reply
+        .text()
+        .lines()
+        .find(|line| line.starts_with("trefoil_subscribers "));
+    line.unwrap().split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn wait_for_subscribers(address: SocketAddr, expected: u64) {
+    let started = Instant::now();
+    while subscribers(address) != expected {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "still {}",
+            subscribers(address)
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_client_that_goes_is_noticed_at_once() {
+    let server = TestServer::production();
+    let frames = Frames::open(server.address, "/subscribe?all=true");
+    wait_for_subscribers(server.address, 1);
+    drop(frames);
+    wait_for_subscribers(server.address, 0);
+}
+
+#[test]
+fn a_client_that_does_not_read_hinders_nobody() {
+    let server = TestServer::production();
+    let mut lazy = Connection::open(server.address);
+    lazy.send("GET", "/events?all=true&position=0", &bearer(), b"");
+    let data = "x".repeat(100_000);
+    for _ in 0..300 {
+        let call = format!(r#"["stream.write","a-1",{{"type":"T","data":{{"x":"{data}"}}}}]"#);
+        assert_eq!(rpc(server.address, &call).status, 200);
+    }
+    let mut frames = Frames::open(server.address, "/subscribe?category=a");
+    for position in 0..300 {
+        assert_eq!(
+            frames.next_data().unwrap(),
+            poke("a-1", position, position + 1)
+        );
+    }
+    // It gets everything when it reads after all.
+    let (status, _) = lazy.head();
+    assert_eq!(status, 200);
+    let mut bytes = 0;
+    while bytes < 300 * 100_000 {
+        bytes += lazy.chunk().unwrap().len();
+    }
+}
