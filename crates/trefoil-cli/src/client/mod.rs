@@ -1,0 +1,162 @@
+//! A client of a running server: requests over HTTP, and errors as the server tells them.
+
+mod event;
+mod sse;
+
+pub(crate) use event::{CategoryRow, Event, StreamRow};
+pub(crate) use sse::Frames;
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use trefoil::Token;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+use crate::exit::Usage;
+
+/// How long a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most bytes of an error's text that are shown.
+const ERROR_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where the server is and what it lets in.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Connection {
+    /// Address of the server
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TREFOIL_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
+    url: String,
+
+    /// Token of the namespace [default: the development token]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "TREFOIL_TOKEN",
+        hide_env_values = true
+    )]
+    token: Option<String>,
+}
+
+impl Connection {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        if !self.url.starts_with("http://") {
+            let url = &self.url;
+            return Err(Usage(format!("{url:?} is not a URL that begins with http://")).into());
+        }
+        let development = || Token::development().reveal().to_owned();
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .user_agent(concat!("trefoil/", env!("CARGO_PKG_VERSION")));
+        Ok(Client {
+            agent: config.build().into(),
+            url: self.url.trim_end_matches('/').to_owned(),
+            authorization: format!("Bearer {}", self.token.clone().unwrap_or_else(development)),
+        })
+    }
+}
+
+/// A server that answered with an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{message} ({code})")]
+pub(crate) struct ServerError {
+    pub(crate) status: u16,
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+/// A client with a token.
+pub(crate) struct Client {
+    agent: Agent,
+    url: String,
+    authorization: String,
+}
+
+/// Parameters of a query string.
+pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
+
+impl Client {
+    /// Calls a method: the request is `[method, argument, …]`.
+    pub(crate) fn call<T: DeserializeOwned>(&self, request: &impl Serialize) -> anyhow::Result<T> {
+        let body = serde_json::to_vec(request)?;
+        let mut answer = Vec::new();
+        self.post("/rpc", &[], &body)?
+            .into_reader()
+            .read_to_end(&mut answer)?;
+        serde_json::from_slice(&answer).context("the server's answer is not what was expected")
+    }
+
+    /// Sends a body and returns that of the answer.
+    pub(crate) fn post(&self, path: &str, query: Query<'_>, body: &[u8]) -> anyhow::Result<Body> {
+        let request = self.agent.post(format!("{}{path}", self.url));
+        let request = request.header("Authorization", &self.authorization);
+        let request = request.header("Content-Type", "application/json");
+        let request = request.query_pairs(query.iter().copied());
+        self.accept(request.send(body))
+    }
+
+    /// Asks for a body that may be endless. `last_seen` is the position to go on after.
+    pub(crate) fn get(
+        &self,
+        path: &str,
+        query: Query<'_>,
+        last_seen: Option<u64>,
+    ) -> anyhow::Result<Body> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let mut request = request.header("Authorization", &self.authorization);
+        if let Some(position) = last_seen {
+            request = request.header("Last-Event-ID", position);
+        }
+        self.accept(request.query_pairs(query.iter().copied()).call())
+    }
+
+    fn accept(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Body> {
+        let answer = answer.with_context(|| format!("cannot reach the server at {}", self.url))?;
+        let status = answer.status();
+        let body = answer.into_body();
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(server_error(status.as_u16(), body).into())
+    }
+}
+
+/// The error in `{"error": {"code", "message"}}`, or whatever else the server said.
+fn server_error(status: u16, body: Body) -> ServerError {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        error: Told,
+    }
+    #[derive(serde::Deserialize)]
+    struct Told {
+        code: String,
+        message: String,
+    }
+    let mut text = Vec::new();
+    // An answer that cannot be read leaves the status, which says enough.
+    let _ = body
+        .into_reader()
+        .take(ERROR_BYTES_MAX)
+        .read_to_end(&mut text);
+    match serde_json::from_slice::<Answer>(&text) {
+        Ok(Answer { error }) => ServerError {
+            status,
+            code: error.code,
+            message: error.message,
+        },
+        Err(_) => ServerError {
+            status,
+            code: format!("HTTP {status}"),
+            message: String::from_utf8_lossy(&text).trim().to_owned(),
+        },
+    }
+}

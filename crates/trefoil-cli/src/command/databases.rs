@@ -1,0 +1,64 @@
+//! Databases on disk: one directory, or all namespaces of a data directory.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use trefoil::tools::is_database;
+
+use crate::exit::NotFound;
+
+/// Where to look.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Directory {
+    /// A namespace (data/default), or a data directory with all its namespaces
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+impl Directory {
+    /// The databases there, by name. A server must not have them open.
+    pub(crate) fn databases(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let shown = self.directory.display();
+        if is_database(&self.directory) {
+            return Ok(vec![self.directory.clone()]);
+        }
+        let mut databases = Vec::new();
+        let entries = std::fs::read_dir(&self.directory);
+        for entry in entries.with_context(|| format!("cannot list {shown}"))? {
+            let path = entry
+                .with_context(|| format!("cannot list {shown}"))?
+                .path();
+            if is_database(&path) {
+                databases.push(path);
+            }
+        }
+        databases.sort();
+        match databases.is_empty() {
+            true => Err(NotFound(format!("{shown} holds no database")).into()),
+            false => Ok(databases),
+        }
+    }
+}
+
+/// Runs `work` on each database. One that fails does not keep the others from their turn.
+pub(crate) fn for_each(
+    databases: &[PathBuf],
+    mut work: impl FnMut(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut failed = Vec::new();
+    for database in databases {
+        match work(database) {
+            Err(error) if error.is::<std::io::Error>() => return Err(error),
+            Err(error) => failed.push((database, error)),
+            Ok(()) => {}
+        }
+    }
+    // The last one is reported like the error of any command.
+    let Some((database, last)) = failed.pop() else {
+        return Ok(());
+    };
+    for (database, error) in failed {
+        eprintln!("error: {}: {error:#}", database.display());
+    }
+    Err(last.context(database.display().to_string()))
+}

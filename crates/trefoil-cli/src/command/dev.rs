@@ -1,0 +1,77 @@
+//! `trefoil dev`: a server for development, with something to copy and paste.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+use trefoil::Token;
+
+use super::serve;
+use crate::logging;
+use crate::output::Output;
+use crate::settings::{DEV_KEYS, DevSettings, Flags, Layers, SERVE_KEYS, Settings};
+
+const EXAMPLES: &str = "Examples:
+  trefoil dev
+  trefoil dev --port 9000 --data-dir /tmp/trefoil";
+
+/// Starts a server for development: it listens on this machine only and uses the well-known
+/// development token.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    flags: Flags<DevSettings>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        // A production token or address in the environment is not meant for this server.
+        let own: Vec<String> = DEV_KEYS.iter().flat_map(|key| key.variables()).collect();
+        let variable = |name: &str| {
+            own.iter()
+                .any(|own| own == name)
+                .then(|| std::env::var(name).ok())?
+        };
+        let layers = Layers::new(SERVE_KEYS, &self.flags.given, None, variable)?;
+        let mut settings = Settings::new(&layers)?;
+        settings.token = Some(Token::development());
+        logging::start(settings.log_level, settings.log_format)?;
+        serve::run(settings, |addresses, _| announce(output, addresses))
+    }
+}
+
+fn announce(output: &mut Output, addresses: &[SocketAddr]) -> std::io::Result<()> {
+    let token = Token::development();
+    let token = token.reveal();
+    if output.json {
+        output.value(&json!({"listening": addresses, "token": token}))?;
+        return output.flush();
+    }
+    output.line(
+        "Trefoil is ready for development. Never use this token where others can reach it.\n",
+    )?;
+    output.line(format_args!("Token  {token}"))?;
+    for address in addresses {
+        output.line(format_args!("HTTP   http://{address}"))?;
+    }
+    if let Some(address) = addresses.first() {
+        output.line(first_requests(&format!("http://{address}"), token))?;
+    }
+    output.flush()
+}
+
+/// Requests to copy: write an event, read it, follow what comes.
+fn first_requests(url: &str, token: &str) -> String {
+    let call = |body: &str| {
+        format!("  curl -s {url}/rpc -H 'Authorization: Bearer {token}' \\\n    -d '{body}'")
+    };
+    let write = r#"["stream.write","account-1",{"type":"Opened","data":{"owner":"Ada"}}]"#;
+    let read = r#"["stream.get","account-1"]"#;
+    format!(
+        "\nWrite an event:\n{}\n\nRead the stream:\n{}\n\nFollow the category:\n  \
+         curl -sN '{url}/subscribe?category=account' -H 'Authorization: Bearer {token}'\n\n\
+         Or: trefoil write account-1 Deposited '{{\"amount\":5}}'; trefoil read account-1\n",
+        call(write),
+        call(read)
+    )
+}

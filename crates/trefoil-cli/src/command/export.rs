@@ -1,0 +1,151 @@
+//! `trefoil export`: events as NDJSON, out of the database.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use indicatif::ProgressBar;
+use serde_json::json;
+use trefoil::Timestamp;
+
+use crate::client::Connection;
+use crate::output::progress;
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+const EXAMPLES: &str = "Examples:
+  trefoil export --output backup.ndjson.gz --gzip
+  trefoil export --categories account,order --since 2026-01-01
+  trefoil export | wc -l";
+
+/// Writes events as NDJSON, oldest first, in the form that `import` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Only these categories, separated by commas
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    categories: String,
+    /// Only events from this time on: 2026-01-31, or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<String>,
+    /// Only events before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<String>,
+    /// Compress
+    #[arg(long)]
+    gzip: bool,
+    /// Write to this file, which appears when it is complete [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// A day begins at midnight, UTC.
+fn parse_time(text: &str) -> Result<String, String> {
+    let candidates = [text.to_owned(), format!("{text}T00:00:00Z")];
+    let mut times = candidates
+        .iter()
+        .filter_map(|candidate| Timestamp::parse(candidate));
+    let time = times.next().map(|time| time.to_string());
+    time.ok_or_else(|| "expected a day like 2026-01-31 or a time in RFC 3339".to_owned())
+}
+
+impl Arguments {
+    pub(crate) fn run(self, json: bool) -> anyhow::Result<()> {
+        let bar = progress(None)?;
+        let events = match &self.output {
+            None => self.write_to(io::stdout().lock(), &bar)?.0,
+            Some(path) => self.write_file(path, &bar)?,
+        };
+        bar.finish_and_clear();
+        match json {
+            true => eprintln!("{}", json!({"exported": events})),
+            false => eprintln!("exported {events} events"),
+        }
+        Ok(())
+    }
+
+    /// Half an export must not look like a whole one, so that it gets its name at the end.
+    fn write_file(&self, path: &Path, bar: &ProgressBar) -> anyhow::Result<u64> {
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let shown = path.display();
+        let file = File::create(&partial).with_context(|| format!("cannot create {shown}"))?;
+        let (events, file) = self.write_to(file, bar)?;
+        file.sync_all()
+            .with_context(|| format!("cannot write {shown}"))?;
+        std::fs::rename(&partial, path).with_context(|| format!("cannot create {shown}"))?;
+        Ok(events)
+    }
+
+    fn write_to<W: Write>(&self, target: W, bar: &ProgressBar) -> anyhow::Result<(u64, W)> {
+        let mut query = Vec::new();
+        if !self.categories.is_empty() {
+            query.push(("categories", self.categories.as_str()));
+        }
+        query.extend(self.since.as_deref().map(|since| ("since", since)));
+        query.extend(self.until.as_deref().map(|until| ("until", until)));
+        let body = self
+            .connection
+            .client()?
+            .get("/export", &query, None)?
+            .into_reader();
+        let mut target = BufWriter::new(target);
+        let events = match self.gzip {
+            false => copy(body, &mut target, bar)?,
+            true => {
+                let mut encoder = GzEncoder::new(&mut target, Compression::default());
+                let events = copy(body, &mut encoder, bar)?;
+                encoder.finish()?;
+                events
+            }
+        };
+        let target = target
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        Ok((events, target))
+    }
+}
+
+/// Copies lines and counts them.
+fn copy(mut from: impl Read, mut to: impl Write, bar: &ProgressBar) -> anyhow::Result<u64> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut lines = 0;
+    loop {
+        let length = from.read(&mut buffer).map_err(|error| {
+            // Not the error of a pipe that nobody reads: that one would go unsaid.
+            anyhow::anyhow!("the export broke off after {lines} events: {error}")
+        })?;
+        if length == 0 {
+            break;
+        }
+        to.write_all(&buffer[..length])?;
+        lines += buffer[..length]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count() as u64;
+        bar.inc(length as u64);
+        bar.set_message(format!("{lines} events"));
+    }
+    to.flush()?;
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_day_or_rfc_3339() {
+        assert_eq!(parse_time("2026-01-31").unwrap(), "2026-01-31T00:00:00Z");
+        assert_eq!(
+            parse_time("2026-01-31T12:00:00+02:00").unwrap(),
+            "2026-01-31T10:00:00Z"
+        );
+        assert!(parse_time("yesterday").is_err());
+    }
+}

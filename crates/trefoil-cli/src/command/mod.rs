@@ -1,0 +1,119 @@
+//! The commands, one per file: its arguments, its examples, and what it does.
+
+mod bench;
+mod categories;
+mod completions;
+mod databases;
+mod dev;
+mod export;
+mod import;
+mod inspect;
+mod ns;
+mod read;
+mod repair;
+mod serve;
+mod source;
+mod streams;
+mod tail;
+mod verify;
+mod version;
+mod write;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::CODES;
+use crate::output::Output;
+
+/// An event database: one durable log per namespace, seen as streams and categories.
+#[derive(Debug, Parser)]
+#[command(name = "trefoil", disable_version_flag = true, max_term_width = 100)]
+// As in Go's `flag` package, the last of several equal flags counts.
+#[command(args_override_self = true)]
+#[command(after_help = format!("{EXAMPLES}\n\n{CODES}"))]
+pub(crate) struct Cli {
+    /// Print data as JSON: one object per line
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  trefoil dev                                    Try it: a server on this machine
+  trefoil write account-1 Opened '{\"owner\":\"Ada\"}'
+  trefoil read account-1
+  trefoil tail account --json | jq .data";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a server for development: known token, this machine only
+    Dev(dev::Arguments),
+    /// Start the server
+    Serve(serve::Arguments),
+    /// Create, list, inspect and delete namespaces
+    Ns(ns::Arguments),
+    /// Write one event
+    Write(write::Arguments),
+    /// Read the events of a stream, of a category, or all
+    Read(read::Arguments),
+    /// Follow events as they are written
+    Tail(tail::Arguments),
+    /// List streams
+    Streams(streams::Arguments),
+    /// List categories
+    Categories(categories::Arguments),
+    /// Write events as NDJSON to a file or to standard output
+    Export(export::Arguments),
+    /// Load events from NDJSON, with the positions and times they had
+    Import(import::Arguments),
+    /// Check that everything on disk is what was written
+    Verify(verify::Arguments),
+    /// Rebuild the index from the log
+    Repair(repair::Arguments),
+    /// Show what the files of a database hold
+    Inspect(inspect::Arguments),
+    /// Measure how fast this machine is with Trefoil
+    Bench(bench::Arguments),
+    /// Show the version
+    Version(version::Arguments),
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut output = Output::new(self.json);
+        match self.command {
+            Command::Dev(arguments) => arguments.run(&mut output),
+            Command::Serve(arguments) => arguments.run(&mut output),
+            Command::Ns(arguments) => arguments.run(&mut output),
+            Command::Write(arguments) => arguments.run(&mut output),
+            Command::Read(arguments) => arguments.run(&mut output),
+            Command::Tail(arguments) => arguments.run(&mut output),
+            Command::Streams(arguments) => arguments.run(&mut output),
+            Command::Categories(arguments) => arguments.run(&mut output),
+            Command::Export(arguments) => arguments.run(output.json),
+            Command::Import(arguments) => arguments.run(&mut output),
+            Command::Verify(arguments) => arguments.run(&mut output),
+            Command::Repair(arguments) => arguments.run(&mut output),
+            Command::Inspect(arguments) => arguments.run(&mut output),
+            Command::Bench(arguments) => arguments.run(),
+            Command::Version(arguments) => arguments.run(&mut output),
+            Command::Completions(arguments) => arguments.run(&mut output),
+        }?;
+        Ok(output.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,222 @@
+//! `trefoil ns`: namespaces.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::client::{Client, Connection};
+use crate::input::{confirm, json_object};
+use crate::output::{Column, Output};
+
+const EXAMPLES: &str = "The token of the namespace `default` may do all of this.
+
+Examples:
+  trefoil ns create tenant-a --description 'Our first tenant'
+  trefoil ns list
+  trefoil ns info tenant-a --json
+  trefoil ns delete tenant-a --yes";
+
+/// Creates, lists, inspects and deletes namespaces.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Create a namespace and print its token, which is shown this once
+    #[command(
+        after_help = "Example:\n  trefoil ns create tenant-a --metadata '{\"plan\":\"big\"}'"
+    )]
+    Create(Create),
+    /// List the namespaces
+    #[command(after_help = "Example:\n  trefoil ns list --json")]
+    List {
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Show counts and times of a namespace
+    #[command(after_help = "Example:\n  trefoil ns info tenant-a")]
+    Info {
+        /// The namespace
+        id: String,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Delete a namespace with everything in it
+    #[command(after_help = "Example:\n  trefoil ns delete tenant-a --yes")]
+    Delete {
+        /// The namespace
+        id: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        connection: Connection,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Create {
+    /// The namespace: letters, digits, '-', '_' and '.'
+    id: String,
+    /// What people should know about it
+    #[arg(long, default_value = "")]
+    description: String,
+    /// Its token [default: a random one]
+    #[arg(long, value_name = "TOKEN")]
+    namespace_token: Option<String>,
+    /// A JSON object of yours
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
+    /// Its weight when the memory for caches is divided
+    #[arg(long, value_name = "WEIGHT", default_value_t = 1)]
+    cache_share: u32,
+    /// Open it when the server starts, not when it is first used
+    #[arg(long)]
+    warm: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Serialize)]
+struct Options<'a> {
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
+    settings: Settings,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Settings {
+    cache_share: u32,
+    warm: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    namespace: String,
+    created_at: String,
+    token: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    namespace: String,
+    description: String,
+    created_at: String,
+    message_count: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Info {
+    namespace: String,
+    description: String,
+    created_at: String,
+    message_count: u64,
+    stream_count: u64,
+    last_activity: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Deleted {
+    namespace: String,
+    deleted_at: String,
+    messages_deleted: u64,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        match self.action {
+            Action::Create(arguments) => create(&arguments, output),
+            Action::List { connection } => list(&connection.client()?, output),
+            Action::Info { id, connection } => info(&connection.client()?, &id, output),
+            Action::Delete {
+                id,
+                yes,
+                connection,
+            } => {
+                let client = connection.client()?;
+                confirm(
+                    &format!("Delete namespace '{id}' with everything in it?"),
+                    yes,
+                )?;
+                delete(&client, &id, output)
+            }
+        }
+    }
+}
+
+fn create(arguments: &Create, output: &mut Output) -> anyhow::Result<()> {
+    let metadata = arguments.metadata.as_deref();
+    let options = Options {
+        description: &arguments.description,
+        token: arguments.namespace_token.as_deref(),
+        metadata: metadata
+            .map(|text| json_object("metadata", text))
+            .transpose()?,
+        settings: Settings {
+            cache_share: arguments.cache_share,
+            warm: arguments.warm,
+        },
+    };
+    let client = arguments.connection.client()?;
+    let created: Created = client.call(&("ns.create", &arguments.id, options))?;
+    if output.json {
+        return Ok(output.value(&created)?);
+    }
+    eprintln!(
+        "Created '{}'. Its token is shown this once:",
+        created.namespace
+    );
+    Ok(output.line(created.token)?)
+}
+
+fn list(client: &Client, output: &mut Output) -> anyhow::Result<()> {
+    const COLUMNS: &[Column<Listed>] = &[
+        ("NAMESPACE", |row| row.namespace.clone()),
+        ("EVENTS", |row| row.message_count.to_string()),
+        ("CREATED", |row| row.created_at.clone()),
+        ("DESCRIPTION", |row| row.description.clone()),
+    ];
+    let listed: Vec<Listed> = client.call(&("ns.list",))?;
+    Ok(output.table(&listed, COLUMNS)?)
+}
+
+fn info(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
+    const COLUMNS: &[Column<Info>] = &[
+        ("NAMESPACE", |row| row.namespace.clone()),
+        ("EVENTS", |row| row.message_count.to_string()),
+        ("STREAMS", |row| row.stream_count.to_string()),
+        ("CREATED", |row| row.created_at.clone()),
+        ("LAST ACTIVITY", |row| {
+            row.last_activity.clone().unwrap_or_else(|| "never".into())
+        }),
+        ("DESCRIPTION", |row| row.description.clone()),
+    ];
+    let info: Info = client.call(&("ns.info", id))?;
+    Ok(output.table(&[info], COLUMNS)?)
+}
+
+fn delete(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
+    let deleted: Deleted = client.call(&json!(["ns.delete", id]))?;
+    if output.json {
+        return Ok(output.value(&deleted)?);
+    }
+    let Deleted {
+        namespace,
+        messages_deleted,
+        ..
+    } = deleted;
+    eprintln!("Deleted '{namespace}' with {messages_deleted} events.");
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `trefoil repair`: a new index from the log.
+
+use std::path::Path;
+
+use serde_json::json;
+use trefoil::Options;
+use trefoil::tools::repair;
+
+use super::databases::{Directory, for_each};
+use crate::output::{Output, spinner};
+
+const EXAMPLES: &str = "Stop the server first. The log is read, never changed, except that an \
+unfinished write at its end is cut off and kept aside, as at any start.
+
+Examples:
+  trefoil repair data/default
+  trefoil verify data || trefoil repair data";
+
+/// Throws the index away and rebuilds it from the log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    directory: Directory,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        for_each(&self.directory.databases()?, |database| {
+            repair_one(database, output)
+        })
+    }
+}
+
+fn repair_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
+    let bar = spinner()?;
+    bar.set_message(format!("rebuilding {}", database.display()));
+    let repaired = repair(database, &Options::default());
+    bar.finish_and_clear();
+    let events = repaired?.events;
+    match output.json {
+        true => output.value(&json!({"database": database, "events": events}))?,
+        false => output.line(format_args!(
+            "{}  {events} events indexed again",
+            database.display()
+        ))?,
+    }
+    Ok(output.flush()?)
+}

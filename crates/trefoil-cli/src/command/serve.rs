@@ -1,0 +1,152 @@
+//! `trefoil serve`: the server.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde_json::json;
+use trefoil::{Namespaces, Token};
+use trefoil_server::{Config, Server};
+
+use crate::logging;
+use crate::output::{Column, Output};
+use crate::settings::{Flags, Layers, SERVE_KEYS, ServeSettings, Settings, Shown, Storage};
+
+const EXAMPLES: &str =
+    "Each setting can also stand in the environment (TREFOIL_DATA_DIR) and in the \
+file (data-dir = \"…\"). A flag wins over the environment, that over the file, that over the \
+default. EventoDB's flags and variables (EVENTODB_PORT) are understood too.
+
+Examples:
+  trefoil serve --data-dir /var/lib/trefoil --listen 0.0.0.0,::
+  trefoil serve --config trefoil.toml --print-config
+  trefoil --test-mode --port=6789                As EventoDB's tests start it";
+
+/// Starts the server and runs it until SIGINT or SIGTERM.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    flags: Flags<ServeSettings>,
+
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE", env = "TREFOIL_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Show every setting and where it came from, and stop
+    #[arg(long)]
+    print_config: bool,
+}
+
+const COLUMNS: &[Column<Shown>] = &[
+    ("SETTING", |shown| shown.name.to_owned()),
+    ("VALUE", |shown| shown.value.clone()),
+    ("SOURCE", |shown| shown.source.clone()),
+];
+
+impl Arguments {
+    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let config = self.config.as_deref();
+        let layers = Layers::new(SERVE_KEYS, &self.flags.given, config, variable)?;
+        let settings = Settings::new(&layers)?;
+        if self.print_config {
+            return Ok(output.table(&layers.shown(), COLUMNS)?);
+        }
+        logging::start(settings.log_level, settings.log_format)?;
+        if settings.test_mode && layers.is_given("data-dir") {
+            tracing::warn!("test mode keeps everything in memory: data-dir is not used");
+        }
+        run(settings, |addresses, token| {
+            announce(output, addresses, token)
+        })
+    }
+}
+
+/// Opens the namespaces, listens, tells `ready` where and with which new token, and serves until
+/// a signal comes.
+pub(super) fn run(
+    settings: Settings,
+    ready: impl FnOnce(&[SocketAddr], Option<&Token>) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
+    let namespaces = match &settings.storage {
+        Storage::Memory => Namespaces::in_memory(settings.namespaces)?,
+        Storage::Directory(directory) => Namespaces::open(directory, settings.namespaces)?,
+    };
+    let created = namespaces.ensure_default(settings.token.as_ref())?;
+    // Who gave the token knows it.
+    let new_token = created.filter(|_| settings.token.is_none());
+    let config = Config {
+        listen: settings.listen,
+        test_mode: settings.test_mode,
+        connections_max: settings.connections_max,
+        ..Config::default()
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let served = runtime
+        .context("cannot start the runtime")?
+        .block_on(async {
+            let stop = stop_signal()?;
+            let server = Server::bind(config, namespaces.clone()).await?;
+            ready(&server.local_addresses(), new_token.as_ref())?;
+            server.run(stop).await?;
+            anyhow::Ok(())
+        });
+    tracing::info!("closing");
+    let closed = namespaces.close();
+    served?;
+    Ok(closed?)
+}
+
+/// A future that resolves at SIGINT or SIGTERM; they are caught from now on.
+#[cfg(unix)]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
+    Ok(async {
+        // Without a way to be told to stop, the server runs until it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// Tells where the server listens, and the token it made. This is the only time it is shown.
+fn announce(
+    output: &mut Output,
+    addresses: &[SocketAddr],
+    token: Option<&Token>,
+) -> std::io::Result<()> {
+    if output.json {
+        let token = token.map(Token::reveal);
+        output.value(&json!({"listening": addresses, "token": token}))?;
+        return output.flush();
+    }
+    if let Some(token) = token {
+        let rule = "─".repeat(80);
+        let token = token.reveal();
+        output.line(format_args!(
+            "{rule}\nDEFAULT NAMESPACE TOKEN:\n{token}\n{rule}"
+        ))?;
+        output.line("It is shown this once: only its hash is stored.")?;
+    }
+    for address in addresses {
+        output.line(format_args!("Listening on http://{address}"))?;
+    }
+    output.flush()
+}

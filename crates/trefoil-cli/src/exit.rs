@@ -1,0 +1,84 @@
+//! Exit codes, and how an error becomes one.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use crate::client::ServerError;
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const CONFLICT: u8 = 3;
+const NOT_FOUND: u8 = 4;
+const UNAUTHORISED: u8 = 5;
+
+/// The table of exit codes, as every help text ends with it.
+pub(crate) const CODES: &str =
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 conflict, 4 not found, 5 unauthorised";
+
+/// The command was called in a way that cannot work.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+/// What was asked for does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotFound(pub(crate) String);
+
+/// Tells the user about the error and chooses the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        // The reader has seen enough, as in `trefoil read account | head`.
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error:#}");
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of).unwrap_or(FAILED)
+}
+
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(error) = cause.downcast_ref::<ServerError>() {
+        return Some(match error.status {
+            401 | 403 => UNAUTHORISED,
+            404 => NOT_FOUND,
+            409 => CONFLICT,
+            _ => FAILED,
+        });
+    }
+    if cause.is::<Usage>() {
+        return Some(USAGE);
+    }
+    cause.is::<NotFound>().then_some(NOT_FOUND)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_error_has_its_code() {
+        let server = |status| {
+            let error = ServerError {
+                status,
+                code: "CODE".to_owned(),
+                message: "text".to_owned(),
+            };
+            code(&anyhow::Error::new(error).context("while doing something"))
+        };
+        assert_eq!(
+            [400, 401, 403, 404, 409, 500].map(server),
+            [1, 5, 5, 4, 3, 1]
+        );
+        assert_eq!(code(&Usage(String::new()).into()), 2);
+        assert_eq!(code(&NotFound(String::new()).into()), 4);
+        assert_eq!(code(&anyhow::anyhow!("anything else")), 1);
+    }
+}

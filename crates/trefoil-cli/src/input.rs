@@ -1,0 +1,42 @@
+//! What commands take in: JSON from an argument or standard input, and a yes from a person.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+
+use anyhow::Context as _;
+use serde_json::value::RawValue;
+
+use crate::exit::Usage;
+
+/// A JSON object given as an argument, kept byte for byte; `-` reads standard input.
+pub(crate) fn json_object(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
+    let mut text = argument.to_owned();
+    if argument == "-" {
+        text.clear();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.with_context(|| format!("cannot read {what} from standard input"))?;
+    }
+    let object = text.trim_start().starts_with('{');
+    match RawValue::from_string(text) {
+        Ok(value) if object => Ok(value),
+        Ok(_) => Err(Usage(format!("{what} must be a JSON object")).into()),
+        Err(error) => Err(Usage(format!("{what} is not JSON: {error}")).into()),
+    }
+}
+
+/// Asks before something that cannot be undone. Without a terminal there is nobody to ask.
+pub(crate) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Usage(format!("{question} Say so with --yes.")).into());
+    }
+    eprint!("{question} [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => anyhow::bail!("cancelled"),
+    }
+}

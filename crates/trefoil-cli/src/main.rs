@@ -1,0 +1,31 @@
+//! The `trefoil` command: server, client and tools in one binary.
+//!
+//! Data goes to standard output, everything else to standard error. Exit codes are in `exit`.
+
+mod arguments;
+mod client;
+mod command;
+mod exit;
+mod input;
+mod logging;
+mod output;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// The server allocates and frees small pieces on many threads all the time, where the system's
+/// allocator on Linux holds on to far more memory than is in use.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let arguments = arguments::normalise(std::env::args_os());
+    let cli = command::Cli::parse_from(arguments);
+    match cli.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::report(&error),
+    }
+}

@@ -1,0 +1,274 @@
+//! The settings by name. One table makes the flags, the variables, the keys of the file and the
+//! help.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use trefoil::{NamespacesOptions, Options};
+
+/// One setting: `--data-dir`, `TREFOIL_DATA_DIR` and `data-dir = "…"` are the same one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    value_name: &'static str,
+    help: &'static str,
+    pub(crate) default: fn() -> String,
+    /// Whether EventoDB has it too: then its variable counts where ours is missing.
+    pub(crate) eventodb: bool,
+    /// Whether its value is never shown.
+    pub(crate) secret: bool,
+}
+
+const fn key(
+    name: &'static str,
+    value_name: &'static str,
+    default: fn() -> String,
+    help: &'static str,
+) -> Key {
+    Key {
+        name,
+        value_name,
+        help,
+        default,
+        eventodb: false,
+        secret: false,
+    }
+}
+
+const fn eventodb(key: Key) -> Key {
+    Key {
+        eventodb: true,
+        ..key
+    }
+}
+
+const fn secret(key: Key) -> Key {
+    Key {
+        secret: true,
+        ..key
+    }
+}
+
+const LISTEN: Key = key(
+    "listen",
+    "ADDRESSES",
+    || "127.0.0.1,::1".into(),
+    "Addresses to listen on, separated by commas; 0.0.0.0,:: for every interface",
+);
+const PORT: Key = eventodb(key(
+    "port",
+    "PORT",
+    || "8080".into(),
+    "Port to listen on; 0 takes a free one",
+));
+const DATA_DIR: Key = eventodb(key(
+    "data-dir",
+    "DIR",
+    || "./data".into(),
+    "Directory that holds all namespaces",
+));
+const TOKEN: Key = secret(eventodb(key(
+    "token",
+    "TOKEN",
+    String::new,
+    "Token of the default namespace [default: a random one, printed once]",
+)));
+const TEST_MODE: Key = eventodb(key(
+    "test-mode",
+    "BOOL",
+    || "false".into(),
+    "Keep everything in memory and do not check tokens",
+));
+const LOG_LEVEL: Key = eventodb(key(
+    "log-level",
+    "LEVEL",
+    || "info".into(),
+    "error, warn, info, debug or trace",
+));
+const LOG_FORMAT: Key = eventodb(key(
+    "log-format",
+    "FORMAT",
+    || "console".into(),
+    "console or json",
+));
+const EVENT_DATA_MAX: Key = key(
+    "event-data-max",
+    "BYTES",
+    || size(Options::default().event_data_bytes_max as u64),
+    "Largest data of one event, at most 16MiB",
+);
+const OPEN_NAMESPACES_MAX: Key = key(
+    "open-namespaces-max",
+    "COUNT",
+    || NamespacesOptions::default().open_max.to_string(),
+    "How many namespaces may be open at once",
+);
+const CACHE_SIZE: Key = key(
+    "cache-size",
+    "BYTES",
+    || size(NamespacesOptions::default().cache_bytes),
+    "Memory for caches of all open namespaces together",
+);
+const TAIL_EVENTS_MAX: Key = key(
+    "tail-events-max",
+    "COUNT",
+    || Options::default().tail_events_max.to_string(),
+    "Events a namespace indexes in memory before it moves the index to disk",
+);
+const SEGMENT_SIZE_MAX: Key = key(
+    "segment-size-max",
+    "BYTES",
+    || size(Options::default().segment_bytes_max),
+    "Size to which the files of a log grow",
+);
+const PLAIN_SEGMENTS: Key = key(
+    "plain-segments",
+    "COUNT",
+    || Options::default().plain_segments.to_string(),
+    "How many of the newest full files of a log stay uncompressed",
+);
+const CONNECTIONS_MAX: Key = key(
+    "connections-max",
+    "COUNT",
+    || {
+        trefoil_server::Config::default()
+            .connections_max
+            .to_string()
+    },
+    "How many connections may be open at once",
+);
+const DB_URL: Key = eventodb(key(
+    "db-url",
+    "URL",
+    String::new,
+    "EventoDB's name for the place of the data: pebble:///dir",
+));
+const DB_TYPE: Key = eventodb(key(
+    "db-type",
+    "TYPE",
+    String::new,
+    "Accepted for EventoDB's sake",
+));
+
+/// The settings of `serve`, in the order in which they are shown.
+pub(crate) const SERVE_KEYS: &[Key] = &[
+    LISTEN,
+    PORT,
+    DATA_DIR,
+    TOKEN,
+    TEST_MODE,
+    LOG_LEVEL,
+    LOG_FORMAT,
+    EVENT_DATA_MAX,
+    OPEN_NAMESPACES_MAX,
+    CACHE_SIZE,
+    TAIL_EVENTS_MAX,
+    SEGMENT_SIZE_MAX,
+    PLAIN_SEGMENTS,
+    CONNECTIONS_MAX,
+    DB_URL,
+    DB_TYPE,
+];
+
+/// The settings of `dev`; the others have their defaults there.
+pub(crate) const DEV_KEYS: &[Key] = &[PORT, DATA_DIR, LOG_LEVEL, LOG_FORMAT];
+
+/// Which settings a command has.
+pub(crate) trait KeySet: Send + Sync + 'static {
+    const KEYS: &'static [Key];
+}
+
+/// All settings.
+#[derive(Debug, Clone)]
+pub(crate) struct ServeSettings;
+
+impl KeySet for ServeSettings {
+    const KEYS: &'static [Key] = SERVE_KEYS;
+}
+
+/// The settings of `dev`.
+#[derive(Debug, Clone)]
+pub(crate) struct DevSettings;
+
+impl KeySet for DevSettings {
+    const KEYS: &'static [Key] = DEV_KEYS;
+}
+
+/// Settings by name.
+pub(crate) type Given = BTreeMap<&'static str, String>;
+
+/// The settings that were given as flags.
+#[derive(Debug, Clone)]
+pub(crate) struct Flags<Set> {
+    pub(crate) given: Given,
+    set: PhantomData<Set>,
+}
+
+impl<Set: KeySet> FromArgMatches for Flags<Set> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |key: &Key| Some((key.name, matches.get_one::<String>(key.name)?.clone()));
+        Ok(Self {
+            given: Set::KEYS.iter().filter_map(given).collect(),
+            set: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<Set: KeySet> Args for Flags<Set> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Set::KEYS.iter().map(Key::argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl Key {
+    fn argument(&self) -> Arg {
+        let default = (self.default)();
+        let help = match default.as_str() {
+            "" | "false" => self.help.to_owned(),
+            default => format!("{} [default: {default}]", self.help),
+        };
+        let argument = Arg::new(self.name)
+            .long(self.name)
+            .value_name(self.value_name)
+            .help(help);
+        match self.value_name {
+            // As in Go: `--test-mode` or `--test-mode=true`, but not `--test-mode true`.
+            "BOOL" => argument
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true"),
+            _ => argument,
+        }
+    }
+
+    /// The variables that set it, the stronger one first.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let suffix = self.name.replace('-', "_").to_uppercase();
+        let eventodb = self.eventodb.then(|| format!("EVENTODB_{suffix}"));
+        std::iter::once(format!("TREFOIL_{suffix}"))
+            .chain(eventodb)
+            .collect()
+    }
+}
+
+/// A number of bytes in the largest unit that divides it.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units
+        .iter()
+        .find(|(shift, _)| bytes != 0 && bytes.is_multiple_of(1 << shift));
+    unit.map_or_else(
+        || bytes.to_string(),
+        |(shift, name)| format!("{}{name}", bytes >> shift),
+    )
+}

@@ -1,0 +1,171 @@
+//! The server's settings: a flag wins over the environment, that over the file, that over the
+//! default, and each value remembers where it came from.
+
+mod keys;
+mod layers;
+mod parse;
+
+pub(crate) use keys::{DEV_KEYS, DevSettings, Flags, SERVE_KEYS, ServeSettings};
+pub(crate) use layers::{Layers, Shown};
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tracing::Level;
+use trefoil::{NamespacesOptions, Options, Token, limits};
+
+use crate::exit::Usage;
+use crate::logging::Format;
+
+/// Every setting, understood and checked.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) connections_max: usize,
+    pub(crate) storage: Storage,
+    pub(crate) token: Option<Token>,
+    pub(crate) test_mode: bool,
+    pub(crate) log_level: Level,
+    pub(crate) log_format: Format,
+    pub(crate) namespaces: NamespacesOptions,
+}
+
+/// Where events are kept.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    Memory,
+    Directory(PathBuf),
+}
+
+impl Settings {
+    /// Understands the values, or says which one is wrong, why, and where it stands.
+    pub(crate) fn new(layers: &Layers) -> anyhow::Result<Self> {
+        let port = layers.parse("port", parse::port)?;
+        let test_mode = layers.parse("test-mode", parse::boolean)?;
+        Ok(Self {
+            listen: layers.parse("listen", |text| parse::addresses(text, port))?,
+            connections_max: layers.parse("connections-max", parse::count)?,
+            storage: storage(layers, test_mode)?,
+            token: layers.parse("token", parse::token)?,
+            test_mode,
+            log_level: layers.parse("log-level", parse::level)?,
+            log_format: layers.parse("log-format", parse::format)?,
+            namespaces: namespaces(layers)?,
+        })
+    }
+}
+
+fn namespaces(layers: &Layers) -> anyhow::Result<NamespacesOptions> {
+    let data_bytes = |text: &str| parse::bytes_within(text, limits::EVENT_DATA_BYTES_MAX as u64);
+    Ok(NamespacesOptions {
+        database: Options {
+            event_data_bytes_max: usize::try_from(layers.parse("event-data-max", data_bytes)?)?,
+            tail_events_max: layers.parse("tail-events-max", parse::count)?,
+            segment_bytes_max: layers.parse("segment-size-max", parse::bytes)?,
+            plain_segments: layers.parse("plain-segments", parse::count_or_none)?,
+            ..Options::default()
+        },
+        open_max: layers.parse("open-namespaces-max", parse::count)?,
+        cache_bytes: layers.parse("cache-size", parse::bytes)?,
+    })
+}
+
+/// Test mode keeps nothing. Otherwise a data directory that was given wins over EventoDB's URL.
+fn storage(layers: &Layers, test_mode: bool) -> anyhow::Result<Storage> {
+    let from_url = layers.parse("db-url", parse::database_url)?;
+    layers.parse("db-type", parse::database_type)?;
+    if test_mode {
+        return Ok(Storage::Memory);
+    }
+    let given = layers.is_given("data-dir");
+    let directory = layers.parse("data-dir", |text| Ok(PathBuf::from(text)))?;
+    match from_url {
+        parse::DatabaseUrl::Directory(directory) if !given => Ok(Storage::Directory(directory)),
+        parse::DatabaseUrl::Sqlite if !given => Err(Usage(
+            "db-url names a SQLite file: Trefoil keeps its data in a directory, give one with \
+             --data-dir"
+                .to_owned(),
+        )
+        .into()),
+        _ => Ok(Storage::Directory(directory)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(flags: &[(&'static str, &str)]) -> anyhow::Result<Settings> {
+        let flags: keys::Given = flags
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        Settings::new(&Layers::new(SERVE_KEYS, &flags, None, |_| None)?)
+    }
+
+    #[test]
+    fn the_defaults_are_valid_and_the_librarys_own() {
+        let settings = settings(&[]).unwrap();
+        let expected = NamespacesOptions::default();
+        assert_eq!(settings.listen.len(), 2);
+        assert!(
+            settings
+                .listen
+                .iter()
+                .all(|address| address.ip().is_loopback())
+        );
+        assert_eq!(settings.storage, Storage::Directory("./data".into()));
+        assert_eq!(
+            format!("{:?}", settings.namespaces),
+            format!("{expected:?}")
+        );
+    }
+
+    #[test]
+    fn urls_of_eventodb_become_a_data_directory_or_a_clear_error() {
+        let storage = |flags: &[(&'static str, &str)]| {
+            settings(flags)
+                .map(|settings| settings.storage)
+                .map_err(|error| error.to_string())
+        };
+        let directory = |path: &str| Ok(Storage::Directory(path.into()));
+        assert_eq!(
+            storage(&[("db-url", "pebble:///var/lib/x")]),
+            directory("/var/lib/x")
+        );
+        assert_eq!(storage(&[("db-url", "pebble://x")]), directory("x"));
+        assert_eq!(
+            storage(&[("db-url", "pebble://memory"), ("test-mode", "true")]),
+            Ok(Storage::Memory)
+        );
+        assert_eq!(
+            storage(&[("db-url", "sqlite://x.db"), ("data-dir", "/d")]),
+            directory("/d")
+        );
+        assert!(
+            storage(&[("db-url", "sqlite://x.db")])
+                .unwrap_err()
+                .contains("--data-dir")
+        );
+        let error = storage(&[("db-url", "postgres://localhost/x")]).unwrap_err();
+        assert!(error.contains("PostgreSQL"), "{error}");
+        assert!(
+            storage(&[("db-type", "timescale")])
+                .unwrap_err()
+                .contains("timescale")
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_source() {
+        let error = settings(&[("port", "eighty")]).unwrap_err().to_string();
+        assert_eq!(error, "port (flag): \"eighty\" is not a port, 0 to 65535");
+        let error = settings(&[("event-data-max", "17MiB")])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("the limit is 16777216"), "{error}");
+        let secret = "ns_ZGVmYXVsdA_secret";
+        let error = settings(&[("token", secret)]).unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Texts of settings, understood. An error says what would be right.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr as _;
+
+use tracing::Level;
+use trefoil::{DEFAULT_NAMESPACE, Token};
+
+use crate::logging::Format;
+
+type Parsed<T> = Result<T, String>;
+
+pub(super) fn port(text: &str) -> Parsed<u16> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a port, 0 to 65535"))
+}
+
+/// The texts that Go takes for a boolean.
+pub(super) fn boolean(text: &str) -> Parsed<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+/// Addresses separated by commas, each with a port of its own or with `port`.
+pub(super) fn addresses(text: &str, port: u16) -> Parsed<Vec<SocketAddr>> {
+    let address = |part: &str| {
+        let bare = part.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(ip) = IpAddr::from_str(bare) {
+            return Ok(SocketAddr::new(ip, port));
+        }
+        let wrong = || format!("{part:?} is not an IP address, with or without a port");
+        SocketAddr::from_str(part).map_err(|_| wrong())
+    };
+    text.split(',').map(str::trim).map(address).collect()
+}
+
+pub(super) fn count(text: &str) -> Parsed<usize> {
+    match count_or_none(text)? {
+        0 => Err("it must be at least 1".to_owned()),
+        count => Ok(count),
+    }
+}
+
+pub(super) fn count_or_none(text: &str) -> Parsed<usize> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a number"))
+}
+
+/// A number of bytes, with a unit or without.
+pub(super) fn bytes(text: &str) -> Parsed<u64> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let shift = match text[digits.len()..].trim() {
+        "" | "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        unit => return Err(format!("{unit:?} is not a unit: use KiB, MiB or GiB")),
+    };
+    let number = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift));
+    match number {
+        Some(0) => Err("it must be at least 1".to_owned()),
+        Some(number) => Ok(number),
+        None => Err(format!("{text:?} is not a number of bytes, like 64MiB")),
+    }
+}
+
+pub(super) fn bytes_within(text: &str, limit: u64) -> Parsed<u64> {
+    match bytes(text)? {
+        bytes if bytes > limit => Err(format!("it is {bytes}, the limit is {limit}")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A token of the default namespace. The errors of tokens do not repeat the secret.
+pub(super) fn token(text: &str) -> Parsed<Option<Token>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let token = Token::parse(text).map_err(|error| error.to_string())?;
+    match token.namespace() {
+        DEFAULT_NAMESPACE => Ok(Some(token)),
+        other => Err(format!(
+            "it is for namespace {other:?}, not {DEFAULT_NAMESPACE:?}"
+        )),
+    }
+}
+
+pub(super) fn level(text: &str) -> Parsed<Level> {
+    let wrong = || format!("{text:?} is not one of error, warn, info, debug, trace");
+    Level::from_str(text).map_err(|_| wrong())
+}
+
+pub(super) fn format(text: &str) -> Parsed<Format> {
+    match text {
+        "console" => Ok(Format::Console),
+        "json" => Ok(Format::Json),
+        _ => Err(format!("{text:?} is neither console nor json")),
+    }
+}
+
+/// What EventoDB's `-db-url` means here.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum DatabaseUrl {
+    Missing,
+    Directory(PathBuf),
+    Sqlite,
+}
+
+pub(super) fn database_url(text: &str) -> Parsed<DatabaseUrl> {
+    let (scheme, rest) = text.split_once("://").unwrap_or((text, ""));
+    match scheme {
+        "" => Ok(DatabaseUrl::Missing),
+        "pebble" if !rest.is_empty() => Ok(DatabaseUrl::Directory(rest.into())),
+        "pebble" => Err("pebble:// needs a directory".to_owned()),
+        "sqlite" => Ok(DatabaseUrl::Sqlite),
+        // A URL of PostgreSQL holds a password: it is not repeated.
+        "postgres" | "postgresql" => Err(
+            "Trefoil keeps its data itself and cannot use PostgreSQL: give --data-dir, and bring \
+             the events along with `eventodb export` and `trefoil import`"
+                .to_owned(),
+        ),
+        _ => Err("it is not a URL that begins with pebble:// or sqlite://".to_owned()),
+    }
+}
+
+pub(super) fn database_type(text: &str) -> Parsed<()> {
+    match text {
+        "" | "pebble" | "sqlite" => Ok(()),
+        other => Err(format!(
+            "Trefoil keeps its data itself and cannot use {other:?}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("1"), Ok(1));
+        assert_eq!(bytes("3MiB"), Ok(3 << 20));
+        assert_eq!(bytes("64 KiB"), Ok(64 << 10));
+        for text in ["", "MiB", "0", "1MB", "-1", "99999999999GiB", "1.5GiB"] {
+            assert!(bytes(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_may_bring_their_port() {
+        let expected = ["127.0.0.1:80", "[::1]:80", "[::]:80", "0.0.0.0:9"];
+        let parsed = addresses("127.0.0.1, ::1,[::],0.0.0.0:9", 80).unwrap();
+        assert_eq!(
+            parsed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            expected
+        );
+        assert!(addresses("localhost", 80).is_err());
+        assert!(addresses("", 80).is_err());
+    }
+}
