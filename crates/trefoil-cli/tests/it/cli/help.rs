@@ -1,0 +1,96 @@
+//! Help, version and completions.
+
+use super::text;
+use crate::harness::binary;
+
+/// Every command, and those below them.
+const COMMANDS: &[&str] = &[
+    "dev",
+    "serve",
+    "ns",
+    "ns create",
+    "ns list",
+    "ns info",
+    "ns delete",
+    "write",
+    "read",
+    "tail",
+    "streams",
+    "categories",
+    "export",
+    "import",
+    "verify",
+    "repair",
+    "inspect",
+    "bench",
+    "bench engine",
+    "bench http",
+    "version",
+    "completions",
+];
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for command in COMMANDS {
+        let output = binary()
+            .args(command.split(' '))
+            .arg("--help")
+            .output()
+            .unwrap();
+        let help = text(&output);
+        assert!(output.status.success(), "{command}");
+        assert!(
+            help.contains(&format!("\n  trefoil {command}")),
+            "{command}: {help}"
+        );
+        let columns = help.lines().map(|line| line.chars().count()).max();
+        assert!(columns <= Some(100), "{command} has lines of {columns:?}");
+    }
+}
+
+#[test]
+fn no_arguments_print_help_and_unknown_ones_are_wrong_usage() {
+    let output = binary().output().unwrap();
+    assert!(output.status.success());
+    let help = text(&output);
+    let missing: Vec<_> = COMMANDS
+        .iter()
+        .filter(|command| !command.contains(' ') && !help.contains(&format!("\n  {command} ")))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} not in {help}");
+    for arguments in [
+        &["nonsense"][..],
+        &["--nonsense"],
+        &["read"],
+        &["serve", "--port"],
+    ] {
+        assert_eq!(
+            binary().args(arguments).output().unwrap().status.code(),
+            Some(2)
+        );
+    }
+}
+
+#[test]
+fn the_version_is_told_in_every_way() {
+    let version = format!("trefoil {}\n", env!("CARGO_PKG_VERSION"));
+    for argument in ["version", "-v", "--version"] {
+        assert_eq!(text(&binary().arg(argument).output().unwrap()), version);
+    }
+    let full = text(&binary().args(["version", "-f"]).output().unwrap());
+    assert!(
+        full.starts_with(&version) && full.contains("EventoDB"),
+        "{full}"
+    );
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&binary().args(["completions", shell]).output().unwrap());
+        assert!(
+            script.contains("categories") && script.contains("data-dir"),
+            "{shell}"
+        );
+    }
+}

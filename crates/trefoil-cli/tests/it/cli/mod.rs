@@ -1,0 +1,174 @@
+//! The command line: help, settings, exit codes, and each client command against a real server.
+
+mod client;
+mod help;
+mod server;
+mod tail;
+mod tools;
+mod transfer;
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Client, Server, binary};
+
+/// The client's commands against one server.
+struct Cli {
+    url: String,
+}
+
+impl Cli {
+    fn of(server: &Server) -> Self {
+        Self {
+            url: format!("http://127.0.0.1:{}", server.port),
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = binary();
+        command
+            .args(arguments)
+            .env("TREFOIL_URL", &self.url)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs a command that must succeed and returns what it printed.
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            errors(&output)
+        );
+        text(&output)
+    }
+
+    /// Runs a command that must succeed and returns the values it printed.
+    #[track_caller]
+    fn values(&self, arguments: &[&str]) -> Vec<Value> {
+        let printed = self.ok(&[arguments, &["--json"]].concat());
+        printed
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Runs a command that must fail with this exit code and returns what it complained about.
+    #[track_caller]
+    fn fails(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {}",
+            errors(&output)
+        );
+        assert_eq!(text(&output), "", "an error prints no data");
+        errors(&output)
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A process that is killed when the test lets go of it.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        Self(
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    /// Starts a server and waits until it answers on `port`.
+    fn serve(arguments: &[&str], port: u16, directory: &Path) -> Self {
+        let mut process = Self::start(binary().args(arguments).current_dir(directory));
+        let started = Instant::now();
+        while Client::new(port, None)
+            .try_request("GET", "/health", &[], b"")
+            .is_err()
+        {
+            if process.0.try_wait().unwrap().is_some() || started.elapsed().as_secs() > 30 {
+                let mut said = String::new();
+                process
+                    .0
+                    .stderr
+                    .take()
+                    .unwrap()
+                    .read_to_string(&mut said)
+                    .unwrap();
+                panic!("{arguments:?} does not answer: {said}");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        process
+    }
+
+    /// Ends it as an operator would and returns what it printed.
+    fn stop(mut self) -> String {
+        let pid = self.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", "TERM", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let mut printed = String::new();
+        self.0
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut printed)
+            .unwrap();
+        assert!(self.0.wait().unwrap().success());
+        printed
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// A line of an import.
+fn ndjson(stream: &str, position: u64, global_position: u64) -> String {
+    let id = format!("00000000-0000-4000-8000-{global_position:012}");
+    let event = json!({
+        "id": id, "stream": stream, "type": "T", "pos": position, "gpos": global_position,
+        "data": {"n": position}, "meta": null, "time": "2026-01-15T10:00:00Z",
+    });
+    format!("{event}\n")
+}

@@ -1,0 +1,211 @@
+//! Starts the built binary, speaks to it, and stops it gently or not.
+
+mod http;
+mod pattern;
+mod random;
+mod sse;
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+pub(crate) use http::{Client, Response, connect};
+pub(crate) use pattern::{Kept, matches};
+pub(crate) use random::Random;
+pub(crate) use sse::{Frame, Poll, Sse};
+
+/// The default namespace's token in every test.
+pub(crate) const ADMIN: &str =
+    "ns_ZGVmYXVsdA_0000000000000000000000000000000000000000000000000000000000000000";
+
+/// How long a server may take until it answers.
+const START: Duration = Duration::from_secs(30);
+
+/// Small parts of the database, so that a short test reaches what a long life reaches.
+pub(crate) const SMALL_PARTS: [&str; 4] = [
+    "--tail-events-max=64",
+    "--segment-size-max=32KiB",
+    "--plain-segments=1",
+    "--log-level=warn",
+];
+
+/// A running server. It is killed when the test lets go of it.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    log: PathBuf,
+    /// Holds the log, and the data of a server that was given no directory.
+    _directory: TempDir,
+}
+
+impl Server {
+    /// A server in test mode: in memory, without checking secrets.
+    pub(crate) fn in_test_mode() -> Self {
+        Self::launch(&["--test-mode"])
+    }
+
+    /// A server as in production, on this directory.
+    pub(crate) fn on(data: &Path, arguments: &[&str]) -> Self {
+        let data = data.to_str().unwrap();
+        let mut all = vec!["--data-dir", data, "--token", ADMIN];
+        all.extend(arguments);
+        Self::launch(&all)
+    }
+
+    fn launch(arguments: &[&str]) -> Self {
+        // Somebody else may take the port between its choice and its use: then try another one.
+        for _ in 0..5 {
+            if let Some(server) = Self::try_launch(binary(), arguments) {
+                return server;
+            }
+        }
+        panic!("the server did not start; see its log above");
+    }
+
+    /// Starts `command serve …`; `None` if it ended before it answered.
+    pub(crate) fn try_launch(mut command: Command, arguments: &[&str]) -> Option<Self> {
+        let directory = TempDir::new().unwrap();
+        let log = directory.path().join("log");
+        let output = File::create(&log).unwrap();
+        let port = free_port();
+        let child = command
+            .arg("serve")
+            .args(["--port", &port.to_string()])
+            .args(arguments)
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        let mut server = Self {
+            child,
+            port,
+            log,
+            _directory: directory,
+        };
+        let started = Instant::now();
+        while started.elapsed() < START {
+            if server.child.try_wait().unwrap().is_some() {
+                eprintln!("the server ended early:\n{}", server.log());
+                return None;
+            }
+            let answer = server.anonymous().try_request("GET", "/health", &[], b"");
+            if answer.is_ok_and(|answer| answer.status == 200) {
+                return Some(server);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server did not answer in {START:?}:\n{}", server.log());
+    }
+
+    /// A client with the admin's token.
+    pub(crate) fn client(&self) -> Client {
+        self.client_with(ADMIN)
+    }
+
+    pub(crate) fn client_with(&self, token: &str) -> Client {
+        Client::new(self.port, Some(token))
+    }
+
+    pub(crate) fn anonymous(&self) -> Client {
+        Client::new(self.port, None)
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL: nothing is written any more, nothing is said.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and waits until the process has ended.
+    pub(crate) fn terminate(self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    /// Waits until the process has ended by itself.
+    pub(crate) fn wait(mut self) -> ExitStatus {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(30) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server did not end after SIGTERM:\n{}", self.log());
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        let status = Command::new("kill")
+            .args(["-s", name, &pid])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    /// A number from /proc/<pid>/status, such as `VmRSS` (in KiB) or `Threads`.
+    pub(crate) fn status(&self, field: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field))
+            .unwrap();
+        line.trim_start_matches(':')
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let running = self.child.try_wait().is_ok_and(|status| status.is_none());
+        if running {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().rev().take(30).collect();
+            let last: Vec<&str> = lines.into_iter().rev().collect();
+            eprintln!("the end of the server's log:\n{}", last.join("\n"));
+        }
+    }
+}
+
+/// The command under test, with nothing of this process's settings.
+pub(crate) fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trefoil"));
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("TREFOIL_") || name_text.starts_with("EVENTODB_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}

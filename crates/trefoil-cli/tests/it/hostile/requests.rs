@@ -1,0 +1,235 @@
+//! Requests that are wrong or too large.
+
+use serde_json::{Value, json};
+
+use super::{GROWTH_KIB_MAX, assert_alive};
+use crate::harness::{Response, Server};
+
+fn invalid(answer: &Response) -> (u16, String) {
+    (answer.status, answer.code())
+}
+
+#[test]
+fn what_is_not_a_call_is_refused_by_name() {
+    let server = Server::in_test_mode();
+    let mut client = server.client();
+    let bodies = [
+        "",
+        " ",
+        "{",
+        "[",
+        "nul",
+        "\"text\"",
+        "5",
+        "{}",
+        "[\"stream.get\"",
+        "[\"stream.get\",]",
+        "[\"stream.get\" \"a\"]",
+        "[,]",
+        "[\"a\u{0}b\"",
+        "\u{feff}[\"sys.version\"]",
+        "[\"\\ud800\"",
+        "[1e999999999",
+        "[\"sys.version\"] x",
+        "[\"sys.version\"][]",
+        "['sys.version']",
+    ];
+    for body in bodies {
+        let answer = client.post("/rpc", body.as_bytes());
+        assert_eq!(
+            invalid(&answer),
+            (400, "INVALID_REQUEST".to_owned()),
+            "{body:?}: {answer:?}"
+        );
+    }
+    for bytes in [
+        &b"[\"\xff\xfe\"]"[..],
+        b"\x00\x01\x02",
+        b"[\"sys.version\",\"\xc3\x28\"]",
+    ] {
+        assert_eq!(client.post("/rpc", bytes).status, 400, "{bytes:?}");
+    }
+    assert_alive(&server);
+}
+
+const METHODS: [&str; 15] = [
+    "stream.write",
+    "stream.get",
+    "stream.last",
+    "stream.version",
+    "category.get",
+    "ns.create",
+    "ns.delete",
+    "ns.info",
+    "ns.list",
+    "ns.streams",
+    "ns.categories",
+    "sys.version",
+    "sys.health",
+    "commit",
+    "position.at",
+];
+
+/// Values of every type, as arguments and as options.
+fn wrong_values() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(""),
+        json!("x"),
+        json!([]),
+        json!([1]),
+        json!({}),
+        json!({"a": 1}),
+        json!({"type": 1}),
+        json!({"type": "E", "data": []}),
+        json!({"type": "E", "data": {}, "metadata": []}),
+        json!({"position": "1"}),
+        json!({"batchSize": {}}),
+        json!({"globalPosition": []}),
+        json!({"consumerGroup": 1}),
+        json!({"consumerGroup": {"member": -1, "size": 0}}),
+        json!({"limit": 0}),
+        json!({"limit": "x"}),
+        json!({"prefix": 1}),
+        json!({"cursor": []}),
+        json!({"id": 5}),
+        json!({"id": "no uuid"}),
+        json!({"expectedVersion": "1"}),
+        json!({"events": 1}),
+        json!({"events": [1]}),
+        json!({"events": [], "conditions": [{}]}),
+        json!({"token": 1}),
+        json!({"description": 1}),
+        json!({"metadata": 1}),
+        json!({"type": {}}),
+        json!({"correlation": 1}),
+        json!({"position": -5}),
+        json!({"position": 1e19}),
+    ]
+}
+
+/// Every argument of every method, with values of every wrong type: never a 5xx, never a hang.
+#[test]
+fn wrong_types_are_the_clients_fault() {
+    let server = Server::in_test_mode();
+    let mut client = server.client();
+    let values = wrong_values();
+    let mut refused = 0;
+    for method in METHODS {
+        for first in &values {
+            for second in &values {
+                let call = json!([method, first, second, second]);
+                let status = client.rpc(&call).status;
+                assert!((200..500).contains(&status), "{call}: {status}");
+                refused += u32::from(status == 400);
+            }
+        }
+        assert_ne!(client.rpc(&json!([method])).status / 100, 5);
+    }
+    assert!(refused > 5000, "only {refused} were refused");
+    assert_alive(&server);
+}
+
+#[test]
+fn names_beyond_their_limit_are_refused_with_the_limit() {
+    let server = Server::in_test_mode();
+    let mut client = server.client();
+    let long = "n".repeat(1 << 20);
+    let event = |event_type: &str| json!({"type": event_type, "data": {}});
+    for call in [
+        json!(["stream.write", long, event("E")]),
+        json!(["stream.write", "a-1", event(&long)]),
+        json!(["stream.write", "n".repeat(1025), event("E")]),
+        json!(["stream.write", "a-1", event(&"t".repeat(256))]),
+        json!(["ns.create", long]),
+        json!(["stream.get", long]),
+        json!(["commit", {"events": [{"stream": "a-1", "type": "E", "data": {}, "tags": [long]}]}]),
+        json!(["commit", {"events": [{"stream": "a-1", "type": "E", "data": {}, "tags": vec!["t"; 65]}]}]),
+        json!(["commit", {"conditions": [{"stream": long, "expectedVersion": 0}],
+            "events": [{"stream": "a-1", "type": "E", "data": {}}]}]),
+    ] {
+        let answer = client.rpc(&call);
+        assert_eq!(
+            invalid(&answer),
+            (400, "INVALID_REQUEST".to_owned()),
+            "{}",
+            answer.text()
+        );
+        let message = answer.json()["error"]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            message.contains("limit"),
+            "{}",
+            &message[..200.min(message.len())]
+        );
+        assert!(message.len() < 1000, "the answer repeats the attack");
+    }
+    let kept = json!(["stream.write", "n".repeat(1024), event(&"t".repeat(255))]);
+    assert_eq!(client.rpc(&kept).status, 200, "the limit itself is allowed");
+    let data = json!({"x": "x".repeat(3 << 20)});
+    let answer = client.rpc(&json!(["stream.write", "a-1", {"type": "E", "data": data}]));
+    assert_eq!(invalid(&answer), (400, "INVALID_REQUEST".to_owned()));
+    assert!(
+        answer.text().contains("event data length"),
+        "{}",
+        answer.text()
+    );
+    assert_alive(&server);
+}
+
+#[test]
+fn deep_and_wide_json_is_bounded() {
+    let server = Server::in_test_mode();
+    let mut client = server.client();
+    let before = server.status("VmRSS");
+    let deep = |n: usize| format!("{}1{}", "{\"a\":".repeat(n), "}".repeat(n));
+    let write = |data: &str| format!(r#"["stream.write","deep-1",{{"type":"E","data":{data}}}]"#);
+    assert_eq!(
+        client.post("/rpc", write(&deep(100)).as_bytes()).status,
+        200
+    );
+    for n in [200, 10_000, 1_000_000] {
+        assert_eq!(
+            client.post("/rpc", write(&deep(n)).as_bytes()).status,
+            400,
+            "{n} deep"
+        );
+    }
+    let arrays = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+    assert_eq!(client.post("/rpc", arrays.as_bytes()).status, 400);
+    let wide = vec!["1"; 1_000_000].join(",");
+    let answer = client.post("/rpc", format!("[\"sys.version\",{wide}]").as_bytes());
+    assert_eq!(
+        answer.status / 100,
+        2,
+        "surplus arguments are ignored: {}",
+        answer.text()
+    );
+    let events = vec![r#"{"stream":"w-1","type":"E","data":{}}"#; 100_001].join(",");
+    let answer = client.post(
+        "/rpc",
+        format!(r#"["commit",{{"events":[{events}]}}]"#).as_bytes(),
+    );
+    assert_eq!(invalid(&answer), (400, "INVALID_REQUEST".to_owned()));
+    assert!(answer.text().contains("100000"), "{}", answer.text());
+    assert_eq!(
+        client.rpc(&json!(["stream.version", "w-1"])).ok(),
+        Value::Null
+    );
+    let wide = write(&format!("{{\"a\":[{wide}]}}"));
+    assert_eq!(
+        client.post("/rpc", wide.as_bytes()).status,
+        200,
+        "2 MB of numbers are an event"
+    );
+    assert_alive(&server);
+    let grown = server.status("VmRSS").saturating_sub(before);
+    assert!(grown < GROWTH_KIB_MAX, "grew by {grown} KiB");
+}

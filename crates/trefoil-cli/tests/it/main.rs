@@ -1,0 +1,14 @@
+//! Tests of the built binary over its real protocols.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod cases;
+mod cli;
+mod crash;
+mod durability;
+mod eventodb;
+mod harness;
+mod hostile;
+mod namespaces;
+mod python;
+mod readme;
+mod sse;

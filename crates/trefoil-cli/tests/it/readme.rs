@@ -1,0 +1,131 @@
+//! The README's shell examples, run: each command must answer what the README says after it.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::harness::{Client, Server, binary, connect};
+
+/// A command of the README and a part of what it answers.
+#[derive(Debug)]
+struct Example {
+    words: Vec<String>,
+    answer: String,
+}
+
+#[test]
+fn the_quick_start_answers_what_it_says() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let examples = examples(&readme);
+    assert!(examples.len() >= 10, "{examples:#?}");
+    let data = TempDir::new().unwrap();
+    let here = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &[]);
+    for example in &examples {
+        let answer = match example.words[0].as_str() {
+            "curl" => curl(&server, &example.words),
+            "trefoil" => trefoil(&server, &example.words, here.path()),
+            other => panic!("unknown command {other}"),
+        };
+        let expected = &example.answer;
+        assert!(answer.contains(expected), "{example:?}\nanswered {answer}");
+    }
+    assert!(here.path().join("backup.ndjson").exists());
+}
+
+/// The commands in the blocks of shell that say what they answer.
+fn examples(readme: &str) -> Vec<Example> {
+    let token = readme
+        .lines()
+        .find_map(|line| line.strip_prefix("TOKEN="))
+        .unwrap();
+    let lines: Vec<&str> = readme.lines().collect();
+    let pairs = lines
+        .windows(2)
+        .filter_map(|pair| Some((pair[0], pair[1].strip_prefix("#=> ")?)));
+    pairs
+        .map(|(command, answer)| Example {
+            words: words(&command.replace("$TOKEN", token)),
+            answer: answer.to_owned(),
+        })
+        .collect()
+}
+
+/// Splits a line as a shell does that knows only quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for character in line.chars() {
+        match (quote, character) {
+            (None, ' ') => words.push(String::new()),
+            (None, '\'' | '"') => quote = Some(character),
+            (Some(open), close) if open == close => quote = None,
+            _ => words.last_mut().unwrap().push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Does what `curl` would do, which need not be installed.
+fn curl(server: &Server, words: &[String]) -> String {
+    let after = |flag: &str| {
+        let place = words.iter().position(|word| word == flag)?;
+        words.get(place + 1)
+    };
+    let url = words
+        .iter()
+        .find(|word| word.starts_with("http://"))
+        .unwrap();
+    let path = url.strip_prefix("http://127.0.0.1:8080").unwrap();
+    let (name, value) = after("-H").unwrap().split_once(": ").unwrap();
+    match after("-d") {
+        Some(body) => {
+            let mut client = Client::new(server.port, None);
+            let answer = client.try_request("POST", path, &[(name, value)], body.as_bytes());
+            answer.unwrap().text().to_owned()
+        }
+        None => follow(server, path, &format!("{name}: {value}")),
+    }
+}
+
+/// What an endless answer begins with.
+fn follow(server: &Server, path: &str, header: &str) -> String {
+    use std::io::Write as _;
+
+    let mut connection = connect(server.port).unwrap();
+    connection
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    write!(
+        connection,
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    let mut buffer = [0; 4096];
+    while !answer.contains("data: ") {
+        let length = connection.read(&mut buffer).unwrap();
+        assert!(length > 0, "{answer}");
+        answer.push_str(&String::from_utf8_lossy(&buffer[..length]));
+    }
+    answer
+}
+
+fn trefoil(server: &Server, words: &[String], directory: &Path) -> String {
+    let mut command: Command = binary();
+    let output = command
+        .args(&words[1..])
+        .env("TREFOIL_URL", format!("http://127.0.0.1:{}", server.port))
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(output.status.success(), "{words:?}: {said}");
+    said
+}
