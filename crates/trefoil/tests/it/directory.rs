@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use trefoil::{Commit, Database, Error, NewEvent, Options, Read};
 
@@ -54,6 +55,32 @@ fn no_metadata_keeps_the_index_from_disk() {
     assert_eq!(found.len(), 8);
     database.close().unwrap();
     assert_eq!(n_events(directory.path()), 24);
+}
+
+/// A few events with many long tags take as much memory as many ordinary ones.
+#[test]
+fn the_index_goes_to_disk_by_its_bytes_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        tail_events_max: 1000,
+        ..Options::default()
+    };
+    let database = Database::open(directory.path(), &options).unwrap();
+    for number in 0..60 {
+        let mut tagged = event(number);
+        tagged.tags = (0..64)
+            .map(|tag| format!("{number}:{tag}:{}", "t".repeat(240)))
+            .collect();
+        database.commit(Commit::new([tagged])).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while database.info().unwrap().index_bytes == 0 {
+        assert!(
+            Instant::now() < deadline,
+            "60 events of a thousand are still in memory"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The file that names the generation is the only thing that says which one counts.

@@ -270,15 +270,7 @@ impl Disk for SimulatedDisk {
     fn create(&self, path: &Path) -> Result<File> {
         self.check_power()?;
         if path.exists() {
-            let kept = self.keep(path)?;
-            fs::remove_file(path)?;
-            if let Some(kept) = kept {
-                let path = path.to_owned();
-                self.state
-                    .lock()
-                    .changes
-                    .push(Change::Removed { path, kept });
-            }
+            self.remove(path)?;
         }
         let file = RealDisk.create(path)?;
         self.state
