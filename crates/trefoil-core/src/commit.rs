@@ -1,9 +1,10 @@
 //! A commit: events for any number of streams, and the conditions under which they are written.
 
 use crate::limits::{
-    COMMIT_BYTES_MAX, CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX, STREAM_NAME_BYTES_MAX,
+    COMMIT_BYTES_MAX, CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX, QUERY_TERMS_MAX,
+    STREAM_NAME_BYTES_MAX,
 };
-use crate::{Error, EventId, NewEvent, Result};
+use crate::{Error, EventId, NewEvent, Query, Result, Source, Tracking};
 
 /// Events to append together, all or nothing, if every condition holds.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +13,8 @@ pub struct Commit {
     pub conditions: Vec<Condition>,
     /// The events, in the order in which they get their positions.
     pub events: Vec<NewEvent>,
+    /// How far the writer has come in another log.
+    pub tracking: Option<Tracking>,
 }
 
 /// Something that must be true of the log for a commit to be written.
@@ -26,6 +29,43 @@ pub enum Condition {
         /// The position of the stream's last event, or -1.
         expected: i64,
     },
+    /// No event matches, or none after a position. Events of the commit itself do not count.
+    NoMatch {
+        /// Where to look.
+        source: Source,
+        /// What must not be there.
+        query: Query,
+        /// Events up to this position do not count; `None`: all of them do.
+        after: Option<u64>,
+    },
+}
+
+impl Condition {
+    /// The condition that no event matches.
+    pub fn no_match(query: Query) -> Self {
+        Self::NoMatch {
+            source: Source::All,
+            query,
+            after: None,
+        }
+    }
+
+    /// The condition that no event after `after` matches.
+    pub fn no_match_after(query: Query, after: u64) -> Self {
+        Self::NoMatch {
+            source: Source::All,
+            query,
+            after: Some(after),
+        }
+    }
+
+    /// Checks every limit on a condition.
+    pub fn validate(&self) -> Result<()> {
+        match self {
+            Self::StreamVersion { stream, .. } => validate_stream_name(stream),
+            Self::NoMatch { query, .. } => query.validate(),
+        }
+    }
 }
 
 /// What was written, or what had been written when the same commit was sent before.
@@ -58,21 +98,54 @@ impl Commit {
         Self {
             conditions: Vec::new(),
             events: events.into_iter().collect(),
+            tracking: None,
         }
+    }
+
+    /// Adds a condition.
+    #[must_use]
+    pub fn with_condition(mut self, condition: Condition) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    /// Adds the condition that no event matches `query`.
+    #[must_use]
+    pub fn fail_if_any(self, query: Query) -> Self {
+        self.with_condition(Condition::no_match(query))
+    }
+
+    /// Adds the condition that no event after the position `after` matches `query`.
+    #[must_use]
+    pub fn fail_if_new(self, query: Query, after: u64) -> Self {
+        self.with_condition(Condition::no_match_after(query, after))
+    }
+
+    /// Records with the events how far the writer has come in another log. Then there may be no
+    /// events at all.
+    #[must_use]
+    pub fn with_tracking(mut self, tracking: Tracking) -> Self {
+        self.tracking = Some(tracking);
+        self
     }
 
     /// Adds the condition that `stream` is at version `expected` (-1: does not exist).
     #[must_use]
-    pub fn expect_version(mut self, stream: impl Into<String>, expected: i64) -> Self {
+    pub fn expect_version(self, stream: impl Into<String>, expected: i64) -> Self {
         let stream = stream.into();
-        self.conditions
-            .push(Condition::StreamVersion { stream, expected });
-        self
+        self.with_condition(Condition::StreamVersion { stream, expected })
+    }
+
+    /// Says of each body that may be JSON or not which of the two it is.
+    pub fn settle(&mut self) {
+        for event in &mut self.events {
+            event.data.settle();
+        }
     }
 
     /// Checks every limit that does not depend on what is stored.
     pub fn validate(&self, data_bytes_max: usize) -> Result<()> {
-        if self.events.is_empty() {
+        if self.events.is_empty() && self.tracking.is_none() {
             return Err(Error::invalid("a commit must have at least one event"));
         }
         if self.events.len() > EVENTS_PER_COMMIT_MAX {
@@ -83,17 +156,9 @@ impl Commit {
                 EVENTS_PER_COMMIT_MAX,
             ));
         }
-        if self.conditions.len() > CONDITIONS_PER_COMMIT_MAX {
-            let n = self.conditions.len();
-            return Err(Error::over_limit(
-                "number of conditions",
-                n,
-                CONDITIONS_PER_COMMIT_MAX,
-            ));
-        }
-        for condition in &self.conditions {
-            let Condition::StreamVersion { stream, .. } = condition;
-            validate_stream_name(stream)?;
+        validate_conditions(&self.conditions)?;
+        if let Some(tracking) = &self.tracking {
+            tracking.validate()?;
         }
         validate_events(&self.events, data_bytes_max)?;
         let bytes: usize = self.events.iter().map(NewEvent::size).sum();
@@ -106,6 +171,26 @@ impl Commit {
         }
         Ok(())
     }
+}
+
+/// Checks every limit on the conditions of a commit.
+pub fn validate_conditions(conditions: &[Condition]) -> Result<()> {
+    let n = conditions.len();
+    if n > CONDITIONS_PER_COMMIT_MAX {
+        let limit = CONDITIONS_PER_COMMIT_MAX;
+        return Err(Error::over_limit("number of conditions", n, limit));
+    }
+    conditions.iter().try_for_each(Condition::validate)?;
+    let n_terms = |condition: &Condition| match condition {
+        Condition::NoMatch { query, .. } => query.n_terms(),
+        Condition::StreamVersion { .. } => 0,
+    };
+    let n: usize = conditions.iter().map(n_terms).sum();
+    if n > QUERY_TERMS_MAX {
+        let what = "number of types and tags in all conditions";
+        return Err(Error::over_limit(what, n, QUERY_TERMS_MAX));
+    }
+    Ok(())
 }
 
 /// From so many events on it pays to check them with two threads: JSON is read byte by byte.

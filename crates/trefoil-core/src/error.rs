@@ -31,6 +31,28 @@ pub enum Error {
         actual: i64,
     },
 
+    /// An event that the commit's condition rules out is there. Read again and decide anew.
+    #[error("condition {condition} failed: the event at global position {position} matches")]
+    ConditionFailed {
+        /// The index of the failed condition in the commit.
+        condition: usize,
+        /// The global position of an event that matches.
+        position: u64,
+    },
+
+    /// The commit's tracked position is not higher than the one recorded for its source.
+    #[error(
+        "non-increasing tracking position for source '{source_name}': {position} <= {recorded}"
+    )]
+    TrackingConflict {
+        /// The source.
+        source_name: String,
+        /// The position that was handed in.
+        position: u64,
+        /// The position that is recorded.
+        recorded: u64,
+    },
+
     /// An event of this namespace already has this id, and the commit is not a repetition of the
     /// one that wrote it.
     #[error("an event with id {id} already exists at global position {position}")]

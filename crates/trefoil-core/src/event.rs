@@ -11,8 +11,8 @@ use crate::limits::{
     TAG_BYTES_MAX, TAGS_PER_EVENT_MAX,
 };
 use crate::{
-    Error, EventId, Result, Timestamp, correlation_category, is_json, is_json_object, put_bytes,
-    put_varint, take_bytes, take_varint,
+    Error, EventId, Result, Timestamp, Tracking, correlation_category, is_json, is_json_object,
+    put_bytes, put_varint, take_bytes, take_varint,
 };
 
 /// The body of an event: JSON, kept byte for byte, or any bytes.
@@ -22,13 +22,27 @@ pub enum Payload {
     Json(Bytes),
     /// Bytes that the database does not interpret.
     Binary(Bytes),
+    /// The one or the other: the database finds out which when it takes the event.
+    Any(Bytes),
 }
 
 impl Payload {
     /// The bytes, whatever they mean.
     pub fn bytes(&self) -> &Bytes {
         match self {
-            Self::Json(bytes) | Self::Binary(bytes) => bytes,
+            Self::Json(bytes) | Self::Binary(bytes) | Self::Any(bytes) => bytes,
+        }
+    }
+
+    /// Says which of the two it is.
+    pub(crate) fn settle(&mut self) {
+        if let Self::Any(bytes) = self {
+            let bytes = std::mem::take(bytes);
+            *self = if is_json(&bytes) {
+                Self::Json(bytes)
+            } else {
+                Self::Binary(bytes)
+            };
         }
     }
 }
@@ -62,6 +76,18 @@ impl NewEvent {
             stream: Some(stream.into()),
             event_type: event_type.into(),
             data: Payload::Json(data.into()),
+            metadata: None,
+            tags: Vec::new(),
+        }
+    }
+
+    /// An event without a stream, to be found by its type and its tags.
+    pub fn without_stream(event_type: impl Into<String>, data: Payload) -> Self {
+        Self {
+            id: None,
+            stream: None,
+            event_type: event_type.into(),
+            data,
             metadata: None,
             tags: Vec::new(),
         }
@@ -160,7 +186,7 @@ impl NewEvent {
 /// An event that brings its positions and its time along.
 #[derive(Debug, Clone)]
 pub struct ImportedEvent {
-    /// The event itself; its id is required.
+    /// The event itself.
     pub event: NewEvent,
     /// Its position in its stream; ignored for an event without one.
     pub stream_position: u64,
@@ -168,6 +194,8 @@ pub struct ImportedEvent {
     pub position: u64,
     /// Its time.
     pub time: Timestamp,
+    /// The position in another log that was recorded with it.
+    pub tracking: Option<Tracking>,
 }
 
 impl ImportedEvent {
@@ -182,6 +210,9 @@ impl ImportedEvent {
                     "{what} is {position}, the limit is {POSITION_MAX}"
                 )));
             }
+        }
+        if let Some(tracking) = &self.tracking {
+            tracking.validate()?;
         }
         self.event.validate(EVENT_DATA_BYTES_MAX)
     }
@@ -205,6 +236,8 @@ pub struct EventItem<'a> {
     pub tags: &'a [String],
     /// The metadata.
     pub metadata: Option<&'a [u8]>,
+    /// The position in another log that is recorded with it.
+    pub tracking: Option<&'a Tracking>,
     /// The body.
     pub data: &'a Payload,
 }
@@ -212,7 +245,8 @@ pub struct EventItem<'a> {
 const HAS_STREAM: u8 = 1;
 const HAS_METADATA: u8 = 2;
 const DATA_IS_BINARY: u8 = 4;
-const KNOWN_FLAGS: u8 = HAS_STREAM | HAS_METADATA | DATA_IS_BINARY;
+const HAS_TRACKING: u8 = 8;
+const KNOWN_FLAGS: u8 = HAS_STREAM | HAS_METADATA | DATA_IS_BINARY | HAS_TRACKING;
 
 /// Flags, id and time.
 const FIXED_BYTES: usize = 1 + 16 + 8;
@@ -227,8 +261,11 @@ impl EventItem<'_> {
         if self.metadata.is_some() {
             flags |= HAS_METADATA;
         }
-        if matches!(self.data, Payload::Binary(_)) {
+        if !matches!(self.data, Payload::Json(_)) {
             flags |= DATA_IS_BINARY;
+        }
+        if self.tracking.is_some() {
+            flags |= HAS_TRACKING;
         }
         out.push(flags);
         out.extend_from_slice(self.id.as_bytes());
@@ -245,6 +282,10 @@ impl EventItem<'_> {
         }
         if let Some(metadata) = self.metadata {
             put_bytes(out, metadata);
+        }
+        if let Some(tracking) = self.tracking {
+            put_varint(out, tracking.position);
+            put_bytes(out, tracking.source.as_bytes());
         }
         out.extend_from_slice(self.data.bytes());
     }
@@ -265,11 +306,14 @@ pub struct Event {
     /// From the first tag's length to the end of the last tag.
     tags: Span,
     metadata: Span,
+    /// The source and the position in it, if any.
+    tracking: Span,
     data: Span,
 }
 
 impl Event {
     /// Reads the stored form of the event at `position`; `None` if the bytes are not an event.
+    #[inline]
     pub fn decode(position: u64, bytes: Bytes) -> Option<Self> {
         let whole: &[u8] = &bytes;
         let flags = *whole.first()?;
@@ -286,15 +330,15 @@ impl Event {
         let (mut stream_position, mut stream) = (0, (0, 0));
         if flags & HAS_STREAM != 0 {
             stream_position = take_varint(&mut rest)?;
-            let length = take_text(&mut rest)?;
+            let length = take_bytes(&mut rest)?.len();
             stream = span(rest, length)?;
         }
-        let length = take_text(&mut rest)?;
+        let length = take_bytes(&mut rest)?.len();
         let event_type = span(rest, length)?;
         let n_tags = take_varint(&mut rest)?;
         let before_tags = rest.len();
         for _ in 0..n_tags {
-            take_text(&mut rest)?;
+            take_bytes(&mut rest)?;
         }
         let tags = span(rest, before_tags - rest.len())?;
         let mut metadata = (0, 0);
@@ -302,8 +346,14 @@ impl Event {
             let length = take_bytes(&mut rest)?.len();
             metadata = span(rest, length)?;
         }
+        let before_tracking = rest.len();
+        if flags & HAS_TRACKING != 0 {
+            take_varint(&mut rest)?;
+            std::str::from_utf8(take_bytes(&mut rest)?).ok()?;
+        }
+        let tracking = span(rest, before_tracking - rest.len())?;
         let data = span(&[], rest.len())?;
-        Some(Self {
+        let event = Self {
             position,
             commit,
             stream_position,
@@ -311,9 +361,31 @@ impl Event {
             event_type,
             tags,
             metadata,
+            tracking,
             data,
             bytes,
-        })
+        };
+        event.has_text_for_names().then_some(event)
+    }
+
+    /// Whether the stream, the type and the tags are UTF-8. Mostly they are ASCII and short, which
+    /// one look at all of them and the lengths between them shows.
+    fn has_text_for_names(&self) -> bool {
+        let first = if self.has(HAS_STREAM) {
+            self.stream
+        } else {
+            self.event_type
+        };
+        let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok();
+        self.part((first.0, self.tags.1)).is_ascii()
+            || (is_text(self.part(self.stream))
+                && is_text(self.part(self.event_type))
+                && self.tags_bytes().all(is_text))
+    }
+
+    fn tags_bytes(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let mut rest = self.part(self.tags);
+        std::iter::from_fn(move || take_bytes(&mut rest))
     }
 
     fn part(&self, span: Span) -> &[u8] {
@@ -369,15 +441,22 @@ impl Event {
     }
 
     /// The tags, in the order in which they were given.
-    pub fn tags(&self) -> impl Iterator<Item = &str> {
-        let mut rest = self.part(self.tags);
-        std::iter::from_fn(move || take_bytes(&mut rest))
+    pub fn tags(&self) -> impl Iterator<Item = &str> + Clone {
+        self.tags_bytes()
             .map(|tag| std::str::from_utf8(tag).unwrap_or_default())
     }
 
     /// The metadata, a JSON object.
     pub fn metadata(&self) -> Option<&[u8]> {
         self.has(HAS_METADATA).then(|| self.part(self.metadata))
+    }
+
+    /// The position in another log that was recorded with the event.
+    pub fn tracking(&self) -> Option<Tracking> {
+        let mut rest = self.part(self.tracking);
+        let position = take_varint(&mut rest)?;
+        let source = std::str::from_utf8(take_bytes(&mut rest)?).ok()?;
+        Some(Tracking::new(source, position))
     }
 
     /// The body.
@@ -410,12 +489,6 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Takes a length-prefixed text and answers its length.
-fn take_text(input: &mut &[u8]) -> Option<usize> {
-    let bytes = take_bytes(input)?;
-    std::str::from_utf8(bytes).ok().map(str::len)
-}
-
 /// Two events are equal if the same bytes are stored for them at the same position.
 impl PartialEq for Event {
     fn eq(&self, other: &Self) -> bool {
@@ -440,6 +513,21 @@ impl std::fmt::Debug for Event {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_body_of_either_kind_is_settled_by_what_it_holds() {
+        for (text, is_json) in [("{}", true), (" 1 ", true), ("", false), ("x", false)] {
+            let bytes = Bytes::from_static(text.as_bytes());
+            let mut body = Payload::Any(bytes.clone());
+            body.settle();
+            let expected = if is_json {
+                Payload::Json(bytes)
+            } else {
+                Payload::Binary(bytes)
+            };
+            assert_eq!(body, expected, "{text}");
+        }
+    }
+
     fn encoded(stream: Option<(&str, u64)>, tags: &[String], metadata: Option<&[u8]>) -> Vec<u8> {
         let data = Payload::Json(Bytes::from_static(b"{\"a\":1.0}"));
         let item = EventItem {
@@ -450,6 +538,7 @@ mod tests {
             event_type: "Deposited",
             tags,
             metadata,
+            tracking: None,
             data: &data,
         };
         let mut out = Vec::new();

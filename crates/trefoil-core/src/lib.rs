@@ -1,4 +1,4 @@
-//! The words of Trefoil: names, events, commits, reads, limits and errors.
+//! The words of Trefoil: names, events, commits, reads, queries, limits and errors.
 //!
 //! Everything here is a value or a pure function. There is no file, socket, clock or random number
 //! in this crate; what needs one takes it as an argument.
@@ -11,19 +11,23 @@ mod json;
 pub mod limits;
 mod name;
 mod namespace;
+mod query;
 mod read;
 mod time;
+mod tracking;
 mod varint;
 
-pub use commit::{Appended, Commit, Committed, Condition};
+pub use commit::{Appended, Commit, Committed, Condition, validate_conditions};
 pub use error::{Damage, Error, Result};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent, Payload};
 pub use id::{EventId, located_position, make_event_id, parse_event_id};
 pub use json::{correlation_category, is_json, is_json_object};
 pub use name::{cardinal_id, category, group_hash, in_group, stream_group_hash, stream_id};
 pub use namespace::{NamespaceId, Token, TokenError};
+pub use query::{Query, QueryItem};
 pub use read::{ConsumerGroup, Direction, Filter, From, Read, Source};
 pub use time::Timestamp;
+pub use tracking::Tracking;
 pub use varint::{put_bytes, put_varint, take_bytes, take_varint};
 
 /// The name of the namespace that exists from the start and whose token administers the others.

@@ -24,6 +24,12 @@ pub const EVENTS_PER_COMMIT_MAX: usize = 100_000;
 pub const POSITION_MAX: u64 = (1 << 53) - 1;
 /// The most conditions on one commit.
 pub const CONDITIONS_PER_COMMIT_MAX: usize = 10_000;
+/// The most items in one query.
+pub const QUERY_ITEMS_MAX: usize = 10_000;
+/// The most types and tags in one query, and in all queries of one commit.
+pub const QUERY_TERMS_MAX: usize = 10_000;
+/// The longest source of a tracked position, in bytes.
+pub const TRACKING_SOURCE_BYTES_MAX: usize = 255;
 /// The most bytes of events in one commit.
 pub const COMMIT_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// The largest HTTP request body (imports stream and have a limit per line instead).

@@ -1,7 +1,7 @@
 //! A read: where to look, from where, in which direction, how much, and what to leave out.
 
 use crate::limits::CONSUMER_GROUP_SIZE_MAX;
-use crate::{Error, Result};
+use crate::{Error, Query, Result};
 
 /// Which events a read or a subscription looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -64,6 +64,8 @@ impl ConsumerGroup {
 /// What events must have besides belonging to the source. Applied before the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
+    /// Only events that this query matches.
+    pub query: Query,
     /// Only events of this type.
     pub event_type: Option<String>,
     /// Only events whose metadata correlates them with a stream of this category.
@@ -92,6 +94,8 @@ pub struct Read {
     pub limit: usize,
     /// What else they must have.
     pub filter: Filter,
+    /// Reads as if the log ended at this position; `None`: where it does.
+    pub as_of: Option<u64>,
 }
 
 impl Read {
@@ -102,7 +106,13 @@ impl Read {
             direction: Direction::Forwards,
             limit: usize::MAX,
             filter: Filter::default(),
+            as_of: None,
         }
+    }
+
+    /// Reads the events that a query matches.
+    pub fn query(query: Query) -> Self {
+        Self::all().matching(query)
     }
 
     /// Reads every event of the namespace.
@@ -145,6 +155,20 @@ impl Read {
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// Returns only events that the query matches.
+    #[must_use]
+    pub fn matching(mut self, query: Query) -> Self {
+        self.filter.query = query;
+        self
+    }
+
+    /// Reads as if the log ended at this position.
+    #[must_use]
+    pub fn as_of(mut self, position: u64) -> Self {
+        self.as_of = Some(position);
         self
     }
 
