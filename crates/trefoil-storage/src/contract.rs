@@ -38,6 +38,12 @@ impl Items {
         self.entries.push((self.bytes.len(), label));
     }
 
+    /// Makes room for so many more items and bytes of them.
+    pub fn reserve(&mut self, n_items: usize, n_bytes: usize) {
+        self.entries.reserve(n_items);
+        self.bytes.reserve(n_bytes);
+    }
+
     /// Appends an item.
     pub fn push(&mut self, label: Label, item: &[u8]) {
         self.push_with(label, |out| out.extend_from_slice(item));

@@ -11,13 +11,20 @@ const LOCK_FILE: &str = "LOCK";
 /// Holds the lock on a directory until it is dropped. The operating system drops it with the
 /// process, however that ends.
 #[derive(Debug)]
-pub(super) struct DirectoryLock {
-    _file: File,
+pub struct DirectoryLock {
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    /// Closing the file would not do: a child that this process is just starting has it open too.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl DirectoryLock {
     /// Takes the lock on `dir`, or says that somebody has it.
-    pub(super) fn take(dir: &Path) -> Result<Self> {
+    pub fn take(dir: &Path) -> Result<Self> {
         let path = dir.join(LOCK_FILE);
         let context = || format!("locking {}", path.display());
         let file = File::options()
@@ -27,7 +34,7 @@ impl DirectoryLock {
             .open(&path)
             .map_err(|error| Error::io(context(), &error))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(Error::Locked {
                 path: dir.to_owned(),
             }),

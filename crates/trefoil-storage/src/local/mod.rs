@@ -29,7 +29,7 @@ pub use options::LocalOptions;
 pub use verify::{Finding, LogReport, Progress};
 
 use disk::Disk;
-use lock::DirectoryLock;
+pub use lock::DirectoryLock;
 use log::Log;
 use maps::Maps;
 

@@ -16,7 +16,7 @@ use crate::local::mapping::Mapping;
 use crate::{Label, StoredItem};
 
 use super::codec::decompress;
-use super::index::{IndexPlace, OFFSET_BYTES, RANGE_BYTES};
+use super::index::{IndexPlace, OFFSET_BYTES, Place, RANGE_BYTES};
 use super::layout::{
     FORMAT_VERSION, check_version, checksum, damaged, short_checksum, u32_at, u64_at,
 };
@@ -246,50 +246,37 @@ impl CompressedSegment {
         Ok(self.reader.get_or_init(|| Reader { index, dictionary }))
     }
 
-    /// The stored bytes of an item, header included.
-    fn stored(&self, reader: &Reader, ordinal: usize) -> (usize, Option<&[u8]>) {
+    /// Where the item with this ordinal is, header included.
+    fn place(&self, index: &IndexPlace, ordinal: usize) -> Place {
         let items = self.header.items_start();
-        let start = items + reader.index.offset(&self.mapping, ordinal);
-        let end = items + reader.index.offset(&self.mapping, ordinal + 1);
-        (start, self.mapping.get(start..end))
-    }
-
-    fn taken(&self, reader: &Reader, ordinal: usize, position: u64) -> Result<(usize, Item<'_>)> {
-        let (start, stored) = self.stored(reader, ordinal);
-        let seed = self.header.salt.wrapping_add(position);
-        let item = stored.and_then(|stored| take_item(stored, seed));
-        let wrong = || self.damage(start, position, "an item's header is not valid");
-        Ok((start, item.ok_or_else(wrong)?))
-    }
-
-    /// Reads the first and the last byte of an item, so that it is being fetched when it is read.
-    pub(crate) fn touch(&self, position: u64) -> u8 {
-        let Some(reader) = self.reader.get() else {
-            return 0;
-        };
-        let ordinal = reader.index.ordinal(&self.mapping, position);
-        let stored = ordinal.and_then(|ordinal| self.stored(reader, ordinal).1);
-        match stored {
-            Some([first, .., last]) => first ^ last,
-            _ => 0,
+        Place {
+            start: items + index.offset(&self.mapping, ordinal),
+            end: items + index.offset(&self.mapping, ordinal + 1),
         }
     }
 
-    /// The label of the item at `position`, if there is one.
-    pub(crate) fn label(&self, position: u64) -> Result<Option<Label>> {
-        let reader = self.reader()?;
-        let Some(ordinal) = reader.index.ordinal(&self.mapping, position) else {
-            return Ok(None);
-        };
-        Ok(Some(self.taken(reader, ordinal, position)?.1.label))
+    /// See [`Index::locate`](super::index::Index::locate).
+    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, Place)) -> Result<()> {
+        let index = &self.reader()?.index;
+        let stretch = positions
+            .first()
+            .and_then(|&first| index.stretch(&self.mapping, first));
+        if let Some(stretch) = stretch {
+            stretch.locate(positions, |ordinal| self.place(index, ordinal), find);
+        }
+        Ok(())
     }
 
-    /// The item at `position`, if there is one.
-    pub(crate) fn item(&self, position: u64) -> Result<Option<StoredItem>> {
-        let ordinal = self.reader()?.index.ordinal(&self.mapping, position);
-        ordinal
-            .map(|ordinal| self.item_at(ordinal, position))
-            .transpose()
+    fn taken(&self, position: u64, place: Place) -> Result<Item<'_>> {
+        let stored = self.mapping.get(place.start..place.end);
+        let seed = self.header.salt.wrapping_add(position);
+        let item = stored.and_then(|stored| take_item(stored, seed));
+        item.ok_or_else(|| self.damage(place.start, position, "an item's header is not valid"))
+    }
+
+    /// The label of the item at `position`, which is at this place.
+    pub(crate) fn label(&self, position: u64, place: Place) -> Result<Label> {
+        Ok(self.taken(position, place)?.label)
     }
 
     /// Reads every item and hands what is wrong to `find`; answers how many items are sound.
@@ -307,9 +294,14 @@ impl CompressedSegment {
 
     /// The item with this ordinal, which is at `position`.
     pub(crate) fn item_at(&self, ordinal: usize, position: u64) -> Result<StoredItem> {
+        self.item(position, self.place(&self.reader()?.index, ordinal))
+    }
+
+    /// The item at `position`, which is at this place.
+    pub(crate) fn item(&self, position: u64, place: Place) -> Result<StoredItem> {
         let reader = self.reader()?;
-        let (start, item) = self.taken(reader, ordinal, position)?;
-        let wrong = || self.damage(start, position, "an item's bytes are not valid");
+        let item = self.taken(position, place)?;
+        let wrong = || self.damage(place.start, position, "an item's bytes are not valid");
         if short_checksum(item.stored, self.header.salt.wrapping_add(position)) != item.check {
             return Err(wrong());
         }

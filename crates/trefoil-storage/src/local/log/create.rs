@@ -14,8 +14,10 @@ use super::names::{self, FileKind};
 use super::plain::PlainSegment;
 use super::summary::Summary;
 
-/// How much is zeroed with one write.
-const ZERO_BYTES: usize = 1024 * 1024;
+/// How much is zeroed with one write. The operating system may keep what was written at once
+/// together in its cache, and then goes through all of it for every small group that is appended
+/// there.
+const ZERO_BYTES: usize = 32 * 1024;
 /// How much is zeroed between two syncs: the groups that are appended meanwhile wait in the same
 /// queue of the device.
 const UNSYNCED_BYTES_MAX: u64 = 4 * 1024 * 1024;

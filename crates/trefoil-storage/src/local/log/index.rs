@@ -13,6 +13,18 @@ pub(crate) const RANGE_BYTES: usize = 16;
 /// The bytes of a stored offset.
 pub(crate) const OFFSET_BYTES: usize = 4;
 
+/// Where an item is in its segment's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) start: usize,
+    /// In a plain segment only about where it ends: where the next one begins, as far as that is
+    /// known.
+    pub(crate) end: usize,
+}
+
+/// How long the last item of a plain segment is taken to be.
+const LAST_ITEM_BYTES: usize = 512;
+
 /// The index of a segment that is being written, or has no sidecar yet.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingIndex {
@@ -84,13 +96,13 @@ impl IndexPlace {
         })
     }
 
-    /// The ordinal of the item at `position`.
-    pub(crate) fn ordinal(&self, file: &[u8], position: u64) -> Option<usize> {
+    /// The stretch that the item at `position` is in, if there is one.
+    pub(crate) fn stretch(&self, file: &[u8], position: u64) -> Option<Stretch> {
         let range = |index: usize| {
             let at = self.start + index * RANGE_BYTES;
             (u64_at(file, at), u64_at(file, at + 8))
         };
-        find_ordinal(position, self.n_items, self.n_ranges, range)
+        Stretch::around(position, self.n_items, self.n_ranges, range)
     }
 }
 
@@ -104,20 +116,38 @@ pub(crate) enum Index {
 }
 
 impl Index {
-    /// The offset of the item at `position` in its segment, if there is one.
-    pub(crate) fn locate(&self, position: u64) -> Option<usize> {
+    /// Says to `find` where in its segment the item at the first of these positions is, and those at
+    /// the ones after it as long as they are in the same stretch.
+    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, Place)) {
+        let Some(&first) = positions.first() else {
+            return;
+        };
         match self {
             Self::Growing(index) => {
                 // The items before the ranges: see `push`.
                 let n_items = index.offsets.len();
                 let n_ranges = index.ranges.len() / 2;
-                let range = |at| index.range(at);
-                let ordinal = find_ordinal(position, n_items, n_ranges, range)?;
-                Some(index.offsets.get(ordinal) as usize)
+                if let Some(stretch) =
+                    Stretch::around(first, n_items, n_ranges, |at| index.range(at))
+                {
+                    let offset = |ordinal| index.offsets.get(ordinal) as usize;
+                    stretch.locate(
+                        positions,
+                        |ordinal| place_of(ordinal, n_items, offset),
+                        find,
+                    );
+                }
             }
-            Self::Mapped(file, place) => {
-                let ordinal = place.ordinal(file, position)?;
-                Some(place.offset(file, ordinal))
+            Self::Mapped(file, index) => {
+                let file: &[u8] = file;
+                if let Some(stretch) = index.stretch(file, first) {
+                    let offset = |ordinal| index.offset(file, ordinal);
+                    stretch.locate(
+                        positions,
+                        |ordinal| place_of(ordinal, index.n_items, offset),
+                        find,
+                    );
+                }
             }
         }
     }
@@ -142,30 +172,79 @@ impl Index {
     }
 }
 
-/// The ordinal of the item at `position`, given what each range's first position and ordinal are.
-fn find_ordinal(
-    position: u64,
-    n_items: usize,
-    n_ranges: usize,
-    range: impl Fn(usize) -> (u64, u64),
-) -> Option<usize> {
-    let (mut low, mut high) = (0, n_ranges);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if range(middle).0 <= position {
-            low = middle + 1;
+/// Where an item of a plain segment is, given the offsets of all of them.
+fn place_of(ordinal: usize, n_items: usize, offset: impl Fn(usize) -> usize) -> Place {
+    let start = offset(ordinal);
+    let end = if ordinal + 1 < n_items {
+        offset(ordinal + 1)
+    } else {
+        start + LAST_ITEM_BYTES
+    };
+    Place { start, end }
+}
+
+/// Items whose positions follow each other without a gap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    first_position: u64,
+    first_ordinal: u64,
+    end_ordinal: u64,
+}
+
+impl Stretch {
+    /// The stretch that the item at `position` is in, given what each range's first position and
+    /// ordinal are.
+    fn around(
+        position: u64,
+        n_items: usize,
+        n_ranges: usize,
+        range: impl Fn(usize) -> (u64, u64),
+    ) -> Option<Self> {
+        let (mut low, mut high) = (0, n_ranges);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if range(middle).0 <= position {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let (first_position, first_ordinal) = range(low.checked_sub(1)?);
+        let end = if low < n_ranges {
+            range(low).1
         } else {
-            high = middle;
+            n_items as u64
+        };
+        let stretch = Self {
+            first_position,
+            first_ordinal,
+            end_ordinal: end.min(n_items as u64),
+        };
+        stretch.ordinal(position).map(|_| stretch)
+    }
+
+    /// The ordinal of the item at `position`, if it is in this stretch.
+    fn ordinal(&self, position: u64) -> Option<usize> {
+        let steps = position.checked_sub(self.first_position)?;
+        let ordinal = self.first_ordinal.checked_add(steps)?;
+        (ordinal < self.end_ordinal).then_some(ordinal as usize)
+    }
+
+    /// Says to `find` where the items at these positions are, up to the first one that is not in
+    /// this stretch. `place` knows where the item with an ordinal is.
+    pub(crate) fn locate(
+        &self,
+        positions: &[u64],
+        place: impl Fn(usize) -> Place,
+        mut find: impl FnMut(u64, Place),
+    ) {
+        for &position in positions {
+            let Some(ordinal) = self.ordinal(position) else {
+                break;
+            };
+            find(position, place(ordinal));
         }
     }
-    let (first_position, first_ordinal) = range(low.checked_sub(1)?);
-    let end = if low < n_ranges {
-        range(low).1
-    } else {
-        n_items as u64
-    };
-    let ordinal = first_ordinal.checked_add(position - first_position)?;
-    (ordinal < end.min(n_items as u64)).then_some(ordinal as usize)
 }
 
 #[cfg(test)]
@@ -182,10 +261,27 @@ mod tests {
         index.push(20, [60].into_iter());
         assert_eq!(index.ranges.len(), 6);
         let index = Index::Growing(Box::new(index));
-        let found: Vec<_> = (0..23)
-            .filter_map(|at| Some((at, index.locate(at)?)))
-            .collect();
-        let expected = [(1, 10), (2, 20), (3, 30), (10, 40), (11, 50), (20, 60)];
+        let locate = |positions: &[u64]| {
+            let mut found = Vec::new();
+            index.locate(positions, |at, place| {
+                found.push((at, place.start, place.end));
+            });
+            found
+        };
+        let found: Vec<_> = (0..23).flat_map(|at| locate(&[at])).collect();
+        let expected = [
+            (1, 10, 20),
+            (2, 20, 30),
+            (3, 30, 40),
+            (10, 40, 50),
+            (11, 50, 60),
+            (20, 60, 60 + LAST_ITEM_BYTES),
+        ];
         assert_eq!(found, expected);
+        assert_eq!(
+            locate(&[1, 3, 2, 10, 11]),
+            [expected[0], expected[2], expected[1]]
+        );
+        assert_eq!(locate(&[4, 1]), []);
     }
 }

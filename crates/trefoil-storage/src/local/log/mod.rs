@@ -31,13 +31,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Mutex, RwLock};
-use trefoil_core::{Error, Result};
+use trefoil_core::Result;
 
 use crate::{Label, LogEnd, Record, StoredItem, Usage};
 
 use super::options::LocalOptions;
 use create::NewSegment;
-use segments::{Segment, Segments};
+use segments::{Found, Segment, Segments};
 use writer::Writer;
 
 /// The log.
@@ -60,12 +60,9 @@ pub(crate) struct Log {
     demand: AtomicU64,
 }
 
-fn no_item(position: u64) -> Error {
-    Error::invalid(format!("there is no item at position {position}"))
-}
-
-/// Items far apart are not in the processor's caches. Touching some of them first lets it fetch
-/// them at the same time instead of one after the other.
+/// Items far apart are not in the processor's caches. Looking some of them up and then touching them
+/// all lets it fetch them at the same time instead of one after the other. So many fit into the
+/// fastest cache.
 const TOUCHED_TOGETHER: usize = 32;
 
 impl Log {
@@ -108,18 +105,11 @@ impl Log {
 
     /// Hands the items at these positions to `visit`.
     pub(crate) fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
-        let segments = self.segments();
-        for some in positions.chunks(TOUCHED_TOGETHER) {
-            let touched = some.iter().map(|&position| segments.touch(position));
-            std::hint::black_box(touched.fold(0, std::ops::BitXor::bitxor));
-            for &position in some {
-                let segment = segments
-                    .holding(position)
-                    .ok_or_else(|| no_item(position))?;
-                visit(segment.item(position)?.ok_or_else(|| no_item(position))?);
-            }
-        }
-        Ok(())
+        let touch = |found: &Found<'_>| found.touch();
+        self.find_each(positions, touch, |found| {
+            visit(found.item()?);
+            Ok(())
+        })
     }
 
     /// Hands the labels of the items at these positions to `visit`.
@@ -128,12 +118,28 @@ impl Log {
         positions: &[u64],
         visit: &mut dyn FnMut(Label),
     ) -> Result<()> {
+        let touch = |found: &Found<'_>| found.touch_beginning();
+        self.find_each(positions, touch, |found| {
+            visit(found.label()?);
+            Ok(())
+        })
+    }
+
+    /// Looks up the items at these positions, and hands them to `read` after `touch`.
+    fn find_each(
+        &self,
+        positions: &[u64],
+        touch: impl Fn(&Found<'_>) -> u8,
+        mut read: impl FnMut(&Found<'_>) -> Result<()>,
+    ) -> Result<()> {
         let segments = self.segments();
-        for &position in positions {
-            let segment = segments
-                .holding(position)
-                .ok_or_else(|| no_item(position))?;
-            visit(segment.label(position)?.ok_or_else(|| no_item(position))?);
+        let mut found = Vec::with_capacity(positions.len().min(TOUCHED_TOGETHER));
+        for some in positions.chunks(TOUCHED_TOGETHER) {
+            found.clear();
+            segments.find(some, &mut found)?;
+            let touched = found.iter().map(&touch);
+            std::hint::black_box(touched.fold(0, std::ops::BitXor::bitxor));
+            found.iter().try_for_each(&mut read)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use trefoil_core::Result;
 use crate::local::mapping::Mapping;
 use crate::{Label, Record, StoredItem};
 
-use super::index::{GrowingIndex, Index};
+use super::index::{GrowingIndex, Index, Place};
 use super::layout::{
     ITEM_HEADER_BYTES, ItemHeader, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, damaged,
     decode_record, short_checksum,
@@ -153,48 +153,35 @@ impl PlainSegment {
         damaged(&self.path, offset, position, what)
     }
 
-    /// The offset of an item and its header, if the position exists.
-    fn item_header(&self, position: u64) -> Result<Option<(usize, ItemHeader)>> {
-        let Some(offset) = self.index()?.locate(position) else {
-            return Ok(None);
-        };
+    fn item_header(&self, position: u64, place: Place) -> Result<ItemHeader> {
         let seed = self.header.salt.wrapping_add(position);
-        match ItemHeader::at(self.bytes(), offset, seed) {
-            Some(header) => Ok(Some((offset, header))),
-            None => Err(self.damage(offset as u64, position, "an item's header is not valid")),
-        }
-    }
-
-    /// Reads a byte of each of the first cache lines of an item, so that they are being fetched
-    /// when it is read.
-    pub(crate) fn touch(&self, position: u64) -> u8 {
-        let offset = self.index.get().and_then(|index| index.locate(position));
-        let lines = offset.and_then(|offset| self.bytes().get(offset..offset + TOUCHED_BYTES));
-        lines.map_or(0, |lines| {
-            lines[0] ^ lines[64] ^ lines[128] ^ lines[192] ^ lines[256]
+        ItemHeader::at(self.bytes(), place.start, seed).ok_or_else(|| {
+            let what = "an item's header is not valid";
+            self.damage(place.start as u64, position, what)
         })
     }
 
-    /// The label of the item at `position`, if there is one.
-    pub(crate) fn label(&self, position: u64) -> Result<Option<Label>> {
-        Ok(self.item_header(position)?.map(|(_, header)| header.label))
+    /// The label of the item at `position`, which is at this place.
+    pub(crate) fn label(&self, position: u64, place: Place) -> Result<Label> {
+        Ok(self.item_header(position, place)?.label)
     }
 
-    /// The item at `position`, if there is one.
-    pub(crate) fn item(&self, position: u64) -> Result<Option<StoredItem>> {
-        let Some((offset, header)) = self.item_header(position)? else {
-            return Ok(None);
-        };
-        let start = offset + ITEM_HEADER_BYTES;
+    /// The item at `position`, which is at this place.
+    pub(crate) fn item(&self, position: u64, place: Place) -> Result<StoredItem> {
+        let header = self.item_header(position, place)?;
+        let start = place.start + ITEM_HEADER_BYTES;
         let bytes = self.bytes().get(start..start + header.length as usize);
         let seed = self.header.salt.wrapping_add(position);
         match bytes.filter(|bytes| short_checksum(bytes, seed) == header.check) {
-            Some(bytes) => Ok(Some(StoredItem {
+            Some(bytes) => Ok(StoredItem {
                 position,
                 label: header.label,
                 bytes: Bytes::copy_from_slice(bytes),
-            })),
-            None => Err(self.damage(offset as u64, position, "an item's bytes are not valid")),
+            }),
+            None => {
+                let what = "an item's bytes are not valid";
+                Err(self.damage(place.start as u64, position, what))
+            }
         }
     }
 
@@ -257,9 +244,6 @@ impl PlainSegment {
         Ok(())
     }
 }
-
-/// How much of an item is touched ahead of reading it.
-const TOUCHED_BYTES: usize = 257;
 
 /// Reads the header of the segment at `path` and checks that it belongs there.
 pub(crate) fn read_header(path: &Path, mapping: &[u8], number: u64) -> Result<SegmentHeader> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use trefoil_core::Result;
+use trefoil_core::{Error, Result};
 
 use crate::{Label, Record, StoredItem};
 
 use super::compressed::CompressedSegment;
+use super::index::Place;
 use super::plain::PlainSegment;
 use super::summary::Summary;
 
@@ -42,26 +43,20 @@ impl Segment {
         }
     }
 
-    pub(crate) fn item(&self, position: u64) -> Result<Option<StoredItem>> {
+    fn bytes(&self) -> &[u8] {
         match self {
-            Self::Plain(segment) => segment.item(position),
-            Self::Compressed(segment) => segment.item(position),
+            Self::Plain(segment) => segment.bytes(),
+            Self::Compressed(segment) => segment.bytes(),
         }
     }
 
-    /// Reads a few bytes of the item at `position`, if there is one, and forgets them.
-    fn touch(&self, position: u64) -> u8 {
+    /// See [`Index::locate`](super::index::Index::locate).
+    fn locate(&self, positions: &[u64], find: impl FnMut(u64, Place)) -> Result<()> {
         match self {
-            Self::Plain(segment) => segment.touch(position),
-            Self::Compressed(segment) => segment.touch(position),
+            Self::Plain(segment) => segment.index()?.locate(positions, find),
+            Self::Compressed(segment) => segment.locate(positions, find)?,
         }
-    }
-
-    pub(crate) fn label(&self, position: u64) -> Result<Option<Label>> {
-        match self {
-            Self::Plain(segment) => segment.label(position),
-            Self::Compressed(segment) => segment.label(position),
-        }
+        Ok(())
     }
 
     pub(crate) fn replay(
@@ -76,6 +71,55 @@ impl Segment {
     }
 }
 
+/// An item that was looked up and not read yet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found<'a> {
+    segment: &'a Segment,
+    position: u64,
+    place: Place,
+}
+
+const CACHE_LINE_BYTES: usize = 64;
+/// What is longer has so much to be read in order that the processor fetches the rest by itself.
+const TOUCHED_LINES_MAX: usize = 8;
+
+impl Found<'_> {
+    /// Reads a byte of the item's first cache line.
+    pub(crate) fn touch_beginning(&self) -> u8 {
+        self.segment
+            .bytes()
+            .get(self.place.start)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Reads a byte of each of the item's first cache lines. There is no branch that depends on the
+    /// item, so that the processor goes on to the next one without waiting for this one.
+    pub(crate) fn touch(&self) -> u8 {
+        let bytes = self.segment.bytes();
+        let end = self.place.end.min(bytes.len());
+        let Some(item @ [_, ..]) = bytes.get(self.place.start..end) else {
+            return 0;
+        };
+        let byte = |line: usize| item[(line * CACHE_LINE_BYTES).min(item.len() - 1)];
+        (0..TOUCHED_LINES_MAX).fold(0, |touched, line| touched ^ byte(line))
+    }
+
+    pub(crate) fn item(&self) -> Result<StoredItem> {
+        match self.segment {
+            Segment::Plain(segment) => segment.item(self.position, self.place),
+            Segment::Compressed(segment) => segment.item(self.position, self.place),
+        }
+    }
+
+    pub(crate) fn label(&self) -> Result<Label> {
+        match self.segment {
+            Segment::Plain(segment) => segment.label(self.position, self.place),
+            Segment::Compressed(segment) => segment.label(self.position, self.place),
+        }
+    }
+}
+
 /// A segment and where it begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -83,6 +127,10 @@ pub(crate) struct Entry {
     /// No item of the segment has a lower position.
     pub(crate) first_position: u64,
     pub(crate) segment: Segment,
+}
+
+fn no_item(position: u64) -> Error {
+    Error::invalid(format!("there is no item at position {position}"))
 }
 
 /// All segments in order; the last one is being written.
@@ -93,17 +141,33 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// The segment that has the item at `position` if any has.
-    pub(crate) fn holding(&self, position: u64) -> Option<&Segment> {
+    fn holding(&self, position: u64) -> Option<&Segment> {
         let after = self
             .entries
             .partition_point(|entry| entry.first_position <= position);
         Some(&self.entries.get(after.checked_sub(1)?)?.segment)
     }
 
-    /// See [`Segment::touch`].
-    pub(crate) fn touch(&self, position: u64) -> u8 {
-        self.holding(position)
-            .map_or(0, |segment| segment.touch(position))
+    /// Looks up the items at all these positions.
+    pub(crate) fn find<'a>(&'a self, positions: &[u64], found: &mut Vec<Found<'a>>) -> Result<()> {
+        let mut rest = positions;
+        while let [first, ..] = rest {
+            let before = found.len();
+            if let Some(segment) = self.holding(*first) {
+                segment.locate(rest, |position, place| {
+                    found.push(Found {
+                        segment,
+                        position,
+                        place,
+                    });
+                })?;
+            }
+            if found.len() == before {
+                return Err(no_item(*first));
+            }
+            rest = &rest[found.len() - before..];
+        }
+        Ok(())
     }
 
     /// The segments with commits after `commit`.
