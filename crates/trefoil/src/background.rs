@@ -1,15 +1,15 @@
 //! Threads for work that callers do not wait for, shared by all databases of a process.
 //!
 //! There are a few lanes, so that long work of one sort never delays another: leading groups of
-//! commits, checkpoints, merges of the index, and upkeep of the log.
+//! commits, checkpoints, merges of the index, upkeep of the log, and conditions that take long.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result};
 
 /// What sort of work a job is.
@@ -19,23 +19,74 @@ pub(crate) enum Lane {
     Checkpoint = 1,
     Merge = 2,
     Upkeep = 3,
+    Condition = 4,
 }
 
 /// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges
 /// and upkeep can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 4] = [
+const LANES: [(&str, usize, i32); 5] = [
     ("trefoil-commit", 8, 0),
     ("trefoil-checkpoint", 1, 0),
     ("trefoil-merge", 1, 5),
     ("trefoil-upkeep", 1, 15),
+    ("trefoil-condition", 2, 5),
 ];
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// The jobs of one lane. Handing one over wakes one thread and nobody else: a channel behind a
+/// lock would wake the next to wait for it, too.
+#[derive(Default)]
+struct Jobs {
+    state: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Jobs {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let waiting = self.state.lock().jobs.len();
+        formatter
+            .debug_struct("Jobs")
+            .field("waiting", &waiting)
+            .finish()
+    }
+}
+
+impl Jobs {
+    fn push(&self, job: Job) {
+        self.state.lock().jobs.push_back(job);
+        self.changed.notify_one();
+    }
+
+    /// Ends the threads when the jobs handed over are done.
+    fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next job; `None` if there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        loop {
+            let job = state.jobs.pop_front();
+            if job.is_some() || state.is_closed {
+                return job;
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
 /// The threads. They end when the last handle is dropped and the jobs handed over are done.
 #[derive(Debug)]
 pub(crate) struct Background {
-    senders: [Mutex<Option<Sender<Job>>>; LANES.len()],
+    lanes: [Arc<Jobs>; LANES.len()],
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// How much memory the tails of all databases take together.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
@@ -44,22 +95,19 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn start() -> Result<Arc<Self>> {
         let mut threads = Vec::new();
-        let mut senders: [Mutex<Option<Sender<Job>>>; LANES.len()] = Default::default();
-        for ((name, n_threads, niceness), slot) in LANES.into_iter().zip(&mut senders) {
-            let (sender, receiver) = channel::<Job>();
-            *slot.get_mut() = Some(sender);
-            let receiver = Arc::new(Mutex::new(receiver));
+        let lanes: [Arc<Jobs>; LANES.len()] = Default::default();
+        for ((name, n_threads, niceness), jobs) in LANES.into_iter().zip(&lanes) {
             for _ in 0..n_threads {
-                let receiver = Arc::clone(&receiver);
+                let jobs = Arc::clone(jobs);
                 let thread = std::thread::Builder::new()
                     .name(name.to_owned())
-                    .spawn(move || work(&receiver, niceness))
+                    .spawn(move || work(&jobs, niceness))
                     .map_err(|error| Error::io("starting a thread", &error))?;
                 threads.push(thread);
             }
         }
         Ok(Arc::new(Self {
-            senders,
+            lanes,
             threads: Mutex::new(threads),
             tail_bytes: Arc::default(),
         }))
@@ -67,17 +115,14 @@ impl Background {
 
     /// Hands over a job.
     pub(crate) fn run(&self, lane: Lane, job: impl FnOnce() + Send + 'static) {
-        if let Some(sender) = &*self.senders[lane as usize].lock() {
-            // A lane's threads end only after its sender is gone.
-            let _ = sender.send(Box::new(job));
-        }
+        self.lanes[lane as usize].push(Box::new(job));
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        for sender in &self.senders {
-            sender.lock().take();
+        for jobs in &self.lanes {
+            jobs.close();
         }
         let this_thread = std::thread::current().id();
         for thread in self.threads.get_mut().drain(..) {
@@ -89,15 +134,13 @@ impl Drop for Background {
     }
 }
 
-fn work(receiver: &Mutex<Receiver<Job>>, niceness: i32) {
+fn work(jobs: &Jobs, niceness: i32) {
     if niceness != 0 {
         let thread = rustix::thread::gettid();
         // A thread that may not be made nicer does the same work.
         let _ = rustix::process::setpriority_process(Some(thread), niceness);
     }
-    loop {
-        let job = receiver.lock().recv();
-        let Ok(job) = job else { return };
+    while let Some(job) = jobs.next() {
         // A job that panics must not take the thread with it that all databases share.
         if std::panic::catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("work in the background panicked");

@@ -1,21 +1,24 @@
 //! The database: the front door of the library.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
-    Commit, Committed, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
+    Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
 };
+use trefoil_storage::local::DirectoryLock;
 
 use crate::background::Background;
+use crate::condition;
 use crate::engine::Engine;
+use crate::explain::Explanation;
 use crate::home::Home;
+use crate::state::View;
 use crate::stats::StatsSnapshot;
 use crate::subscription::Subscription;
-use crate::write::Work;
+use crate::write::{Work, check_version};
 use crate::{Options, Page, read};
 
 /// One namespace's events: a cheap handle that can be cloned and shared between threads.
@@ -38,7 +41,7 @@ struct Inner {
     generation: Mutex<u64>,
     recovery: Recovery,
     /// Keeps others from the directory while the database is open.
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Option<DirectoryLock>>,
 }
 
 /// What opening a database had to do.
@@ -128,15 +131,17 @@ impl Database {
     }
 
     /// Writes a commit and returns when it is durable. Blocks the thread.
-    pub fn commit(&self, commit: Commit) -> Result<Committed> {
+    pub fn commit(&self, mut commit: Commit) -> Result<Committed> {
         commit.validate(self.inner.options.event_data_bytes_max)?;
-        self.engine()?.write(Work::Commit(commit))
+        commit.settle();
+        self.engine()?.commit(commit)
     }
 
     /// Writes a commit; the future resolves when it is durable. Works in any async runtime.
-    pub async fn commit_async(&self, commit: Commit) -> Result<Committed> {
+    pub async fn commit_async(&self, mut commit: Commit) -> Result<Committed> {
         commit.validate(self.inner.options.event_data_bytes_max)?;
-        self.engine()?.write_async(Work::Commit(commit)).await
+        commit.settle();
+        self.engine()?.commit_async(commit).await
     }
 
     /// Appends events with the positions and times they bring along, all or nothing, and returns
@@ -193,7 +198,43 @@ impl Database {
     pub fn read(&self, read: &Read) -> Result<Vec<Event>> {
         let engine = self.engine()?;
         let head = engine.writer.head();
-        read::read_all(engine.storage.as_ref(), &engine.index.layers(), head, read)
+        let layers = engine.index.layers();
+        Ok(read::read_all(engine.storage.as_ref(), &layers, head, read)?.events)
+    }
+
+    /// Reads events, and says where the log ended for this read: the position after which a
+    /// condition on the same query has to look for what is new.
+    pub fn read_with_head(&self, read: &Read) -> Result<(Vec<Event>, u64)> {
+        let engine = self.engine()?;
+        let head = engine.writer.head();
+        let layers = engine.index.layers();
+        let page = read::read_all(engine.storage.as_ref(), &layers, head, read)?;
+        Ok((page.events, page.head))
+    }
+
+    /// Checks conditions as a commit would, without writing anything. Blocks the thread.
+    pub fn check(&self, conditions: &[Condition]) -> Result<()> {
+        trefoil_core::validate_conditions(conditions)?;
+        let engine = self.engine()?;
+        let checked = condition::check(&engine, conditions)?;
+        for (condition, wanted) in conditions.iter().enumerate() {
+            if let Some(position) = checked.match_of(condition) {
+                return Err(Error::ConditionFailed {
+                    condition,
+                    position,
+                });
+            }
+            if let Condition::StreamVersion { stream, expected } = wanted {
+                let actual = engine.index.last_ordinal(stream)?;
+                check_version(condition, stream, *expected, actual)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The position that was last recorded for a source of tracked positions.
+    pub fn tracking(&self, source: &str) -> Result<Option<u64>> {
+        View::new(&self.engine()?.store).tracking(source)
     }
 
     /// Reads events until there are `read.limit` of them or about `bytes_max` bytes, for answers
@@ -208,6 +249,13 @@ impl Database {
             read,
             bytes_max,
         )
+    }
+
+    /// How a read would find its events.
+    pub fn explain(&self, read: &Read) -> Result<Explanation> {
+        let engine = self.engine()?;
+        let head = engine.writer.head();
+        read::explain(&engine.index.layers(), head, read)
     }
 
     /// The last event of a stream, optionally of one type.

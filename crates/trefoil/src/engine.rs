@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use trefoil_core::{Committed, Error, Result, Timestamp};
+use trefoil_core::{Commit, Committed, Error, Result, Timestamp};
 use trefoil_storage::{Record, Storage, StoredItem, Upkeep};
 
 use crate::background::{Background, Lane};
+use crate::condition::{self, Check, CheckedCommit};
 use crate::demand::Demand;
 use crate::duty::Duty;
 use crate::index::{Index, IndexedEvent};
 use crate::read::decode;
-use crate::write::{Front, Request, Work, Writer};
+use crate::state::Store;
+use crate::write::{Front, Request, Work, Writer, freeze, state_changes};
 use crate::{Options, label};
 
 /// How many groups a background thread writes before it looks after other namespaces.
@@ -34,6 +36,7 @@ pub(crate) struct Engine {
     pub(crate) generation: u64,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) index: Arc<Index>,
+    pub(crate) store: Arc<Store>,
     pub(crate) writer: Writer,
     background: Arc<Background>,
     checkpoints: Duty,
@@ -55,16 +58,24 @@ impl Engine {
         let shared_bytes = Arc::clone(&background.tail_bytes);
         let index = Index::open(Arc::clone(&storage), options.tail_events_max, shared_bytes)?;
         let index = Arc::new(index);
-        let (front, replayed) = replay(storage.as_ref(), &index)?;
+        let store = Arc::new(Store::open(Arc::clone(&storage))?);
+        let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
         let seed = getrandom::u64().map_err(|error| Error::Io {
             context: "random numbers".into(),
             message: error.to_string(),
         })?;
         let engine = Arc::new(Self {
             generation,
-            writer: Writer::new(Arc::clone(&storage), Arc::clone(&index), front, seed),
+            writer: Writer::new(
+                Arc::clone(&storage),
+                Arc::clone(&index),
+                Arc::clone(&store),
+                front,
+                seed,
+            ),
             storage,
             index,
+            store,
             background,
             checkpoints: Duty::default(),
             merges: Duty::default(),
@@ -74,6 +85,51 @@ impl Engine {
             is_closing: AtomicBool::new(false),
         });
         Ok((engine, replayed))
+    }
+
+    /// Writes a commit and returns when it is durable.
+    pub(crate) fn commit(self: &Arc<Self>, commit: Commit) -> Result<Committed> {
+        let checked = condition::check(self, &commit.conditions)?;
+        let work = decide(CheckedCommit { commit, checked })?;
+        self.write(Work::Commit(work))
+    }
+
+    /// Writes a commit; the future resolves when it is durable. Conditions that take long to look
+    /// into are looked into on a thread for that, until nobody waits for the answer any more.
+    pub(crate) async fn commit_async(self: &Arc<Self>, commit: Commit) -> Result<Committed> {
+        let mut check = Check::new(self, &commit.conditions);
+        let work = if check.advance(self, &commit.conditions)? {
+            let checked = check.finish();
+            CheckedCommit { commit, checked }
+        } else {
+            self.check_elsewhere(commit, check).await?
+        };
+        self.write_async(Work::Commit(decide(work)?)).await
+    }
+
+    async fn check_elsewhere(
+        self: &Arc<Self>,
+        commit: Commit,
+        mut check: Check,
+    ) -> Result<CheckedCommit> {
+        let (reply, answer) = oneshot::async_channel();
+        let engine = Arc::clone(self);
+        self.background.run(Lane::Condition, move || {
+            let checked = loop {
+                let is_closing = engine.is_closing.load(Ordering::SeqCst);
+                if reply.is_closed() || is_closing {
+                    return;
+                }
+                match check.advance(&engine, &commit.conditions) {
+                    Ok(false) => {}
+                    Ok(true) => break Ok(check.finish()),
+                    Err(error) => break Err(error),
+                }
+            };
+            // Whoever asked may have gone.
+            let _ = reply.send(checked.map(|checked| CheckedCommit { commit, checked }));
+        });
+        answer.await.unwrap_or_else(|_| Err(abandoned()))
     }
 
     /// Queues work and returns when it is durable.
@@ -110,7 +166,8 @@ impl Engine {
     }
 
     fn after_group(self: &Arc<Self>, bytes: usize) {
-        if self.index.is_tail_full() && self.writer.freeze() {
+        let is_full = self.index.is_tail_full() || self.store.is_full();
+        if is_full && self.writer.freeze() {
             self.schedule(
                 Lane::Checkpoint,
                 |engine| &engine.checkpoints,
@@ -178,7 +235,7 @@ impl Engine {
     }
 
     fn write_frozen_tail(self: &Arc<Self>) -> Result<()> {
-        self.index.checkpoint()?;
+        checkpoint(&self.index, &self.store)?;
         self.schedule(
             Lane::Merge,
             |engine| &engine.merges,
@@ -232,6 +289,21 @@ impl Engine {
     }
 }
 
+/// Refuses a commit that is known to fail: a match was found, and nothing in it could be a
+/// repetition of what was written before.
+fn decide(work: CheckedCommit) -> Result<CheckedCommit> {
+    let has_ids = work.commit.events.iter().any(|event| event.id.is_some());
+    let matches = work.checked.matches.iter().enumerate();
+    let found = matches.filter_map(|(index, found)| Some((index, (*found)?)));
+    match { found }.next() {
+        Some((condition, position)) if !has_ids => Err(Error::ConditionFailed {
+            condition,
+            position,
+        }),
+        _ => Ok(work),
+    }
+}
+
 fn abandoned() -> Error {
     Error::Closed("the commit was not answered".into())
 }
@@ -246,7 +318,7 @@ fn report(what: &str, done: Result<()>) {
 
 /// Adds what the log holds after the last checkpoint to the index. Answers where the log ends and
 /// how many events were read.
-fn replay(storage: &dyn Storage, index: &Index) -> Result<(Front, u64)> {
+fn replay(storage: &dyn Storage, index: &Index, store: &Store) -> Result<(Front, u64)> {
     let end = storage.end();
     let (commit, clock) = index.checkpoint_end();
     let mut front = Front {
@@ -259,11 +331,12 @@ fn replay(storage: &dyn Storage, index: &Index) -> Result<(Front, u64)> {
     }
     let mut n_events = 0;
     storage.replay(commit, &mut |record| {
-        front.clock = front.clock.max(replay_record(index, record)?);
+        front.clock = front.clock.max(replay_record(index, store, record)?);
         n_events += record.items.len() as u64;
-        if index.is_tail_full() && index.freeze(record.last_commit(), front.clock) {
+        let is_full = index.is_tail_full() || store.is_full();
+        if is_full && freeze(index, store, record.last_commit(), front.clock) {
             // As when the database is open: what fails is tried again later.
-            report("checkpoint", index.checkpoint());
+            report("checkpoint", checkpoint(index, store));
             report("merge of the index", merge_all_due(index));
         }
         Ok(())
@@ -280,8 +353,40 @@ fn merge_all_due(index: &Index) -> Result<()> {
     Ok(())
 }
 
+/// Writes what is frozen of index and state, atomically.
+fn checkpoint(index: &Index, store: &Store) -> Result<()> {
+    index.checkpoint(|batch| store.fill(batch), || store.thaw())
+}
+
+/// Takes over the changes of state of a record.
+pub(crate) fn replay_state(store: &Store, record: &Record) -> Result<()> {
+    let mut failure = None;
+    let read = state_changes(record, &mut |changes| match store.replay(changes) {
+        Ok(replayed) => replayed,
+        Err(error) => {
+            failure = Some(error);
+            None
+        }
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => read.ok_or_else(|| unreadable(record)),
+    }
+}
+
+/// What says that the commit part of a record, whose checksum was right, is not one.
+fn unreadable(record: &Record) -> Error {
+    Error::Damaged(Box::new(trefoil_core::Damage {
+        file: "log".into(),
+        offset: 0,
+        position: record.first_position,
+        what: format!("unreadable commits from {} on", record.first_commit),
+        help: "run `trefoil verify` to see all damage".into(),
+    }))
+}
+
 /// Adds a record's events to the index. Answers the highest time the server gave to one of them.
-fn replay_record(index: &Index, record: &Record) -> Result<Timestamp> {
+fn replay_record(index: &Index, store: &Store, record: &Record) -> Result<Timestamp> {
     let mut clock = Timestamp::default();
     let mut events = Vec::with_capacity(record.items.len());
     for (position, (label, bytes)) in (record.first_position..).zip(record.items.iter()) {
@@ -300,5 +405,6 @@ fn replay_record(index: &Index, record: &Record) -> Result<Timestamp> {
         IndexedEvent::of(event, label::is_new_stream(*label), correlation.as_deref())
     });
     index.add(&indexed.collect::<Vec<_>>(), || {});
+    replay_state(store, record)?;
     Ok(clock)
 }

@@ -3,12 +3,13 @@
 //! `generation` names the current one, `<number>/` holds it. A new generation is built beside the
 //! old one and takes over when `generation` is replaced; what no longer counts is removed.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
+use trefoil_storage::local::DirectoryLock;
 use trefoil_storage::{LocalOptions, LocalStorage, MemoryStorage, Storage};
 
 use crate::Options;
@@ -17,8 +18,6 @@ use crate::Options;
 const CURRENT: &str = "generation";
 /// The file that is about to replace it.
 const NEXT: &str = "generation.new";
-/// The file that is locked while the database is open.
-const LOCK: &str = "LOCK";
 
 /// Where the generations of a database are kept.
 #[derive(Debug, Clone)]
@@ -42,23 +41,12 @@ impl Home {
     }
 
     /// Keeps other processes, and other handles of this one, from the directory.
-    pub(crate) fn lock(&self) -> Result<Option<File>> {
+    pub(crate) fn lock(&self) -> Result<Option<DirectoryLock>> {
         let Self::Directory(directory) = self else {
             return Ok(None);
         };
         create(directory)?;
-        let path = directory.join(LOCK);
-        let file = File::create(&path)
-            .map_err(|error| Error::io(format!("creating {}", path.display()), &error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Err(Error::Locked {
-                path: directory.clone(),
-            }),
-            Err(TryLockError::Error(error)) => {
-                Err(Error::io(format!("locking {}", path.display()), &error))
-            }
-        }
+        DirectoryLock::take(directory).map(Some)
     }
 
     /// The number of the current generation; the first if there is none yet.

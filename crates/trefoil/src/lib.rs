@@ -24,14 +24,39 @@
 //! # }
 //! ```
 //!
+//! Events also have tags. A decision that depends on some of them reads those, and commits on the
+//! condition that nothing new has come to them:
+//!
+//! ```
+//! use trefoil::{Commit, Database, Error, NewEvent, Options, Payload, Query, QueryItem, Read};
+//!
+//! # fn main() -> trefoil::Result<()> {
+//! # let db = Database::in_memory(&Options::default())?;
+//! let seats = Query::from(QueryItem::any().of_type("SeatTaken").tagged("show:7"))
+//!     .or(QueryItem::any().of_type("SeatTaken").tagged("guest:ada"));
+//! let (taken, head) = db.read_with_head(&Read::query(seats.clone()))?;
+//! assert!(taken.is_empty());
+//!
+//! let seat = NewEvent::without_stream("SeatTaken", Payload::Json("{}".into()))
+//!     .with_tag("show:7")
+//!     .with_tag("guest:ada");
+//! let take = Commit::new([seat]).fail_if_new(seats, head);
+//! db.commit(take.clone())?;
+//! assert!(matches!(db.commit(take), Err(Error::ConditionFailed { position: 1, .. })));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! [`Database::open`] keeps the log in a directory. [`Namespaces`] holds many databases under one
 //! directory, each behind a token of its own.
 
 mod background;
+mod condition;
 mod database;
 mod demand;
 mod duty;
 mod engine;
+mod explain;
 mod home;
 mod index;
 mod label;
@@ -39,12 +64,14 @@ mod listing;
 mod namespaces;
 mod options;
 mod read;
+mod state;
 mod stats;
 mod subscription;
 pub mod tools;
 mod write;
 
 pub use database::{Database, Info, Recovery};
+pub use explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 pub use listing::{CategoryInfo, List, StreamInfo};
 pub use namespaces::{
     NamespaceEntry, Namespaces, NamespacesOptions, NewNamespace, OpenDatabase, Settings,
@@ -55,8 +82,9 @@ pub use stats::{HistogramSnapshot, StatsSnapshot};
 pub use subscription::Subscription;
 pub use trefoil_core::{
     Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
-    Error, Event, EventId, Filter, From, ImportedEvent, NamespaceId, NewEvent, Payload, Read,
-    Result, Source, Timestamp, Token, TokenError, limits, parse_event_id,
+    Error, Event, EventId, Filter, From, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
+    QueryItem, Read, Result, Source, Timestamp, Token, TokenError, Tracking, limits,
+    located_position, parse_event_id,
 };
 
 /// The README's example is compiled and run like the one above.

@@ -4,6 +4,7 @@
 //! to move. It keeps a position and nothing else, so a slow subscriber costs the writer nothing and
 //! misses nothing.
 
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use event_listener::Listener as _;
@@ -21,20 +22,25 @@ pub struct Subscription {
     database: Database,
     generation: u64,
     read: Read,
+    /// Whether there is more of the log to look at before it is time to wait.
+    is_behind: bool,
 }
 
 impl Subscription {
     pub(crate) fn new(database: Database, generation: u64, mut read: Read) -> Self {
         read.direction = Direction::Forwards;
         read.limit = BATCH_EVENTS;
+        read.as_of = None;
         Self {
             database,
             generation,
             read,
+            is_behind: true,
         }
     }
 
-    /// The next events if there are any already; empty if the subscription is at the head.
+    /// The next events if there are any already; empty if the subscription is at the head, or if
+    /// it looked at many events and none was for it.
     pub fn try_next(&mut self) -> Result<Vec<Event>> {
         let engine = self.database.engine()?;
         if engine.generation != self.generation {
@@ -49,8 +55,9 @@ impl Subscription {
             &self.read,
             BATCH_BYTES,
         )?;
-        match page.events.last() {
-            Some(last) if page.is_cut => self.read.from = From::Position(last.position() + 1),
+        self.is_behind = page.next.is_some();
+        match page.next {
+            Some(next) => self.read.from = From::Position(next),
             // Everything up to the head was looked at. A stream that does not reach the wanted
             // place yet is asked for that place again.
             _ if matches!(self.read.from, From::StreamPosition(_)) && page.events.is_empty() => {}
@@ -78,7 +85,11 @@ impl Subscription {
             if !events.is_empty() {
                 return Ok(events);
             }
-            changed.await;
+            if self.is_behind {
+                let_others_run().await;
+            } else {
+                changed.await;
+            }
         }
     }
 
@@ -90,6 +101,10 @@ impl Subscription {
             let changed = engine.writer.changed.listen();
             drop(engine);
             let events = self.try_next()?;
+            let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if events.is_empty() && self.is_behind && !is_past {
+                continue;
+            }
             let is_over = || match deadline {
                 Some(deadline) => changed.wait_deadline(deadline).is_none(),
                 None => {
@@ -102,4 +117,17 @@ impl Subscription {
             }
         }
     }
+}
+
+/// Gives way once to whatever else the runtime has to do.
+async fn let_others_run() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

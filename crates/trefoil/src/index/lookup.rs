@@ -28,6 +28,14 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn name(&self) -> &'a str {
+        self.name
+    }
+
     /// The term in a run, which is the layer of this index.
     fn in_run(&mut self, index: usize, run: &Run) -> Result<Option<&RunTerm>> {
         let slot = &mut self.found[index];
@@ -51,6 +59,27 @@ impl<'a> Lookup<'a> {
             }
         }
         Ok(all)
+    }
+
+    /// At most how many positions there are from `low` to `high`, inclusive.
+    pub(crate) fn count(&mut self, low: u64, high: u64) -> Result<u64> {
+        let mut n = 0;
+        let layers = self.layers;
+        for (index, layer) in layers.layers.iter().enumerate() {
+            match layer {
+                Layer::Run(run) if run.last_position < low || run.first_position > high => {}
+                Layer::Run(run) => {
+                    let summary = self.in_run(index, run)?.map(|term| term.summary);
+                    n += summary.map_or(0, |summary| summary.n_within(low, high));
+                }
+                Layer::Memory(tail) => {
+                    let tail = tail.read();
+                    let list = tail.list(self.kind, self.name);
+                    n += list.map_or(0, |list| list.count(low, high));
+                }
+            }
+        }
+        Ok(n)
     }
 
     /// Copies positions at or beyond `from` in the given direction until there are `max` or no

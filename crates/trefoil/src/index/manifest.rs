@@ -74,11 +74,11 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Replaces the manifest and returns when it is durable.
-    pub(crate) fn store(&self, storage: &dyn Storage) -> Result<()> {
+    /// Replaces the manifest, together with what else is in `batch`, and returns when it is
+    /// durable.
+    pub(crate) fn store(&self, storage: &dyn Storage, mut batch: Batch) -> Result<()> {
         let value = serde_json::to_vec(self)
             .map_err(|error| Error::invalid(format!("manifest: {error}")))?;
-        let mut batch = Batch::default();
         batch.put(MAP, KEY, value);
         storage.write(&batch)
     }

@@ -25,9 +25,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil_core::{Error, EventId, Result, Timestamp};
-use trefoil_storage::Storage;
+use trefoil_storage::{Batch, Storage};
 
-pub(crate) use cursor::Cursor;
+use crate::state::Store;
+
+pub(crate) use cursor::{Cursor, Effort, Step, Walk};
 pub(crate) use describe::describe_entry;
 pub(crate) use layers::{Layer, Layers};
 pub(crate) use lookup::Lookup;
@@ -35,7 +37,7 @@ use manifest::RUN_PREFIX;
 pub(crate) use manifest::{Manifest, ManifestRun};
 pub(crate) use postings::Summary;
 use run::Run;
-pub(crate) use tail::{IndexedEvent, Tail, id_hash};
+pub(crate) use tail::{IndexedEvent, Tags, Tail, id_hash};
 pub(crate) use term::Kind;
 
 /// So many runs of one size class become one run of the next.
@@ -211,19 +213,23 @@ impl Index {
             || tail.n_bytes() >= events_max.saturating_mul(TAIL_BYTES_PER_EVENT)
     }
 
-    /// Freezes the live tail, if it holds anything and no other is frozen. All of the log up to
-    /// `commit` must have been added. Answers whether there is a frozen tail to be written.
-    pub(crate) fn freeze(&self, commit: u64, clock: Timestamp) -> bool {
+    /// Whether a frozen tail is waiting to be written.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.frozen.lock().is_some()
+    }
+
+    /// Whether nothing was added since the last checkpoint.
+    pub(crate) fn is_tail_empty(&self) -> bool {
+        self.live_tail().read().n_events() == 0
+    }
+
+    /// Freezes the live tail; no other may be frozen. All of the log up to `commit` must have been
+    /// added.
+    pub(crate) fn freeze(&self, commit: u64, clock: Timestamp) {
         let mut frozen = self.frozen.lock();
-        if frozen.is_some() {
-            return true;
-        }
         let live = self.live_tail();
         let (last_position, highest_time) = {
             let tail = live.read();
-            if tail.n_events() == 0 {
-                return false;
-            }
             (tail.last_position(), tail.highest_time())
         };
         let shared_bytes = Arc::clone(&self.shared_bytes);
@@ -239,7 +245,6 @@ impl Index {
             loaded: None,
             failure: None,
         });
-        true
     }
 
     /// Waits while a frozen tail is being written and the live one is far over its limit too. Fails
@@ -257,15 +262,31 @@ impl Index {
         Ok(())
     }
 
-    /// Writes the frozen tail, if there is one, to a run. One thread at a time calls this.
-    pub(crate) fn checkpoint(&self) -> Result<()> {
+    /// The state in the maps.
+    pub(crate) fn state(&self) -> Result<Store> {
+        Store::open(Arc::clone(&self.storage))
+    }
+
+    /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what
+    /// `fill` adds to its batch; then calls `written`. One thread at a time calls this.
+    pub(crate) fn checkpoint(
+        &self,
+        fill: impl FnOnce(&mut Batch),
+        written: impl FnOnce(),
+    ) -> Result<()> {
         let Some(frozen) = self.frozen.lock().clone() else {
             return Ok(());
         };
-        let written = self.write_frozen(&frozen);
+        let mut batch = Batch::default();
+        fill(&mut batch);
+        let result = self.write_frozen(&frozen, batch);
         let mut waiting = self.frozen.lock();
-        match &written {
-            Ok(()) => *waiting = None,
+        match &result {
+            Ok(()) => {
+                // Before another one can be frozen.
+                written();
+                *waiting = None;
+            }
             Err(error) => {
                 if let Some(frozen) = &mut *waiting {
                     frozen.failure = Some(error.clone());
@@ -273,7 +294,7 @@ impl Index {
             }
         }
         self.thawed.notify_all();
-        written
+        result
     }
 
     /// Ends the waiting for a frozen tail that will not be written any more.
@@ -310,36 +331,43 @@ impl Index {
         Ok(described)
     }
 
-    fn write_frozen(&self, frozen: &Frozen) -> Result<()> {
-        let described = self.load_frozen(frozen)?;
+    fn write_frozen(&self, frozen: &Frozen, batch: Batch) -> Result<()> {
+        let has_events = frozen.tail.read().n_events() > 0;
+        let described = has_events.then(|| self.load_frozen(frozen)).transpose()?;
         let tail = frozen.tail.read();
-        let run = Arc::new(open_run(self.storage.as_ref(), &described)?);
+        let open = |described| open_run(self.storage.as_ref(), described).map(Arc::new);
+        let run = described.as_ref().map(open).transpose()?;
         let mut manifest = self.manifest.lock();
         let mut next = manifest.clone();
         next.commit = frozen.commit;
         next.clock = frozen.clock.0;
-        next.runs.push(described);
-        next.store(self.storage.as_ref())?;
+        next.runs.extend(described);
+        next.store(self.storage.as_ref(), batch)?;
         *manifest = next;
         // Before the tail is let go of: otherwise the writer could find an older ordinal.
         for (stream, list) in tail.lists(Kind::Stream) {
             self.stream_ends
                 .insert(stream.to_owned(), list.last_ordinal());
         }
+        self.replace_frozen(frozen, run.as_ref());
+        Ok(())
+    }
+
+    /// Puts a run in the place of the frozen tail among the layers.
+    fn replace_frozen(&self, frozen: &Frozen, run: Option<&Arc<Run>>) {
         let is_frozen = |layer: &Layer| matches!(layer, Layer::Memory(other) if Arc::ptr_eq(other, &frozen.tail));
         let mut layers = self.layers.write();
-        let replaced = layers.layers.iter().map(|layer| {
+        let replaced = layers.layers.iter().filter_map(|layer| {
             if is_frozen(layer) {
-                Layer::Run(Arc::clone(&run))
+                run.cloned().map(Layer::Run)
             } else {
-                layer.clone()
+                Some(layer.clone())
             }
         });
         let replaced = Layers {
             layers: replaced.collect(),
         };
         *layers = Arc::new(replaced);
-        Ok(())
     }
 
     /// Merges runs of one size class into one, if there are enough of them. Answers whether it did.
@@ -401,7 +429,7 @@ impl Index {
             .unwrap_or(0);
         next.runs.retain(|run| !is_merged(&run.name));
         next.runs.insert(at, described);
-        if let Err(error) = next.store(self.storage.as_ref()) {
+        if let Err(error) = next.store(self.storage.as_ref(), Batch::default()) {
             // It may be on disk all the same, so both the old runs and the new one must stay.
             self.is_merging_off.store(true, Ordering::Relaxed);
             return Err(error);

@@ -38,6 +38,16 @@ impl Summary {
         }
     }
 
+    /// At most how many of the postings lie between two positions, inclusive.
+    pub(crate) fn n_within(&self, low: u64, high: u64) -> u64 {
+        let is_outside = self.last_position < low || self.first_position > high;
+        if is_outside {
+            return 0;
+        }
+        let (low, high) = (low.max(self.first_position), high.min(self.last_position));
+        self.n.min(high - low + 1)
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.n);
         put_varint(out, self.first_position);

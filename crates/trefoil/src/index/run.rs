@@ -4,6 +4,7 @@
 //! of postings of a term that has many, under its last position, or its last ordinal for a stream;
 //! `i` the positions of an id; `m` a sample of the highest time. `docs/format.md` has the bytes.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -41,6 +42,9 @@ pub(crate) struct RunTerm {
     pub(crate) summary: Summary,
     /// The postings; empty if they are in blocks.
     inline: Bytes,
+    /// What was unpacked last: all postings, or those of one block. Whoever looks for a place in a
+    /// stream reads on from there.
+    unpacked: RefCell<Vec<Posting>>,
 }
 
 impl RunTerm {
@@ -50,6 +54,7 @@ impl RunTerm {
         Some(Self {
             summary,
             inline: value.slice_ref(rest),
+            unpacked: RefCell::default(),
         })
     }
 
@@ -129,42 +134,50 @@ impl Run {
         max: usize,
         out: &mut Vec<u64>,
     ) -> Result<()> {
-        let start = out.len();
-        let mut postings = Vec::new();
-        let mut take = |postings: &[Posting]| {
-            let room = max - (out.len() - start);
-            match direction {
-                Direction::Forwards => {
-                    let first = postings.partition_point(|posting| posting.position < from);
-                    out.extend(
-                        postings[first..]
-                            .iter()
-                            .take(room)
-                            .map(|posting| posting.position),
-                    );
-                }
-                Direction::Backwards => {
-                    let end = postings.partition_point(|posting| posting.position <= from);
-                    let wanted = postings[..end].iter().rev().take(room);
-                    out.extend(wanted.map(|posting| posting.position));
-                }
-            }
-            out.len() - start < max
-        };
+        let end = out.len() + max;
+        let mut postings = term.unpacked.borrow_mut();
         if term.is_inline() {
-            self.decode(&term.inline, &mut postings)?;
-            take(&postings);
+            self.unpack_inline(term, &mut postings)?;
+            copy_positions(&postings, from, direction, end, out);
             return Ok(());
         }
-        let order = match kind {
-            Kind::Stream => self.ordinal_near(name, &term.summary, from)?,
-            _ => from,
-        };
+        let (mut from, mut order) = (from, from);
+        if kind == Kind::Stream {
+            match (postings.first(), postings.last()) {
+                (Some(first), Some(last)) if (first.position..=last.position).contains(&from) => {
+                    copy_positions(&postings, from, direction, end, out);
+                    let next = match direction {
+                        Direction::Forwards => last
+                            .position
+                            .checked_add(1)
+                            .zip(last.ordinal.checked_add(1)),
+                        Direction::Backwards => first
+                            .position
+                            .checked_sub(1)
+                            .zip(first.ordinal.checked_sub(1)),
+                    };
+                    let Some(next) = next.filter(|_| out.len() < end) else {
+                        return Ok(());
+                    };
+                    (from, order) = next;
+                }
+                _ => order = self.ordinal_near(name, &term.summary, from)?,
+            }
+        }
         for block in self.blocks(kind, name, order, direction) {
             self.decode(&block?.1, &mut postings)?;
-            if !take(&postings) {
+            copy_positions(&postings, from, direction, end, out);
+            if out.len() == end {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Unpacks the postings that are kept with a term's summary, once.
+    fn unpack_inline(&self, term: &RunTerm, postings: &mut Vec<Posting>) -> Result<()> {
+        if postings.is_empty() {
+            self.decode(&term.inline, postings)?;
         }
         Ok(())
     }
@@ -202,9 +215,9 @@ impl Run {
         ordinal: u64,
         direction: Direction,
     ) -> Result<Option<u64>> {
-        let mut postings = Vec::new();
+        let mut postings = term.unpacked.borrow_mut();
         if term.is_inline() {
-            self.decode(&term.inline, &mut postings)?;
+            self.unpack_inline(term, &mut postings)?;
             return Ok(seek(&postings, ordinal, direction));
         }
         for block in self.blocks(Kind::Stream, name, ordinal, direction) {
@@ -267,6 +280,29 @@ impl Run {
         take_varint(&mut &value[..])
             .map(Some)
             .ok_or_else(|| self.damaged("unreadable time"))
+    }
+}
+
+/// Copies positions at or beyond `from` in the given direction until `out` has the length `end`.
+fn copy_positions(
+    postings: &[Posting],
+    from: u64,
+    direction: Direction,
+    end: usize,
+    out: &mut Vec<u64>,
+) {
+    let room = end - out.len();
+    match direction {
+        Direction::Forwards => {
+            let first = postings.partition_point(|posting| posting.position < from);
+            let wanted = postings[first..].iter().take(room);
+            out.extend(wanted.map(|posting| posting.position));
+        }
+        Direction::Backwards => {
+            let after = postings.partition_point(|posting| posting.position <= from);
+            let wanted = postings[..after].iter().rev().take(room);
+            out.extend(wanted.map(|posting| posting.position));
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct IndexedEvent<'a> {
     /// Whether this is the first event of its stream.
     pub(crate) is_new_stream: bool,
     pub(crate) event_type: &'a str,
-    pub(crate) tags: Vec<&'a str>,
+    pub(crate) tags: Tags<'a>,
     pub(crate) correlation: Option<&'a str>,
 }
 
@@ -36,9 +36,27 @@ impl<'a> IndexedEvent<'a> {
             stream: event.stream().zip(event.stream_position()),
             is_new_stream,
             event_type: event.event_type(),
-            tags: event.tags().collect(),
+            tags: Tags::Stored(event),
             correlation,
         }
+    }
+}
+
+/// The tags of an event that is being written, or of one that was stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tags<'a> {
+    Given(&'a [String]),
+    Stored(&'a Event),
+}
+
+impl<'a> Tags<'a> {
+    fn iter(self) -> impl Iterator<Item = &'a str> {
+        let (given, stored) = match self {
+            Self::Given(tags) => (Some(tags), None),
+            Self::Stored(event) => (None, Some(event)),
+        };
+        let given = given.into_iter().flatten().map(String::as_str);
+        given.chain(stored.into_iter().flat_map(Event::tags))
     }
 }
 
@@ -107,6 +125,13 @@ impl List {
             last_ordinal: self.last_ordinal(),
             new_streams: self.new_streams,
         })
+    }
+
+    /// How many positions there are from `low` to `high`, inclusive.
+    pub(crate) fn count(&self, low: u64, high: u64) -> u64 {
+        let end = self.positions.partition_point(|&position| position <= high);
+        let start = self.positions[..end].partition_point(|&position| position < low);
+        (end - start) as u64
     }
 
     /// Copies up to `max` positions at or beyond `from` in the given direction.
@@ -378,7 +403,7 @@ fn add_terms(lists: &mut Lists, events: &[IndexedEvent<'_>]) -> usize {
             );
         }
         insert(Kind::Type, event.event_type, position, 0);
-        for tag in &event.tags {
+        for tag in event.tags.iter() {
             insert(Kind::Tag, tag, position, 0);
         }
         if let Some(correlation) = event.correlation {

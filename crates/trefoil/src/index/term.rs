@@ -22,6 +22,18 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// What the kind is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Category => "category",
+            Self::Correlation => "correlation",
+            Self::Stream => "stream",
+            Self::Tag => "tag",
+            Self::Type => "type",
+        }
+    }
+
     /// All kinds, in the order of their keys.
     pub(crate) const EVERY: [Self; 6] = [
         Self::All,

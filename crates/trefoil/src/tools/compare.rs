@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use trefoil_core::{Direction, Event, Result, Timestamp, located_position};
-use trefoil_storage::Label;
 use trefoil_storage::local::Finding;
+use trefoil_storage::{Label, MemoryStorage, Record};
 
+use crate::engine::replay_state;
 use crate::index::{Index, IndexedEvent, Kind, Layer, Layers, Lookup, Tail, names};
 use crate::label;
+use crate::state::{STATE_END, Store, View};
 
 /// How many events are indexed in memory and compared together.
 const WINDOW_EVENTS: usize = 64 * 1024;
@@ -25,10 +27,12 @@ pub(super) struct Comparison<'a> {
     window_start: u64,
     /// How many postings of each kind the log calls for.
     expected: [u64; Kind::EVERY.len()],
+    /// The state as the log has it at the last checkpoint.
+    state: Store,
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(index: &'a Index, maps: PathBuf) -> Self {
+    pub(super) fn new(index: &'a Index, maps: PathBuf) -> Result<Self> {
         let runs: Vec<Layer> = index
             .layers()
             .runs()
@@ -39,7 +43,7 @@ impl<'a> Comparison<'a> {
             .runs()
             .last()
             .map_or(0, |run| run.last_position);
-        Self {
+        Ok(Self {
             index,
             maps,
             runs: Layers { layers: runs },
@@ -47,7 +51,8 @@ impl<'a> Comparison<'a> {
             window: new_window(index),
             window_start: 1,
             expected: [0; Kind::EVERY.len()],
-        }
+            state: Store::open(Arc::new(MemoryStorage::default()))?,
+        })
     }
 
     fn find(&self, findings: &mut Vec<Finding>, position: u64, what: String) {
@@ -57,6 +62,15 @@ impl<'a> Comparison<'a> {
             position,
             what,
         });
+    }
+
+    /// Takes what the commits of the next record change besides appending events.
+    pub(super) fn add_commits(&mut self, record: &Record) -> Result<()> {
+        let (checkpoint, _) = self.index.checkpoint_end();
+        if record.last_commit() <= checkpoint {
+            replay_state(&self.state, record)?;
+        }
+        Ok(())
     }
 
     /// Takes the next event of the log.
@@ -154,7 +168,29 @@ impl<'a> Comparison<'a> {
             }
             total += found;
         }
+        self.compare_state(findings)?;
         Ok(total)
+    }
+
+    /// Looks for entries of the state that are not what the log makes of them.
+    fn compare_state(&self, findings: &mut Vec<Finding>) -> Result<()> {
+        let stored = self.index.state()?;
+        let (expected, found) = (View::new(&self.state), View::new(&stored));
+        let mut expected = expected.scan(&[], STATE_END, Direction::Forwards);
+        let mut found = found.scan(&[], STATE_END, Direction::Forwards);
+        loop {
+            let (expected, found) = (expected.next().transpose()?, found.next().transpose()?);
+            if expected == found && expected.is_none() {
+                return Ok(());
+            }
+            if expected != found {
+                let key = expected.or(found).map(|(key, _)| key).unwrap_or_default();
+                let key = key.escape_ascii();
+                let what = format!("the state is not what the log makes of it, from {key} on");
+                self.find(findings, 0, what);
+                return Ok(());
+            }
+        }
     }
 }
 

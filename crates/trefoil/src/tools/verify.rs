@@ -104,7 +104,8 @@ fn verify_events(
     };
     let mut comparison = index
         .as_ref()
-        .map(|index| Comparison::new(index, generation.join("maps")));
+        .map(|index| Comparison::new(index, generation.join("maps")))
+        .transpose()?;
     let mut order = Order::default();
     let (mut done, total) = (0, report.events);
     storage.replay(0, &mut |record| {
@@ -121,6 +122,9 @@ fn verify_events(
             if let Some(comparison) = &mut comparison {
                 comparison.add(&event, label, &mut report.findings)?;
             }
+        }
+        if let Some(comparison) = &mut comparison {
+            comparison.add_commits(record)?;
         }
         done += record.items.len() as u64;
         progress(Step::Index { done, total });

@@ -5,10 +5,14 @@
 //! asynchronous one by handing the lead to a background thread. The leader drains the queue until
 //! it is empty; there is no timer.
 
+mod changes;
+mod known;
 mod queue;
 mod stage;
+mod staged;
 mod writer;
 
+pub(crate) use changes::state_changes;
 pub(crate) use queue::{Request, Work};
-pub(crate) use stage::Front;
-pub(crate) use writer::Writer;
+pub(crate) use stage::{Front, check_version};
+pub(crate) use writer::{Writer, freeze};

@@ -6,19 +6,21 @@ use parking_lot::Mutex;
 use trefoil_core::limits::{
     COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX, GROUP_BYTES_MAX, GROUP_COMMITS_MAX,
 };
-use trefoil_core::{Commit, Committed, Error, ImportedEvent, Result};
+use trefoil_core::{Committed, Error, ImportedEvent, Result};
+
+use crate::condition::CheckedCommit;
 
 /// What is to be written.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Commit(Commit),
+    Commit(CheckedCommit),
     Import(Vec<ImportedEvent>),
 }
 
 impl Work {
     fn size(&self) -> usize {
         match self {
-            Self::Commit(commit) => commit.events.iter().map(|event| event.size()).sum(),
+            Self::Commit(work) => work.commit.events.iter().map(|event| event.size()).sum(),
             Self::Import(events) => events.iter().map(|event| event.event.size()).sum(),
         }
     }

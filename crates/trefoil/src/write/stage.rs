@@ -7,29 +7,25 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 use trefoil_core::{
     Appended, Commit, Committed, Condition, Error, Event, EventId, EventItem, ImportedEvent,
-    NewEvent, Result, Timestamp, correlation_category, located_position, make_event_id, put_varint,
-    stream_group_hash,
+    NewEvent, Result, Timestamp, Tracking, correlation_category, located_position, make_event_id,
+    put_varint, stream_group_hash,
 };
 use trefoil_storage::{Group, Label, Record};
 
-use crate::index::{Index, IndexedEvent};
+use super::changes;
+use super::known::{Known, replayed};
+use super::staged::{Staged, StagedTerms};
+use crate::condition::{Checked, CheckedCommit};
+use crate::index::{Index, IndexedEvent, Tags};
 use crate::label;
+use crate::read::Selection;
+use crate::state::{Entries, Savepoint, Store, View};
 
 /// Finds the event at a durable position.
 pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
 
-/// An event of the group, with what the index needs to know of it.
-#[derive(Debug)]
-struct Staged {
-    event: NewEvent,
-    id: EventId,
-    position: u64,
-    commit: u64,
-    time: Timestamp,
-    stream_position: u64,
-    is_new_stream: bool,
-    correlation: Option<String>,
-}
+/// Finds the first selected event between two durable positions, inclusive.
+pub(crate) type Search<'a> = dyn Fn(Selection<'_>, u64, u64) -> Result<Option<u64>> + 'a;
 
 /// Where the next event goes.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +41,7 @@ pub(crate) struct Front {
 pub(crate) struct Stage<'a> {
     index: &'a Index,
     fetch: &'a Fetch<'a>,
+    search: &'a Search<'a>,
     front: Front,
     /// The position before the group's first event.
     base: u64,
@@ -56,21 +53,29 @@ pub(crate) struct Stage<'a> {
     ordinals: HashMap<String, Option<u64>>,
     /// The ids that clients gave to events of the group, to the index of the event.
     ids: HashMap<EventId, usize>,
+    /// The types and tags of the staged events.
+    terms: StagedTerms,
+    /// The state as the group changes it, once a commit has to do with it.
+    view: Option<View<'a>>,
+    store: &'a Store,
+    /// What the commits of the last record change besides appending events.
+    changes: Vec<u8>,
 }
 
 /// What an event is appended with.
-struct Place {
+struct Place<'t> {
     position: u64,
     time: Timestamp,
     /// `None`: the next one of the stream.
     stream_position: Option<u64>,
     is_imported: bool,
+    tracking: Option<&'t Tracking>,
 }
 
 impl<'a> Stage<'a> {
     pub(crate) fn new(
-        index: &'a Index,
-        fetch: &'a Fetch<'a>,
+        (index, store): (&'a Index, &'a Store),
+        (fetch, search): (&'a Fetch<'a>, &'a Search<'a>),
         front: Front,
         now: Timestamp,
         random: u64,
@@ -78,6 +83,7 @@ impl<'a> Stage<'a> {
         Self {
             index,
             fetch,
+            search,
             front,
             base: front.position,
             now: now.max(front.clock),
@@ -86,39 +92,61 @@ impl<'a> Stage<'a> {
             staged: Vec::new(),
             ordinals: HashMap::new(),
             ids: HashMap::new(),
+            terms: StagedTerms::default(),
+            view: None,
+            store,
+            changes: Vec::new(),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.staged.is_empty()
+        self.group.records.is_empty()
     }
 
     /// Stages a commit, or says why it is not written.
-    pub(crate) fn commit(&mut self, commit: Commit) -> Result<Committed> {
+    pub(crate) fn commit(&mut self, commit: CheckedCommit) -> Result<Committed> {
+        let CheckedCommit { commit, checked } = commit;
         let known = self.known_ids(commit.events.iter().map(|event| event.id))?;
         if let Some(committed) = replayed(&commit, &known) {
             return Ok(committed);
         }
-        self.check_conditions(&commit.conditions)?;
-        self.check_unique(&commit.events, &known)?;
+        self.check_conditions(&commit.conditions, &checked)?;
+        let begin = self.savepoint();
+        let staged = self.stage_commit(commit, &known);
+        if staged.is_err() {
+            self.rollback(begin);
+        }
+        staged
+    }
+
+    /// Stages a commit whose conditions hold.
+    fn stage_commit(&mut self, commit: Commit, known: &[Option<Known>]) -> Result<Committed> {
+        self.check_unique(&commit.events, known)?;
         self.resolve(
             commit
                 .events
                 .iter()
                 .filter_map(|event| event.stream.as_deref()),
         )?;
+        if let Some(tracking) = &commit.tracking {
+            self.view().track(tracking)?;
+        }
         let mut appended = Vec::with_capacity(commit.events.len());
         self.begin_record(self.front.position + 1);
-        let number = self.begin_commit(commit.events.len());
+        let number = self.begin_commit();
+        self.end_commit(commit.events.len());
+        self.reserve(&commit.events);
         for event in commit.events {
             let place = Place {
                 position: self.front.position + 1,
                 time: self.now,
                 stream_position: None,
                 is_imported: false,
+                tracking: commit.tracking.as_ref(),
             };
             appended.push(self.append(event, number, &place));
         }
+        self.end_state(number);
         self.front.clock = self.now;
         let position = self.front.position;
         Ok(Committed {
@@ -137,12 +165,13 @@ impl<'a> Stage<'a> {
                 .iter()
                 .filter_map(|event| event.event.stream.as_deref()),
         )?;
+        self.track_imported(&events)?;
         let mut appended = Vec::with_capacity(events.len());
         let mut rest = events.into_iter().peekable();
         while let Some(first) = rest.peek() {
             // Positions that follow each other go into one record and one commit.
             self.begin_record(first.position);
-            let number = self.begin_commit(0);
+            let number = self.begin_commit();
             let mut n_events = 0;
             let mut expected = first.position;
             while let Some(event) = rest.next_if(|event| event.position == expected) {
@@ -151,12 +180,15 @@ impl<'a> Stage<'a> {
                     time: event.time,
                     stream_position: Some(event.stream_position),
                     is_imported: true,
+                    tracking: event.tracking.as_ref(),
                 };
                 appended.push(self.append(event.event, number, &place));
                 expected += 1;
                 n_events += 1;
             }
             self.end_commit(n_events);
+            // All tracked positions of the import are recorded with its first commit.
+            self.end_state(number);
         }
         let Front {
             commit, position, ..
@@ -167,6 +199,17 @@ impl<'a> Stage<'a> {
             events: appended,
             replayed: false,
         })
+    }
+
+    /// Records the tracked positions that imported events bring along, or none of them.
+    fn track_imported(&mut self, events: &[ImportedEvent]) -> Result<()> {
+        let begin = self.savepoint();
+        let mut trackings = events.iter().filter_map(|event| event.tracking.as_ref());
+        let recorded = trackings.try_for_each(|tracking| self.view().set_tracking(tracking));
+        if recorded.is_err() {
+            self.rollback(begin);
+        }
+        recorded
     }
 
     /// The event that each id belongs to already, as far as there is one.
@@ -226,24 +269,42 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    fn check_conditions(&self, conditions: &[Condition]) -> Result<()> {
-        for (index, condition) in conditions.iter().enumerate() {
-            let Condition::StreamVersion { stream, expected } = condition else {
-                continue;
-            };
-            let actual = self
-                .last_ordinal(stream)?
-                .map_or(-1, |ordinal| ordinal as i64);
-            if actual != *expected {
-                return Err(Error::VersionConflict {
-                    condition: index,
-                    stream: stream.clone(),
-                    expected: *expected,
-                    actual,
-                });
+    fn check_conditions(&mut self, conditions: &[Condition], checked: &Checked) -> Result<()> {
+        for (condition, wanted) in conditions.iter().enumerate() {
+            if let Some((selection, after)) = Selection::of_condition(wanted) {
+                let known = checked.match_of(condition);
+                let found = known.map_or_else(
+                    || self.find_new(selection, after, checked.up_to),
+                    |known| Ok(Some(known)),
+                )?;
+                if let Some(position) = found {
+                    return Err(Error::ConditionFailed {
+                        condition,
+                        position,
+                    });
+                }
+            }
+            if let Condition::StreamVersion { stream, expected } = wanted {
+                let actual = self.last_ordinal(stream)?;
+                check_version(condition, stream, *expected, actual)?;
             }
         }
         Ok(())
+    }
+
+    /// The position of a selected event after `after` that was written after `checked`, or that is
+    /// in this group.
+    fn find_new(
+        &mut self,
+        selection: Selection<'_>,
+        after: u64,
+        checked: u64,
+    ) -> Result<Option<u64>> {
+        let from = after.max(checked).saturating_add(1);
+        if let Some(position) = (self.search)(selection, from, self.base)? {
+            return Ok(Some(position));
+        }
+        Ok(self.terms.find(&self.staged, selection, after))
     }
 
     /// Every id of the commit must be new, to the log and within the commit.
@@ -268,12 +329,11 @@ impl<'a> Stage<'a> {
                 return Err(self.position_refused(event.position, &events[..index]));
             }
             last = event.position;
-            let Some(id) = event.event.id else {
-                return Err(Error::ImportRefused("an imported event needs an id".into()));
-            };
-            let known = self.find_id(&id)?.map(|known| known.position);
-            if let Some(position) = known.or(seen.insert(id, event.position)) {
-                return Err(Error::DuplicateId { id, position });
+            if let Some(id) = event.event.id {
+                let known = self.find_id(&id)?.map(|known| known.position);
+                if let Some(position) = known.or(seen.insert(id, event.position)) {
+                    return Err(Error::DuplicateId { id, position });
+                }
             }
             if let Some(stream) = event.event.stream.as_deref() {
                 let before = match ordinals.insert(stream, event.stream_position) {
@@ -313,6 +373,7 @@ impl<'a> Stage<'a> {
             .last()
             .is_none_or(|record| record.end_position() != position)
         {
+            self.end_record();
             let first_commit = self.front.commit + 1;
             let record = Record {
                 first_commit,
@@ -323,15 +384,20 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Begins a commit in the last record. An import says only at its end how many events it has.
-    fn begin_commit(&mut self, n_events: usize) -> u64 {
-        self.front.commit += 1;
-        if n_events > 0 {
-            self.end_commit(n_events);
+    /// Ends the last record: no commit is added to it any more.
+    fn end_record(&mut self) {
+        if let Some(record) = self.group.records.last_mut() {
+            record.commits.append(&mut self.changes);
         }
+    }
+
+    /// Begins a commit in the last record.
+    fn begin_commit(&mut self) -> u64 {
+        self.front.commit += 1;
         self.front.commit
     }
 
+    /// Says how many events the commit has, which an import knows only at its end.
     fn end_commit(&mut self, n_events: usize) {
         if let Some(record) = self.group.records.last_mut() {
             record.n_commits += 1;
@@ -339,8 +405,35 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// The state as the group has changed it so far.
+    fn view(&mut self) -> &mut View<'a> {
+        self.view.get_or_insert_with(|| View::new(self.store))
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        self.view.as_ref().map(View::savepoint).unwrap_or_default()
+    }
+
+    fn rollback(&mut self, to: Savepoint) {
+        if let Some(view) = &mut self.view {
+            view.rollback(to);
+        }
+    }
+
+    /// Ends the changes of state of the commit of this number, which is in the last record.
+    fn end_state(&mut self, commit: u64) {
+        let (Some(view), Some(record)) = (&mut self.view, self.group.records.last()) else {
+            return;
+        };
+        let changes = view.commit();
+        if !changes.bytes.is_empty() {
+            let index = commit - record.first_commit;
+            changes::put_state(&mut self.changes, index, &changes.bytes);
+        }
+    }
+
     /// Appends an event to the last record. All checks have been made and its stream is resolved.
-    fn append(&mut self, event: NewEvent, commit: u64, place: &Place) -> Appended {
+    fn append(&mut self, event: NewEvent, commit: u64, place: &Place<'_>) -> Appended {
         let position = place.position;
         let id = match event.id {
             Some(id) => id,
@@ -364,6 +457,7 @@ impl<'a> Stage<'a> {
             event_type: &event.event_type,
             tags: &event.tags,
             metadata: event.metadata.as_deref(),
+            tracking: place.tracking,
             data: &event.data,
         };
         let hash = name.and_then(stream_group_hash);
@@ -393,6 +487,15 @@ impl<'a> Stage<'a> {
         appended
     }
 
+    /// Makes room for these events, so that what the group holds is not moved as it grows.
+    fn reserve(&mut self, events: &[NewEvent]) {
+        self.staged.reserve(events.len());
+        if let Some(record) = self.group.records.last_mut() {
+            let n_bytes = events.iter().map(NewEvent::size).sum();
+            record.items.reserve(events.len(), n_bytes);
+        }
+    }
+
     fn push_item(&mut self, label: Label, item: &EventItem<'_>) {
         if let Some(record) = self.group.records.last_mut() {
             record.items.push_with(label, |out| item.encode(out));
@@ -409,8 +512,14 @@ impl<'a> Stage<'a> {
     }
 
     /// The finished group, and where the log ends with it.
-    pub(crate) fn finish(&self) -> (&Group, Front) {
+    pub(crate) fn finish(&mut self) -> (&Group, Front) {
+        self.end_record();
         (&self.group, self.front)
+    }
+
+    /// The entries of the state that the group changes. It sees no more of the state after this.
+    pub(crate) fn take_entries(&mut self) -> Entries {
+        self.view.take().map(View::into_staged).unwrap_or_default()
     }
 
     /// The state of the generator of random bits, for the next group.
@@ -431,11 +540,30 @@ impl<'a> Stage<'a> {
                 .map(|stream| (stream, staged.stream_position)),
             is_new_stream: staged.is_new_stream,
             event_type: &staged.event.event_type,
-            tags: staged.event.tags.iter().map(String::as_str).collect(),
+            tags: Tags::Given(&staged.event.tags),
             correlation: staged.correlation.as_deref(),
         });
         indexed.collect()
     }
+}
+
+/// Whether a stream is at the version that a condition wants.
+pub(crate) fn check_version(
+    condition: usize,
+    stream: &str,
+    expected: i64,
+    last_ordinal: Option<u64>,
+) -> Result<()> {
+    let actual = last_ordinal.map_or(-1, |ordinal| ordinal as i64);
+    if actual == expected {
+        return Ok(());
+    }
+    Err(Error::VersionConflict {
+        condition,
+        stream: stream.to_owned(),
+        expected,
+        actual,
+    })
 }
 
 /// Places in a stream ascend, also imported ones.
@@ -446,73 +574,4 @@ fn check_stream_position(stream: &str, position: u64, before: Option<u64>) -> Re
         ))),
         _ => Ok(()),
     }
-}
-
-/// An event that has an id which a request brings again.
-#[derive(Debug)]
-struct Known {
-    id: EventId,
-    position: u64,
-    commit: u64,
-    stream: Option<(String, u64)>,
-}
-
-impl Known {
-    fn durable(event: &Event) -> Self {
-        let stream = event
-            .stream()
-            .map(str::to_owned)
-            .zip(event.stream_position());
-        Self {
-            id: event.id(),
-            position: event.position(),
-            commit: event.commit(),
-            stream,
-        }
-    }
-
-    fn staged(staged: &Staged) -> Self {
-        let stream = staged
-            .event
-            .stream
-            .clone()
-            .map(|stream| (stream, staged.stream_position));
-        Self {
-            id: staged.id,
-            position: staged.position,
-            commit: staged.commit,
-            stream,
-        }
-    }
-}
-
-/// The answer to a commit that was written before: every id is known, in the same streams and the
-/// same order.
-fn replayed(commit: &Commit, known: &[Option<Known>]) -> Option<Committed> {
-    let mut events: Vec<Appended> = Vec::with_capacity(known.len());
-    let mut number = 0;
-    for (event, known) in commit.events.iter().zip(known) {
-        let known = known.as_ref()?;
-        let is_same_stream = known.stream.as_ref().map(|(name, _)| name) == event.stream.as_ref();
-        let is_in_order = events
-            .last()
-            .is_none_or(|before| before.position < known.position);
-        if !is_same_stream || !is_in_order {
-            return None;
-        }
-        let stream_position = known.stream.as_ref().map(|(_, at)| *at);
-        events.push(Appended {
-            id: known.id,
-            position: known.position,
-            stream_position,
-        });
-        number = known.commit;
-    }
-    let position = events.last()?.position;
-    Some(Committed {
-        commit: number,
-        position,
-        events,
-        replayed: true,
-    })
 }

@@ -10,8 +10,9 @@ use trefoil_storage::Storage;
 
 use super::queue::{Queue, Request, Work};
 use super::stage::{Front, Stage};
-use crate::index::Index;
-use crate::read::fetch;
+use crate::index::{Effort, Index, Layers};
+use crate::read::{Found, Selection, fetch, first_match};
+use crate::state::Store;
 use crate::stats::Stats;
 
 /// Writes the commits of one namespace, one group at a time.
@@ -20,6 +21,7 @@ pub(crate) struct Writer {
     pub(crate) queue: Queue,
     storage: Arc<dyn Storage>,
     index: Arc<Index>,
+    store: Arc<Store>,
     /// Where the next event goes, and the state of the generator of random bits. Held by the
     /// leader.
     front: Mutex<(Front, u64)>,
@@ -36,6 +38,7 @@ impl Writer {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         index: Arc<Index>,
+        store: Arc<Store>,
         front: Front,
         seed: u64,
     ) -> Self {
@@ -43,6 +46,7 @@ impl Writer {
             queue: Queue::default(),
             storage,
             index,
+            store,
             front: Mutex::new((front, seed)),
             head: AtomicU64::new(front.position),
             commit: AtomicU64::new(front.commit),
@@ -61,10 +65,11 @@ impl Writer {
         self.commit.load(Ordering::Acquire)
     }
 
-    /// Freezes the tail between two groups. Answers whether there is one to be written.
+    /// Freezes what was added to index and state since the last checkpoint, between two groups.
+    /// Answers whether there is something to be written.
     pub(crate) fn freeze(&self) -> bool {
         let front = self.front.lock();
-        self.index.freeze(front.0.commit, front.0.clock)
+        freeze(&self.index, &self.store, front.0.commit, front.0.clock)
     }
 
     /// Writes up to `n_groups` groups. Answers whether more is waiting; then somebody else must
@@ -91,20 +96,20 @@ impl Writer {
             return 0;
         }
         let find = |position: u64| -> Result<Event> { fetch(self.storage.as_ref(), position) };
-        let mut stage = Stage::new(&self.index, &find, front, now(), random);
-        let mut answers = Vec::with_capacity(requests.len());
-        for Request { work, reply } in requests.drain(..) {
-            let depends_on_stage = !stage.is_empty();
-            let answer = match work {
-                Work::Commit(commit) => stage.commit(commit),
-                Work::Import(events) => stage.import(events),
-            };
-            answers.push((reply, answer, depends_on_stage));
-        }
+        let layers = self.index.layers();
+        let search = |selection: Selection<'_>, from: u64, head: u64| -> Result<Option<u64>> {
+            search(self.storage.as_ref(), &layers, selection, from, head)
+        };
+        let mut stage = Stage::new(
+            (&self.index, &self.store),
+            (&find, &search),
+            front,
+            now(),
+            random,
+        );
+        let answers = Answers::of(requests, &mut stage);
         if stage.is_empty() {
-            answers
-                .into_iter()
-                .for_each(|(reply, answer, _)| drop(reply.send(answer)));
+            answers.send();
             return 0;
         }
         let (group, end) = stage.finish();
@@ -116,38 +121,110 @@ impl Writer {
         let n_events: usize = group.records.iter().map(|record| record.items.len()).sum();
         let sync_started = Instant::now();
         if let Err(error) = self.storage.append(group) {
-            for (reply, answer, depends_on_stage) in answers {
-                let is_certain = !depends_on_stage && answer.is_err();
-                drop(reply.send(if is_certain {
-                    answer
-                } else {
-                    Err(error.clone())
-                }));
-            }
+            answers.send_failure(&error);
             return 0;
         }
         let synced = Instant::now();
-        self.index.add(&stage.indexed(), || self.publish(end));
+        let entries = stage.take_entries();
+        let indexed = stage.indexed();
+        self.store.apply(entries, || {
+            self.index.add(&indexed, || self.publish(end));
+        });
         *guard = (end, stage.random());
         self.changed.notify(usize::MAX);
         drop(guard);
         let waited = (sync_started - started) + synced.elapsed();
         self.stats.record_group(
-            answers.len(),
+            answers.0.len(),
             n_events,
             bytes,
             synced - sync_started,
             waited,
         );
-        answers
-            .into_iter()
-            .for_each(|(reply, answer, _)| drop(reply.send(answer)));
+        answers.send();
         bytes
     }
 
     fn publish(&self, end: Front) {
         self.commit.store(end.commit, Ordering::Release);
         self.head.store(end.position, Ordering::Release);
+    }
+}
+
+/// The answers to the requests of a group, to be sent once it is known what became of it.
+struct Answers(Vec<Answer>);
+
+struct Answer {
+    reply: oneshot::Sender<Result<Committed>>,
+    answer: Result<Committed>,
+    /// Whether something was staged before, on which the answer may depend.
+    depends_on_stage: bool,
+}
+
+impl Answers {
+    /// Stages the requests of a group.
+    fn of(requests: &mut Vec<Request>, stage: &mut Stage<'_>) -> Self {
+        let answers = requests.drain(..).map(|Request { work, reply }| Answer {
+            reply,
+            depends_on_stage: !stage.is_empty(),
+            answer: match work {
+                Work::Commit(commit) => stage.commit(commit),
+                Work::Import(events) => stage.import(events),
+            },
+        });
+        Self(answers.collect())
+    }
+
+    fn send(self) {
+        for Answer { reply, answer, .. } in self.0 {
+            // Whoever asked may have gone.
+            drop(reply.send(answer));
+        }
+    }
+
+    /// The group could not be written: only what failed for other reasons is certain.
+    fn send_failure(self, error: &Error) {
+        for mut one in self.0 {
+            let is_certain = !one.depends_on_stage && one.answer.is_err();
+            if !is_certain {
+                one.answer = Err(error.clone());
+            }
+            drop(one.reply.send(one.answer));
+        }
+    }
+}
+
+/// Freezes what was added to index and state, unless there is nothing or something is frozen
+/// already. Answers whether there is something to be written.
+pub(crate) fn freeze(index: &Index, store: &Store, commit: u64, clock: Timestamp) -> bool {
+    if index.is_frozen() {
+        return true;
+    }
+    if index.is_tail_empty() && store.is_empty() {
+        return false;
+    }
+    store.freeze();
+    index.freeze(commit, clock);
+    true
+}
+
+/// The first selected event between two positions, however long it takes to find out. There are
+/// few positions: those that were written since the commit's conditions were looked into.
+fn search(
+    storage: &dyn Storage,
+    layers: &Layers,
+    selection: Selection<'_>,
+    from: u64,
+    head: u64,
+) -> Result<Option<u64>> {
+    let mut from = from;
+    loop {
+        let effort = Effort::new(usize::MAX);
+        match first_match(storage, layers, selection, from, head, &effort)? {
+            Found::Match(position) => return Ok(Some(position)),
+            Found::Paused(position) => from = position,
+            Found::Nothing => return Ok(None),
+        }
     }
 }
 

@@ -1,0 +1,297 @@
+//! Carrying out a read: from the index to positions, from positions to events.
+
+mod plan;
+mod search;
+mod selection;
+
+use trefoil_core::{Direction, Error, Event, From, Read, Result, Source, limits};
+use trefoil_storage::{Storage, StoredItem};
+
+use crate::explain::Explanation;
+use crate::index::{Cursor, Effort, Kind, Layers, Lookup, Step};
+use crate::label;
+use plan::{Plan, Range};
+pub(crate) use search::{Found, first_match};
+pub(crate) use selection::Selection;
+
+/// How many positions are looked at together, at first and at most.
+const CHUNK_FIRST: usize = 128;
+const CHUNK_MAX: usize = 4096;
+
+/// How many positions one call looks at before it says where to go on: some milliseconds of work.
+const EFFORT_POSITIONS: usize = 64 * 1024;
+
+/// A part of what a read selects.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The events.
+    pub events: Vec<Event>,
+    /// Where the log ended for this read: it saw every event up to here, and none beyond.
+    pub head: u64,
+    /// Where to read on, if the read ended before it had looked everywhere. There may be no events
+    /// in a page and still something to read on for.
+    pub next: Option<u64>,
+}
+
+/// The event at a position that holds one.
+pub(crate) fn fetch(storage: &dyn Storage, position: u64) -> Result<Event> {
+    let mut found = None;
+    storage.read(&[position], &mut |item| found = Some(item))?;
+    let item = found.ok_or_else(|| Error::invalid(format!("no event at position {position}")))?;
+    decode(item)
+}
+
+/// Turns a stored item into an event. Its checksum was right, so if this fails, what wrote it did
+/// not know the same format.
+pub(crate) fn decode(item: StoredItem) -> Result<Event> {
+    Event::decode(item.position, item.bytes).ok_or_else(|| {
+        Error::Damaged(Box::new(trefoil_core::Damage {
+            file: "log".into(),
+            offset: 0,
+            position: item.position,
+            what: "the bytes at this position are not an event".into(),
+            help: "run `trefoil verify` to see all damage".into(),
+        }))
+    })
+}
+
+/// Reads up to `read.limit` events and about `bytes_max` bytes, none beyond `head`, and looks at a
+/// bounded number of positions for them.
+pub(crate) fn execute(
+    storage: &dyn Storage,
+    layers: &Layers,
+    head: u64,
+    read: &Read,
+    bytes_max: usize,
+) -> Result<Page> {
+    let head = read.as_of.map_or(head, |as_of| as_of.min(head));
+    let mut page = Page {
+        head,
+        ..Page::default()
+    };
+    let Some(Start { from, last, plan }) = start(layers, head, read)? else {
+        return Ok(page);
+    };
+    page.next = Some(from);
+    let verify = plan.verify;
+    let page_size = read.limit.clamp(CHUNK_FIRST, CHUNK_MAX);
+    let Some(walk) = plan.into_walk(read.direction, page_size) else {
+        page.next = None;
+        return Ok(page);
+    };
+    let mut gathering = Gathering {
+        storage,
+        read,
+        verify,
+        bytes_left: bytes_max,
+        page,
+    };
+    let mut cursor = Cursor::new(walk, read.direction, from, last);
+    let effort = Effort::new(EFFORT_POSITIONS);
+    let is_sparse = read.filter.group.is_some() || verify;
+    let mut chunk = if is_sparse { CHUNK_FIRST } else { 0 };
+    while gathering.wants_more() && !effort.is_spent() {
+        let missing = read.limit - gathering.page.events.len();
+        let wanted = missing.max(chunk).min(CHUNK_MAX);
+        let (positions, next) = next_positions(&mut cursor, wanted, &effort)?;
+        if is_sparse {
+            effort.spend(positions.len());
+        }
+        gathering.page.next = gathering.take(positions)?.or(next);
+        if gathering.page.next.is_none() {
+            break;
+        }
+        chunk = (chunk * 2).min(CHUNK_MAX);
+    }
+    Ok(gathering.page)
+}
+
+/// Up to `wanted` positions, and where the walk goes on after them, if it does.
+fn next_positions(
+    cursor: &mut Cursor<'_>,
+    wanted: usize,
+    effort: &Effort,
+) -> Result<(Vec<u64>, Option<u64>)> {
+    let mut positions = Vec::with_capacity(wanted);
+    while positions.len() < wanted {
+        match cursor.next(effort)? {
+            Step::At(position) => positions.push(position),
+            Step::Paused(_) => break,
+            Step::End => return Ok((positions, None)),
+        }
+    }
+    Ok((positions, cursor.place()))
+}
+
+/// Where a read begins and ends, and how it finds its events.
+struct Start<'a> {
+    from: u64,
+    last: u64,
+    plan: Plan<'a>,
+}
+
+/// Decides where and how to look; `None` if there is nothing to look at.
+fn start<'a>(layers: &'a Layers, head: u64, read: &'a Read) -> Result<Option<Start<'a>>> {
+    let mut stream = None;
+    let from = match (read.from, read.direction, &read.source) {
+        (From::Edge, Direction::Forwards, _) => Some(1),
+        (From::Edge, Direction::Backwards, _) => Some(head),
+        (From::Position(position), Direction::Forwards, _) => Some(position.max(1)),
+        (From::Position(position), Direction::Backwards, _) => Some(position.min(head)),
+        (From::StreamPosition(ordinal), direction, Source::Stream(name)) => {
+            let term = stream.insert(Lookup::new(layers, Kind::Stream, name));
+            let position = term.seek_ordinal(ordinal, direction)?;
+            // Backwards, what lies beyond the end is passed over; forwards, nothing is left then.
+            position.map(|position| match direction {
+                Direction::Forwards => position,
+                Direction::Backwards => position.min(head),
+            })
+        }
+        (From::StreamPosition(_), _, _) => {
+            return Err(Error::invalid(
+                "only a read of a stream can begin at a stream position",
+            ));
+        }
+    };
+    let Some(from) = from.filter(|from| (1..=head).contains(from)) else {
+        return Ok(None);
+    };
+    let (last, range) = match read.direction {
+        Direction::Forwards => (
+            head,
+            Range {
+                low: from,
+                high: head,
+            },
+        ),
+        Direction::Backwards => (1, Range { low: 1, high: from }),
+    };
+    let plan = match only_term(layers, read, stream) {
+        Some(term) => Plan::of_term(layers, range, term),
+        None => Plan::new(layers, Selection::of_read(read), range)?,
+    };
+    Ok(Some(Start { from, last, plan }))
+}
+
+/// The term that leads to all events of the read, if one does, so that there is nothing to plan.
+/// What was found of a stream when its beginning was sought is used again.
+fn only_term<'a>(
+    layers: &'a Layers,
+    read: &'a Read,
+    stream: Option<Lookup<'a>>,
+) -> Option<Lookup<'a>> {
+    let filter = &read.filter;
+    if !filter.query.is_all() || filter.event_type.is_some() || filter.correlation.is_some() {
+        return None;
+    }
+    let (kind, name) = match &read.source {
+        Source::All => (Kind::All, ""),
+        Source::Category(name) => (Kind::Category, name.as_str()),
+        Source::Stream(name) => (Kind::Stream, name.as_str()),
+    };
+    Some(stream.unwrap_or_else(|| Lookup::new(layers, kind, name)))
+}
+
+/// How the events of a read would be found.
+pub(crate) fn explain(layers: &Layers, head: u64, read: &Read) -> Result<Explanation> {
+    let head = read.as_of.map_or(head, |as_of| as_of.min(head));
+    let Some(Start { from, last, .. }) = start(layers, head, read)? else {
+        return Ok(Explanation::nothing(head));
+    };
+    let range = Range {
+        low: from.min(last),
+        high: from.max(last),
+    };
+    Ok(Plan::new(layers, Selection::of_read(read), range)?.explain())
+}
+
+/// A page that is being filled.
+struct Gathering<'a> {
+    storage: &'a dyn Storage,
+    read: &'a Read,
+    verify: bool,
+    bytes_left: usize,
+    page: Page,
+}
+
+impl Gathering<'_> {
+    fn wants_more(&self) -> bool {
+        self.page.events.len() < self.read.limit && self.bytes_left > 0
+    }
+
+    /// Reads the events at these positions until the page is full. Answers the first position that
+    /// was not taken, if any.
+    fn take(&mut self, mut positions: Vec<u64>) -> Result<Option<u64>> {
+        self.keep_group(&mut positions)?;
+        let (mut next, mut failure) = (None, None);
+        let missing = self.read.limit - self.page.events.len();
+        self.page.events.reserve(positions.len().min(missing));
+        let (storage, selection) = (self.storage, Selection::of_read(self.read));
+        // In pieces, so that large events beyond the bounds are not read.
+        for piece in positions.chunks(64) {
+            storage.read(piece, &mut |item| {
+                if next.is_some() || failure.is_some() {
+                    return;
+                }
+                if !self.wants_more() {
+                    next = Some(item.position);
+                    return;
+                }
+                match decode(item) {
+                    Ok(event) if self.verify && !selection.matches(&event) => {}
+                    Ok(event) => {
+                        self.bytes_left = self.bytes_left.saturating_sub(event.stored_bytes());
+                        self.page.events.push(event);
+                    }
+                    Err(error) => failure = Some(error),
+                }
+            })?;
+            if next.is_some() || failure.is_some() {
+                break;
+            }
+        }
+        failure.map_or(Ok(next), Err)
+    }
+
+    /// Drops the positions of events that do not belong to the read's member of a consumer group.
+    fn keep_group(&self, positions: &mut Vec<u64>) -> Result<()> {
+        let Some(group) = self.read.filter.group else {
+            return Ok(());
+        };
+        let mut keep = Vec::with_capacity(positions.len());
+        self.storage.read_labels(positions, &mut |label| {
+            keep.push(label::belongs_to(label, group));
+        })?;
+        let mut keep = keep.into_iter();
+        positions.retain(|_| keep.next().unwrap_or(false));
+        Ok(())
+    }
+}
+
+/// Reads all that `read` asks for, or fails if that is more than one answer may hold.
+pub(crate) fn read_all(
+    storage: &dyn Storage,
+    layers: &Layers,
+    head: u64,
+    read: &Read,
+) -> Result<Page> {
+    let mut page = execute(storage, layers, head, read, limits::READ_BYTES_MAX)?;
+    while page.events.len() < read.limit
+        && let Some(next) = page.next
+    {
+        let bytes: usize = page.events.iter().map(Event::stored_bytes).sum();
+        let Some(bytes_left) = limits::READ_BYTES_MAX.checked_sub(bytes + 1) else {
+            return Err(Error::invalid(format!(
+                "the read returns more than {} bytes, the limit for one read: set a limit and \
+                 read on from the last position",
+                limits::READ_BYTES_MAX
+            )));
+        };
+        let mut rest = read.clone().from_position(next).as_of(page.head);
+        rest.limit = read.limit - page.events.len();
+        let more = execute(storage, layers, page.head, &rest, bytes_left + 1)?;
+        page.events.extend(more.events);
+        page.next = more.next;
+    }
+    Ok(page)
+}

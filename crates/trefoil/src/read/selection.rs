@@ -1,0 +1,68 @@
+//! Which events are wanted, whatever asks for them: a read, a subscription or a condition.
+
+use trefoil_core::{Condition, Event, Query, Read, Source, category};
+
+/// What events must have. Everything here can be found by the index, and checked on an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) query: &'a Query,
+    pub(crate) event_type: Option<&'a str>,
+    pub(crate) correlation: Option<&'a str>,
+}
+
+impl<'a> Selection<'a> {
+    /// What a read selects, but for its consumer group.
+    pub(crate) fn of_read(read: &'a Read) -> Self {
+        Self {
+            source: &read.source,
+            query: &read.filter.query,
+            event_type: read.filter.event_type.as_deref(),
+            correlation: read.filter.correlation.as_deref(),
+        }
+    }
+
+    /// What a condition rules out, and after which position; `None` if it is no query.
+    pub(crate) fn of_condition(condition: &'a Condition) -> Option<(Self, u64)> {
+        let Condition::NoMatch {
+            source,
+            query,
+            after,
+        } = condition
+        else {
+            return None;
+        };
+        let selection = Self {
+            source,
+            query,
+            event_type: None,
+            correlation: None,
+        };
+        Some((selection, after.unwrap_or(0)))
+    }
+
+    /// Whether an event is selected.
+    pub(crate) fn matches(&self, event: &Event) -> bool {
+        self.matches_parts(event.stream(), event.event_type(), event.tags())
+            && self
+                .correlation
+                .is_none_or(|wanted| event.correlation().as_deref() == Some(wanted))
+    }
+
+    /// Whether an event of this stream, type and tags is selected as far as these go.
+    pub(crate) fn matches_parts<'b>(
+        &self,
+        stream: Option<&str>,
+        event_type: &str,
+        tags: impl Iterator<Item = &'b str> + Clone,
+    ) -> bool {
+        let is_in_source = match self.source {
+            Source::All => true,
+            Source::Category(name) => stream.map(category) == Some(name),
+            Source::Stream(name) => stream == Some(name),
+        };
+        is_in_source
+            && self.event_type.is_none_or(|wanted| wanted == event_type)
+            && self.query.matches(event_type, tags)
+    }
+}

@@ -1,0 +1,160 @@
+//! Changes of entries as the log keeps them: small, and enough to rebuild every entry.
+
+use bytes::Bytes;
+use trefoil_core::{put_bytes, put_varint, take_bytes, take_varint};
+
+/// The entry is new.
+const INSERT: u64 = 0;
+/// The entry gets another value.
+const REPLACE: u64 = 1;
+/// The entry is gone.
+const DELETE: u64 = 2;
+/// A part of the entry's value is overwritten: its place and the new bytes.
+const PATCH: u64 = 3;
+
+/// A value of which only a part changes is kept as that part if this saves so many bytes.
+const PATCH_SAVES_MIN: usize = 16;
+
+/// Encoded changes, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// One change, read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change<'a> {
+    Insert(&'a [u8]),
+    Replace(&'a [u8]),
+    Delete,
+    Patch(usize, &'a [u8]),
+}
+
+impl Changes {
+    /// Adds the change of an entry from one value to another.
+    pub(crate) fn put(&mut self, key: &[u8], before: Option<&Bytes>, after: Option<&Bytes>) {
+        let kind = match (before, after) {
+            (None, None) => return,
+            (Some(_), None) => DELETE,
+            (None, Some(_)) => INSERT,
+            (Some(before), Some(after)) => match patch(before, after) {
+                Some((place, part)) => {
+                    self.begin(PATCH, key);
+                    put_varint(&mut self.bytes, place as u64);
+                    put_bytes(&mut self.bytes, part);
+                    return;
+                }
+                None => REPLACE,
+            },
+        };
+        self.begin(kind, key);
+        if let Some(after) = after {
+            put_bytes(&mut self.bytes, after);
+        }
+    }
+
+    fn begin(&mut self, kind: u64, key: &[u8]) {
+        put_varint(&mut self.bytes, (key.len() as u64) << 2 | kind);
+        self.bytes.extend_from_slice(key);
+    }
+
+    /// Reads changes back; `None` if the bytes are none.
+    pub(crate) fn read<'a>(
+        mut bytes: &'a [u8],
+        visit: &mut dyn FnMut(&'a [u8], Change<'a>) -> Option<()>,
+    ) -> Option<()> {
+        while !bytes.is_empty() {
+            let head = take_varint(&mut bytes)?;
+            let (key, rest) = bytes.split_at_checked(usize::try_from(head >> 2).ok()?)?;
+            bytes = rest;
+            let change = match head & 3 {
+                INSERT => Change::Insert(take_bytes(&mut bytes)?),
+                REPLACE => Change::Replace(take_bytes(&mut bytes)?),
+                DELETE => Change::Delete,
+                _ => {
+                    let place = usize::try_from(take_varint(&mut bytes)?).ok()?;
+                    Change::Patch(place, take_bytes(&mut bytes)?)
+                }
+            };
+            visit(key, change)?;
+        }
+        Some(())
+    }
+}
+
+/// The part in which two values of one length differ, if that is worth telling apart.
+fn patch<'a>(before: &[u8], after: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    if before.len() != after.len() || before.len() < PATCH_SAVES_MIN {
+        return None;
+    }
+    let differs = |(one, other): (&u8, &u8)| one != other;
+    let first = before.iter().zip(after).position(differs);
+    let Some(first) = first else {
+        return Some((0, &[]));
+    };
+    let last = before.iter().zip(after).rposition(differs)?;
+    let part = &after[first..=last];
+    (part.len() + PATCH_SAVES_MIN <= after.len()).then_some((first, part))
+}
+
+impl Change<'_> {
+    /// The value that the change leads to; `None` if it does not fit the one before.
+    pub(crate) fn apply(&self, before: impl FnOnce() -> Option<Bytes>) -> Option<Option<Bytes>> {
+        match *self {
+            Self::Insert(value) | Self::Replace(value) => Some(Some(Bytes::copy_from_slice(value))),
+            Self::Delete => Some(None),
+            Self::Patch(place, part) => {
+                let mut value = Vec::from(before()?);
+                let end = place.checked_add(part.len())?;
+                value.get_mut(place..end)?.copy_from_slice(part);
+                Some(Some(value.into()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(before: Option<&[u8]>, after: Option<&[u8]>) -> usize {
+        let own = |value: &[u8]| Bytes::copy_from_slice(value);
+        let (before, after) = (before.map(own), after.map(own));
+        let mut changes = Changes::default();
+        changes.put(b"key", before.as_ref(), after.as_ref());
+        let mut n = 0;
+        Changes::read(&changes.bytes, &mut |key, change| {
+            assert_eq!(key, b"key");
+            assert_eq!(change.apply(|| before.clone()), Some(after.clone()));
+            n += 1;
+            Some(())
+        })
+        .unwrap();
+        assert_eq!(n, usize::from(before.is_some() || after.is_some()));
+        changes.bytes.len()
+    }
+
+    #[test]
+    fn a_change_leads_from_one_value_to_the_other() {
+        let long = vec![7; 4096];
+        let mut bit = long.clone();
+        bit[2000] ^= 1;
+        let values = [None, Some(&b""[..]), Some(b"a"), Some(&long), Some(&bit)];
+        for before in values {
+            for after in values {
+                round_trip(before, after);
+            }
+        }
+        assert!(round_trip(Some(&long), Some(&bit)) < 16);
+    }
+
+    #[test]
+    fn cut_changes_are_none() {
+        let mut changes = Changes::default();
+        changes.put(b"key", None, Some(&Bytes::from_static(b"value")));
+        for end in 1..changes.bytes.len() {
+            let read = Changes::read(&changes.bytes[..end], &mut |_, _| Some(()));
+            assert_eq!(read, None, "{end}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The events of a group, found by what they have: conditions see earlier commits of their group.
+
+use hashbrown::HashMap;
+use trefoil_core::{EventId, NewEvent, QueryItem, Timestamp};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::index::Kind;
+use crate::read::Selection;
+
+/// An event of the group, with what the index needs to know of it.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) event: NewEvent,
+    pub(super) id: EventId,
+    pub(super) position: u64,
+    pub(super) commit: u64,
+    pub(super) time: Timestamp,
+    pub(super) stream_position: u64,
+    pub(super) is_new_stream: bool,
+    pub(super) correlation: Option<String>,
+}
+
+impl Staged {
+    fn is_selected(&self, selection: Selection<'_>) -> bool {
+        let tags = self.event.tags.iter().map(String::as_str);
+        selection.matches_parts(self.event.stream.as_deref(), &self.event.event_type, tags)
+    }
+}
+
+/// From the types and tags of staged events to their indexes. It is kept only if it is asked.
+#[derive(Debug, Default)]
+pub(super) struct StagedTerms {
+    /// By a hash of the term: what is found is checked on the event.
+    by_term: HashMap<u64, Vec<u32>>,
+    n_events: usize,
+}
+
+impl StagedTerms {
+    /// The position of a staged event after `after` that is selected.
+    pub(super) fn find(
+        &mut self,
+        staged: &[Staged],
+        selection: Selection<'_>,
+        after: u64,
+    ) -> Option<u64> {
+        if staged.last().is_none_or(|last| last.position <= after) {
+            return None;
+        }
+        self.add(staged);
+        let items = &selection.query.items;
+        let is_hit = |event: &&Staged| event.position > after && event.is_selected(selection);
+        if selection.query.is_all() {
+            return staged.iter().find(is_hit).map(|event| event.position);
+        }
+        items.iter().find_map(|item| {
+            let candidates = self.candidates(item).map(|index| &staged[index as usize]);
+            candidates
+                .into_iter()
+                .find(is_hit)
+                .map(|event| event.position)
+        })
+    }
+
+    /// The events that have the rarest tag of an item, or one of its types.
+    fn candidates(&self, item: &QueryItem) -> impl Iterator<Item = u32> {
+        let list = |kind, name: &String| {
+            let found = self.by_term.get(&hash(kind, name));
+            found.map_or(&[][..], Vec::as_slice)
+        };
+        let by_tag = item.tags.iter().map(|tag| list(Kind::Tag, tag));
+        let lists: Vec<&[u32]> = match by_tag.min_by_key(|list| list.len()) {
+            Some(rarest) => vec![rarest],
+            None => item
+                .types
+                .iter()
+                .map(|name| list(Kind::Type, name))
+                .collect(),
+        };
+        lists.into_iter().flatten().copied()
+    }
+
+    /// Takes in the events that were staged since it was asked last.
+    fn add(&mut self, staged: &[Staged]) {
+        for (index, event) in staged.iter().enumerate().skip(self.n_events) {
+            let index = index as u32;
+            let event_type = hash(Kind::Type, &event.event.event_type);
+            self.by_term.entry(event_type).or_default().push(index);
+            for tag in &event.event.tags {
+                let tag = hash(Kind::Tag, tag);
+                self.by_term.entry(tag).or_default().push(index);
+            }
+        }
+        self.n_events = staged.len();
+    }
+}
+
+fn hash(kind: Kind, name: &str) -> u64 {
+    xxh3_64_with_seed(name.as_bytes(), kind as u64)
+}
