@@ -9,6 +9,7 @@ fn imported(position: u64, stream_position: u64) -> ImportedEvent {
     let event = NewEvent::new("far-1", "E", "{}").with_id(EventId::from_u128(7));
     let time = Timestamp(0);
     ImportedEvent {
+        tracking: None,
         event,
         stream_position,
         position,

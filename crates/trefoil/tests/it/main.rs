@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod concurrent;
+mod dcb;
 mod directory;
 mod extremes;
 mod model;
 mod property;
 mod storage;
+mod tracking;
+mod waiting;

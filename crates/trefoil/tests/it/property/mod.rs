@@ -2,8 +2,10 @@
 //!
 //! A failing sequence is shrunk and printed. More cases: `PROPTEST_CASES=1000 cargo test -p trefoil`.
 
+mod committing;
 mod driver;
 mod ops;
+mod reading;
 mod resolve;
 
 use proptest::prelude::*;

@@ -20,7 +20,12 @@ pub(crate) const STREAMS: [&str; 9] = [
     "-",
 ];
 pub(crate) const CATEGORIES: [&str; 6] = ["account", "order", "o", "", "acc", "account-1"];
-pub(crate) const TYPES: [&str; 3] = ["Opened", "Moved", "Closed"];
+pub(crate) const TYPES: [&str; 4] = ["Opened", "Moved", "Closed", "Move"];
+/// Tags that begin alike, one of them with nothing in common with the others.
+pub(crate) const TAGS: [&str; 6] = ["tag:1", "tag:10", "tag", "tag:1 ", "étiquette", "hot"];
+/// What no event has, to be asked for.
+pub(crate) const ABSENT: &str = "absent";
+pub(crate) const SOURCES: [&str; 2] = ["upstream", "étranger"];
 /// Metadata and, where there is one, the category it correlates with.
 pub(crate) const METADATA: [&str; 5] = [
     r#"{"correlationStreamName":"workflow-1"}"#,
@@ -33,9 +38,13 @@ pub(crate) const CORRELATIONS: [&str; 4] = ["workflow", "saga", "workflow-1", "a
 
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
-    Commit {
-        events: Vec<EventSpec>,
-        conditions: Vec<ConditionSpec>,
+    Commit(CommitSpec),
+    /// Commits handed in at the same moment, so that some of them share a group.
+    Together(Vec<CommitSpec>),
+    /// Conditions without a commit.
+    Check(Vec<ConditionSpec>),
+    Tracking {
+        source: usize,
     },
     Resend {
         which: usize,
@@ -46,6 +55,12 @@ pub(crate) enum Op {
         fault: Fault,
     },
     Read(ReadSpec),
+    /// The same in pages of at most so many events and about so many bytes.
+    Pages {
+        read: ReadSpec,
+        limit: usize,
+        bytes: usize,
+    },
     Last {
         stream: usize,
         event_type: Option<usize>,
@@ -65,7 +80,17 @@ pub(crate) enum Op {
         which: usize,
     },
     Clear,
+    Checkpoint,
+    Compact,
     Reopen,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct CommitSpec {
+    pub(crate) events: Vec<EventSpec>,
+    pub(crate) conditions: Vec<ConditionSpec>,
+    /// The source, and what to add to the position recorded for it: 1 is the next one.
+    pub(crate) tracking: Option<(usize, i64)>,
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +98,7 @@ pub(crate) struct EventSpec {
     pub(crate) stream: Option<usize>,
     pub(crate) event_type: usize,
     pub(crate) metadata: Option<usize>,
-    pub(crate) tags: u8,
+    pub(crate) tags: Vec<usize>,
     pub(crate) id: IdSpec,
     pub(crate) data: DataSpec,
 }
@@ -99,10 +124,30 @@ pub(crate) enum DataSpec {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct ConditionSpec {
-    pub(crate) stream: usize,
-    /// What to add to the true version: 0 holds.
-    pub(crate) offset: i64,
+pub(crate) enum ConditionSpec {
+    Version {
+        stream: usize,
+        /// What to add to the true version: 0 holds.
+        offset: i64,
+    },
+    NoMatch {
+        source: SourceSpec,
+        query: QuerySpec,
+        after: AfterSpec,
+    },
+}
+
+/// Items of types and tags; a number beyond the lists stands for a name that no event has.
+pub(crate) type QuerySpec = Vec<(Vec<usize>, Vec<usize>)>;
+
+#[derive(Debug, Clone)]
+pub(crate) enum AfterSpec {
+    /// Every event counts.
+    Nothing,
+    /// The position of an event plus an offset.
+    Near(usize, i64),
+    /// The head plus an offset, so that little counts or nothing.
+    Head(i64),
 }
 
 /// What a client does with a commit that was answered before.
@@ -123,6 +168,7 @@ pub(crate) struct ImportSpec {
     pub(crate) position_gap: u64,
     pub(crate) stream_gap: u64,
     pub(crate) seconds: i64,
+    pub(crate) tracking: Option<(usize, u64)>,
 }
 
 /// The one thing that is wrong with an import.
@@ -145,6 +191,9 @@ pub(crate) struct ReadSpec {
     pub(crate) event_type: Option<usize>,
     pub(crate) correlation: Option<usize>,
     pub(crate) group: Option<(u64, u64)>,
+    pub(crate) query: QuerySpec,
+    /// The position of an event plus an offset.
+    pub(crate) as_of: Option<(usize, i64)>,
 }
 
 #[derive(Debug, Clone)]
@@ -170,6 +219,27 @@ pub(crate) struct ListSpec {
     pub(crate) limit: usize,
 }
 
+/// Tags by their numbers, the last one the most frequent, now and then one twice.
+fn tags(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<usize>> {
+    let tag = prop_oneof![3 => 0..TAGS.len(), 1 => Just(TAGS.len() - 1)];
+    proptest::collection::vec(tag, n)
+}
+
+fn query() -> impl Strategy<Value = QuerySpec> {
+    let types = proptest::collection::vec(0..=TYPES.len(), 0..4);
+    let tag = prop_oneof![8 => 0..TAGS.len(), 1 => Just(TAGS.len())];
+    let tags = proptest::collection::vec(tag, 0..4);
+    proptest::collection::vec((types, tags), 0..4)
+}
+
+fn source() -> impl Strategy<Value = SourceSpec> {
+    prop_oneof![
+        4 => Just(SourceSpec::All),
+        3 => (0..CATEGORIES.len()).prop_map(SourceSpec::Category),
+        4 => (0..STREAMS.len()).prop_map(SourceSpec::Stream),
+    ]
+}
+
 fn event() -> impl Strategy<Value = EventSpec> {
     let id = prop_oneof![
         6 => Just(IdSpec::Made),
@@ -183,9 +253,9 @@ fn event() -> impl Strategy<Value = EventSpec> {
         6 => (0..600u16).prop_map(DataSpec::Binary),
         1 => Just(DataSpec::Broken),
     ];
-    let stream = prop_oneof![9 => (0..STREAMS.len()).prop_map(Some), 1 => Just(None)];
+    let stream = prop_oneof![7 => (0..STREAMS.len()).prop_map(Some), 3 => Just(None)];
     let metadata = proptest::option::of(0..METADATA.len());
-    (stream, 0..TYPES.len(), metadata, 0..3u8, id, data).prop_map(
+    (stream, 0..TYPES.len(), metadata, tags(0..4), id, data).prop_map(
         |(stream, event_type, metadata, tags, id, data)| EventSpec {
             stream,
             event_type,
@@ -197,13 +267,37 @@ fn event() -> impl Strategy<Value = EventSpec> {
     )
 }
 
-fn commit() -> impl Strategy<Value = Op> {
+fn condition() -> impl Strategy<Value = ConditionSpec> {
     let offset = prop_oneof![6 => Just(0), 1 => -3..4i64];
-    let condition =
-        (0..STREAMS.len(), offset).prop_map(|(stream, offset)| ConditionSpec { stream, offset });
-    let conditions = proptest::collection::vec(condition, 0..3);
-    (proptest::collection::vec(event(), 0..6), conditions)
-        .prop_map(|(events, conditions)| Op::Commit { events, conditions })
+    let version = (0..STREAMS.len(), offset)
+        .prop_map(|(stream, offset)| ConditionSpec::Version { stream, offset });
+    let after = prop_oneof![
+        1 => Just(AfterSpec::Nothing),
+        2 => (any::<usize>(), -1..2i64).prop_map(|(event, offset)| AfterSpec::Near(event, offset)),
+        4 => (-6..3i64).prop_map(AfterSpec::Head),
+    ];
+    let no_match =
+        (source(), query(), after).prop_map(|(source, query, after)| ConditionSpec::NoMatch {
+            source,
+            query,
+            after,
+        });
+    prop_oneof![1 => version, 2 => no_match]
+}
+
+fn commit() -> impl Strategy<Value = CommitSpec> {
+    let events = proptest::collection::vec(event(), 0..6);
+    let conditions = prop_oneof![
+        2 => Just(Vec::new()),
+        3 => proptest::collection::vec(condition(), 1..4),
+    ];
+    let tracked = (0..SOURCES.len(), prop_oneof![4 => 1..4i64, 1 => -2..1i64]);
+    let tracking = prop_oneof![4 => Just(None), 1 => tracked.prop_map(Some)];
+    (events, conditions, tracking).prop_map(|(events, conditions, tracking)| CommitSpec {
+        events,
+        conditions,
+        tracking,
+    })
 }
 
 fn resend() -> impl Strategy<Value = Op> {
@@ -220,12 +314,15 @@ fn resend() -> impl Strategy<Value = Op> {
 
 fn import() -> impl Strategy<Value = Op> {
     let gap = || prop_oneof![4 => Just(0), 1 => 0..50u64];
-    let imported = (event(), gap(), gap(), -1000..1000i64).prop_map(
-        |(event, position_gap, stream_gap, seconds)| ImportSpec {
+    let tracked = (0..SOURCES.len(), 0..20u64);
+    let tracking = prop_oneof![4 => Just(None), 1 => tracked.prop_map(Some)];
+    let imported = (event(), gap(), gap(), -1000..1000i64, tracking).prop_map(
+        |(event, position_gap, stream_gap, seconds, tracking)| ImportSpec {
             event,
             position_gap,
             stream_gap,
             seconds,
+            tracking,
         },
     );
     let fault = prop_oneof![
@@ -241,11 +338,6 @@ fn import() -> impl Strategy<Value = Op> {
 }
 
 fn read() -> impl Strategy<Value = ReadSpec> {
-    let source = prop_oneof![
-        2 => Just(SourceSpec::All),
-        3 => (0..CATEGORIES.len()).prop_map(SourceSpec::Category),
-        4 => (0..STREAMS.len()).prop_map(SourceSpec::Stream),
-    ];
     let from = prop_oneof![
         2 => Just(FromSpec::Edge),
         4 => (any::<usize>(), -2..3i64).prop_map(|(event, offset)| FromSpec::Near(event, offset)),
@@ -258,17 +350,13 @@ fn read() -> impl Strategy<Value = ReadSpec> {
     ];
     let event_type = prop_oneof![3 => Just(None), 1 => (0..TYPES.len()).prop_map(Some)];
     let correlation = prop_oneof![3 => Just(None), 1 => (0..CORRELATIONS.len()).prop_map(Some)];
-    (
-        source,
-        from,
-        any::<bool>(),
-        limit,
-        event_type,
-        correlation,
-        group,
-    )
-        .prop_map(
-            |(source, from, backwards, limit, event_type, correlation, group)| ReadSpec {
+    let as_of = (any::<usize>(), -1..2i64);
+    let as_of = prop_oneof![3 => Just(None), 1 => as_of.prop_map(Some)];
+    let query = prop_oneof![1 => Just(Vec::new()), 2 => query()];
+    let place = (source(), from, any::<bool>(), limit, as_of);
+    (place, event_type, correlation, group, query).prop_map(
+        |((source, from, backwards, limit, as_of), event_type, correlation, group, query)| {
+            ReadSpec {
                 source,
                 from,
                 backwards,
@@ -276,8 +364,11 @@ fn read() -> impl Strategy<Value = ReadSpec> {
                 event_type,
                 correlation,
                 group,
-            },
-        )
+                query,
+                as_of,
+            }
+        },
+    )
 }
 
 fn list() -> impl Strategy<Value = ListSpec> {
@@ -311,10 +402,15 @@ fn list() -> impl Strategy<Value = ListSpec> {
 /// One operation; writes are frequent, `clear` is rare.
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        40 => commit(),
+        36 => commit().prop_map(Op::Commit),
+        8 => proptest::collection::vec(commit(), 2..6).prop_map(Op::Together),
+        4 => proptest::collection::vec(condition(), 1..4).prop_map(Op::Check),
+        2 => (0..SOURCES.len()).prop_map(|source| Op::Tracking { source }),
         8 => resend(),
         6 => import(),
         30 => read().prop_map(Op::Read),
+        8 => (read(), 1..8usize, 1..2000usize)
+            .prop_map(|(read, limit, bytes)| Op::Pages { read, limit, bytes }),
         4 => (0..STREAMS.len(), proptest::option::of(0..TYPES.len()))
             .prop_map(|(stream, event_type)| Op::Last { stream, event_type }),
         4 => (0..STREAMS.len()).prop_map(|stream| Op::Version { stream }),
@@ -325,6 +421,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         4 => read().prop_map(Op::Subscribe),
         8 => any::<usize>().prop_map(|which| Op::Poll { which }),
         1 => Just(Op::Clear),
+        2 => Just(Op::Checkpoint),
+        1 => Just(Op::Compact),
         4 => Just(Op::Reopen),
     ]
 }

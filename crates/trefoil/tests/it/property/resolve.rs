@@ -1,14 +1,13 @@
 //! Turns descriptions of operations into real ones, with what the model holds at that moment.
 
 use trefoil::{
-    Commit, ConsumerGroup, EventId, From, ImportedEvent, List, NewEvent, Payload, Read, Source,
-    Timestamp,
+    Commit, Condition, ConsumerGroup, EventId, From, ImportedEvent, List, NewEvent, Payload, Query,
+    QueryItem, Read, Source, Timestamp, Tracking,
 };
 use trefoil_core::make_event_id;
 
 use super::driver::Driver;
 use super::ops::*;
-use crate::model::Model;
 
 impl Driver {
     fn id_of(&self, spec: &IdSpec) -> Option<EventId> {
@@ -35,23 +34,56 @@ impl Driver {
             event_type: TYPES[spec.event_type].to_owned(),
             data,
             metadata: spec.metadata.map(|index| METADATA[index].into()),
-            tags: (0..spec.tags)
-                .map(|number| format!("tag:{number}"))
-                .collect(),
+            tags: spec.tags.iter().map(|&tag| TAGS[tag].to_owned()).collect(),
         }
     }
 
-    pub(super) fn commit_of(&self, events: &[EventSpec], conditions: &[ConditionSpec]) -> Commit {
-        let mut commit = Commit::new(events.iter().map(|spec| self.event_of(spec)));
-        for condition in conditions {
-            let stream = STREAMS[condition.stream];
-            let version = self
-                .model
-                .version(stream)
-                .map_or(-1, |version| version as i64);
-            commit = commit.expect_version(stream, version + condition.offset);
-        }
+    pub(super) fn commit_of(&self, spec: &CommitSpec) -> Commit {
+        let mut commit = Commit::new(spec.events.iter().map(|spec| self.event_of(spec)));
+        commit.conditions = self.conditions_of(&spec.conditions);
+        commit.tracking = spec.tracking.map(|(source, offset)| {
+            let recorded = self.model.tracked.get(SOURCES[source]).copied();
+            let position = recorded.unwrap_or(7).saturating_add_signed(offset);
+            Tracking::new(SOURCES[source], position)
+        });
         commit
+    }
+
+    pub(super) fn conditions_of(&self, specs: &[ConditionSpec]) -> Vec<Condition> {
+        specs.iter().map(|spec| self.condition_of(spec)).collect()
+    }
+
+    fn condition_of(&self, spec: &ConditionSpec) -> Condition {
+        match spec {
+            ConditionSpec::Version { stream, offset } => {
+                let stream = STREAMS[*stream].to_owned();
+                let version = self.model.version(&stream);
+                let version = version.map_or(-1, |version| version as i64);
+                let expected = version + offset;
+                Condition::StreamVersion { stream, expected }
+            }
+            ConditionSpec::NoMatch {
+                source,
+                query,
+                after,
+            } => Condition::NoMatch {
+                source: source_of(source),
+                query: query_of(query),
+                after: match *after {
+                    AfterSpec::Nothing => None,
+                    AfterSpec::Near(which, offset) => Some(self.near(which, offset)),
+                    AfterSpec::Head(offset) => {
+                        Some(self.model.head().saturating_add_signed(offset))
+                    }
+                },
+            },
+        }
+    }
+
+    /// The position of an event that is there, plus an offset.
+    fn near(&self, which: usize, offset: i64) -> u64 {
+        let near = self.existing(which).map_or(0, |event| event.position);
+        near.saturating_add_signed(offset)
     }
 
     /// A batch that continues what is there, with its one fault put in last; `None` if there is
@@ -61,9 +93,7 @@ impl Driver {
         specs: &[ImportSpec],
         fault: &Fault,
     ) -> Option<Vec<ImportedEvent>> {
-        let mut after = Model {
-            events: self.model.events.clone(),
-        };
+        let mut after = self.model.clone();
         let mut batch = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
             let mut event = self.event_of(&EventSpec {
@@ -79,6 +109,9 @@ impl Driver {
                 .as_deref()
                 .and_then(|stream| after.version(stream));
             let imported = ImportedEvent {
+                tracking: spec
+                    .tracking
+                    .map(|(source, position)| Tracking::new(SOURCES[source], position)),
                 stream_position: version.map_or(0, |version| version + 1) + spec.stream_gap,
                 position,
                 time: Timestamp(1_700_000_000_000_000_000 + spec.seconds * 1_000_000_000),
@@ -116,17 +149,11 @@ impl Driver {
     }
 
     pub(super) fn read_of(&self, spec: &ReadSpec) -> Read {
-        let mut read = match &spec.source {
-            SourceSpec::All => Read::all(),
-            SourceSpec::Category(index) => Read::category(CATEGORIES[*index]),
-            SourceSpec::Stream(index) => Read::stream(STREAMS[*index]),
-        };
+        let mut read = Read::query(query_of(&spec.query));
+        read.source = source_of(&spec.source);
         read.from = match spec.from {
             FromSpec::Edge => From::Edge,
-            FromSpec::Near(which, offset) => {
-                let near = self.existing(which).map_or(0, |event| event.position);
-                From::Position(near.saturating_add_signed(offset))
-            }
+            FromSpec::Near(which, offset) => From::Position(self.near(which, offset)),
             FromSpec::Number(number) if matches!(read.source, Source::Stream(_)) => {
                 From::StreamPosition(number)
             }
@@ -136,6 +163,7 @@ impl Driver {
             read = read.backwards();
         }
         read.limit = spec.limit;
+        read.as_of = spec.as_of.map(|(which, offset)| self.near(which, offset));
         read.filter.event_type = spec.event_type.map(|index| TYPES[index].to_owned());
         read.filter.correlation = spec.correlation.map(|index| CORRELATIONS[index].to_owned());
         read.filter.group = spec
@@ -143,6 +171,26 @@ impl Driver {
             .map(|(member, size)| ConsumerGroup { member, size });
         read
     }
+}
+
+fn source_of(spec: &SourceSpec) -> Source {
+    match spec {
+        SourceSpec::All => Source::All,
+        SourceSpec::Category(index) => Source::Category(CATEGORIES[*index].to_owned()),
+        SourceSpec::Stream(index) => Source::Stream(STREAMS[*index].to_owned()),
+    }
+}
+
+fn query_of(spec: &QuerySpec) -> Query {
+    let named = |names: &[&str], numbers: &[usize]| {
+        let name = |number: &usize| names.get(*number).copied().unwrap_or(ABSENT).to_owned();
+        numbers.iter().map(name).collect()
+    };
+    let item = |(types, tags): &(Vec<usize>, Vec<usize>)| QueryItem {
+        types: named(&TYPES, types),
+        tags: named(&TAGS, tags),
+    };
+    spec.iter().map(item).collect()
 }
 
 pub(super) fn list_of(spec: &ListSpec) -> List {

@@ -1,13 +1,17 @@
 //! The whole semantics of `Database` over a plain list: slow and obvious, the judge of the engine.
 
+mod commit;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use trefoil::{
-    Appended, CategoryInfo, Commit, Condition, ConsumerGroup, Direction, Error, Event, EventId,
-    Filter, From, ImportedEvent, List, NewEvent, Payload, Read, Result, Source, StreamInfo,
-    Timestamp,
+    Appended, CategoryInfo, ConsumerGroup, Direction, Error, Event, EventId, Filter, From,
+    ImportedEvent, List, NewEvent, Payload, Query, Read, Result, Source, StreamInfo, Timestamp,
+    Tracking,
 };
 use trefoil_core::{category, correlation_category, in_group, stream_group_hash};
+
+pub(crate) use commit::Outcome;
 
 /// Everything that can be known of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +24,7 @@ pub(crate) struct Record {
     pub(crate) data: Payload,
     pub(crate) metadata: Option<Vec<u8>>,
     pub(crate) tags: Vec<String>,
+    pub(crate) tracking: Option<Tracking>,
 }
 
 impl Record {
@@ -42,6 +47,7 @@ impl Record {
             },
             metadata: event.metadata().map(<[u8]>::to_vec),
             tags: event.tags().map(str::to_owned).collect(),
+            tracking: event.tracking(),
         }
     }
 
@@ -55,7 +61,13 @@ impl Record {
             data: event.data.clone(),
             metadata: event.metadata.as_ref().map(|bytes| bytes.to_vec()),
             tags: event.tags.clone(),
+            tracking: None,
         }
+    }
+
+    fn tracking(mut self, tracking: Option<Tracking>) -> Self {
+        self.tracking = tracking;
+        self
     }
 
     pub(crate) fn stream_name(&self) -> Option<&str> {
@@ -77,15 +89,24 @@ impl Record {
             hash.is_some_and(|hash| in_group(hash, group.member, group.size))
         };
         let correlation = || self.metadata.as_deref().and_then(correlation_category);
-        filter
-            .event_type
-            .as_ref()
-            .is_none_or(|wanted| *wanted == self.event_type)
+        self.is_meant_by(&filter.query)
+            && filter
+                .event_type
+                .as_ref()
+                .is_none_or(|wanted| *wanted == self.event_type)
             && filter
                 .correlation
                 .as_ref()
                 .is_none_or(|wanted| Some(wanted) == correlation().as_ref())
             && filter.group.is_none_or(in_members)
+    }
+
+    /// One of the items has the event's type, or none, and no tag that the event has not.
+    fn is_meant_by(&self, query: &Query) -> bool {
+        let has_type = |types: &[String]| types.is_empty() || types.contains(&self.event_type);
+        let has_tags = |tags: &[String]| tags.iter().all(|tag| self.tags.contains(tag));
+        let mut items = query.items.iter();
+        query.items.is_empty() || items.any(|item| has_type(&item.types) && has_tags(&item.tags))
     }
 
     fn is_of(&self, source: &Source) -> bool {
@@ -112,19 +133,12 @@ impl Record {
     }
 }
 
-/// What a commit must lead to.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// These are appended; ids and times that the engine makes are still missing.
-    Fresh(Vec<Record>),
-    /// Nothing is written: the answer is the one of the first time.
-    Replayed(Vec<Appended>),
-}
-
-/// The events of one database.
-#[derive(Debug, Default)]
+/// What one database holds.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     pub(crate) events: Vec<Record>,
+    /// The position that was last recorded for each source of tracked positions.
+    pub(crate) tracked: BTreeMap<String, u64>,
 }
 
 impl Model {
@@ -147,95 +161,13 @@ impl Model {
         self.events.iter().find(|event| event.id == id)
     }
 
-    /// Decides a commit without applying it: a repetition first, then conditions, then ids.
-    pub(crate) fn decide(&self, commit: &Commit, data_bytes_max: usize) -> Result<Outcome> {
-        commit.validate(data_bytes_max)?;
-        if let Some(appended) = self.replay(commit) {
-            return Ok(Outcome::Replayed(appended));
-        }
-        for (index, condition) in commit.conditions.iter().enumerate() {
-            self.check(index, condition)?;
-        }
-        self.check_ids(commit)?;
-        Ok(Outcome::Fresh(self.place(commit)))
-    }
-
-    /// Every id is known, in the streams the commit names and in the same order.
-    fn replay(&self, commit: &Commit) -> Option<Vec<Appended>> {
-        let mut appended: Vec<Appended> = Vec::new();
-        for event in &commit.events {
-            let known = self.with_id(event.id?)?;
-            let in_order = appended
-                .last()
-                .is_none_or(|before| before.position < known.position);
-            if known.stream_name() != event.stream.as_deref() || !in_order {
-                return None;
-            }
-            appended.push(known.appended());
-        }
-        Some(appended)
-    }
-
-    fn check(&self, index: usize, condition: &Condition) -> Result<()> {
-        let Condition::StreamVersion { stream, expected } = condition else {
-            panic!("the model knows no condition {condition:?}");
-        };
-        let actual = self.version(stream).map_or(-1, |version| version as i64);
-        if actual == *expected {
-            return Ok(());
-        }
-        let (stream, expected) = (stream.clone(), *expected);
-        Err(Error::VersionConflict {
-            condition: index,
-            stream,
-            expected,
-            actual,
-        })
-    }
-
-    fn check_ids(&self, commit: &Commit) -> Result<()> {
-        let mut seen = BTreeMap::new();
-        for (event, position) in commit.events.iter().zip(self.head() + 1..) {
-            let Some(id) = event.id else { continue };
-            let taken = self.with_id(id).map(|known| known.position);
-            if let Some(position) = taken.or(seen.get(&id).copied()) {
-                return Err(Error::DuplicateId { id, position });
-            }
-            seen.insert(id, position);
-        }
-        Ok(())
-    }
-
-    fn place(&self, commit: &Commit) -> Vec<Record> {
-        let mut next = BTreeMap::<&str, u64>::new();
-        let place = |(event, position): (_, u64)| {
-            let event: &NewEvent = event;
-            let mut at = 0;
-            if let Some(stream) = event.stream.as_deref() {
-                let begin = || self.version(stream).map_or(0, |version| version + 1);
-                let next = next.entry(stream).or_insert_with(begin);
-                at = *next;
-                *next += 1;
-            }
-            Record::new(event, position, at, Timestamp::default())
-        };
-        commit
-            .events
-            .iter()
-            .zip(self.head() + 1..)
-            .map(place)
-            .collect()
-    }
-
     /// Appends a whole batch or nothing.
     pub(crate) fn import(&mut self, batch: &[ImportedEvent]) -> Result<()> {
-        let before = self.events.len();
-        for imported in batch {
-            if let Err(error) = self.import_one(imported) {
-                self.events.truncate(before);
-                return Err(error);
-            }
-        }
+        let mut after = self.clone();
+        batch
+            .iter()
+            .try_for_each(|imported| after.import_one(imported))?;
+        *self = after;
         Ok(())
     }
 
@@ -261,18 +193,19 @@ impl Model {
         if version.is_some_and(|version| imported.stream_position <= version) {
             return refused("the stream position is not after the stream's last");
         }
-        self.events.push(Record::new(
-            event,
-            position,
-            imported.stream_position,
-            imported.time,
-        ));
+        let at = imported.stream_position;
+        let record = Record::new(event, position, at, imported.time);
+        self.events.push(record.tracking(imported.tracking.clone()));
+        if let Some(Tracking { source, position }) = imported.tracking.clone() {
+            self.tracked.insert(source, position);
+        }
         Ok(())
     }
 
     pub(crate) fn read(&self, read: &Read) -> Vec<Record> {
         let selected = self.events.iter().filter(|event| {
-            event.is_of(&read.source)
+            read.as_of.is_none_or(|as_of| event.position <= as_of)
+                && event.is_of(&read.source)
                 && event.is_from(read.from, read.direction)
                 && event.matches(&read.filter)
         });
