@@ -82,20 +82,22 @@ impl Reader {
         }
         let mut reservation = budget.reserve_none();
         let first = self.chunk().await?.unwrap_or_default();
-        if self.inflater.is_none() && self.incoming.is_end_stream() {
-            reserve(&mut reservation, first.len())?;
+        reserve(&mut reservation, first.len())?;
+        let Some(second) = self.chunk().await? else {
             return Ok(Whole {
                 bytes: first,
                 _reservation: reservation,
             });
-        }
+        };
         let mut bytes = BytesMut::from(&first[..]);
-        while let Some(chunk) = self.chunk().await? {
+        let mut next = Some(second);
+        while let Some(chunk) = next {
             if bytes.len() + chunk.len() > REQUEST_BYTES_MAX {
                 return Err(self.refuse());
             }
             reserve(&mut reservation, bytes.len() + chunk.len())?;
             bytes.extend_from_slice(&chunk);
+            next = self.chunk().await?;
         }
         Ok(Whole {
             bytes: bytes.freeze(),

@@ -24,6 +24,55 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// How long requests under way may take to finish at shutdown.
     pub drain_timeout: Duration,
+    /// The gRPC listener; `None`: there is none.
+    pub grpc: Option<GrpcConfig>,
+}
+
+/// How the server listens for gRPC. The defaults listen on this machine only.
+#[derive(Debug, Clone)]
+pub struct GrpcConfig {
+    /// The addresses to listen on; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Whether the server must not start if one of the addresses is taken. Otherwise it says so
+    /// and goes on without gRPC.
+    pub required: bool,
+    /// Whether a client without a token may use the default namespace.
+    pub anonymous: bool,
+    /// The certificate; without one, connections are not encrypted.
+    pub tls: Option<Tls>,
+}
+
+/// A certificate for TLS.
+#[derive(Clone)]
+pub struct Tls {
+    /// The chain of certificates in PEM, the server's own first.
+    pub certificate: Vec<u8>,
+    /// The private key in PEM.
+    pub key: Vec<u8>,
+}
+
+/// Without the key.
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+/// The port of UmaDB.
+const GRPC_PORT: u16 = 50051;
+
+impl Default for GrpcConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![
+                (Ipv4Addr::LOCALHOST, GRPC_PORT).into(),
+                (Ipv6Addr::LOCALHOST, GRPC_PORT).into(),
+            ],
+            required: false,
+            anonymous: false,
+            tls: None,
+        }
+    }
 }
 
 /// The port of EventoDB.
@@ -43,6 +92,7 @@ impl Default for Config {
             body_timeout: limits::BODY_TIMEOUT,
             idle_timeout: limits::IDLE_TIMEOUT,
             drain_timeout: limits::DRAIN_TIMEOUT,
+            grpc: Some(GrpcConfig::default()),
         }
     }
 }

@@ -63,7 +63,7 @@ impl Failure {
 
     /// Adds a number to the details.
     #[must_use]
-    pub(crate) fn with_number(mut self, name: &str, value: i64) -> Self {
+    pub(crate) fn with_number(mut self, name: &str, value: impl Into<i128>) -> Self {
         self.put_name(name);
         put_number(&mut self.details, value);
         self
@@ -114,6 +114,20 @@ impl From<Error> for Failure {
             } => new(StatusCode::CONFLICT, "STREAM_VERSION_CONFLICT")
                 .with_number("actual", actual)
                 .with_number("expected", expected),
+            Error::ConditionFailed {
+                condition,
+                position,
+            } => new(StatusCode::CONFLICT, "CONDITION_FAILED")
+                .with_number("condition", condition as u64)
+                .with_number("globalPosition", position),
+            Error::TrackingConflict {
+                source_name,
+                position,
+                recorded,
+            } => new(StatusCode::CONFLICT, "TRACKING_CONFLICT")
+                .with_text("source", &source_name)
+                .with_number("position", position)
+                .with_number("recorded", recorded),
             Error::DuplicateId { id, .. } => {
                 new(StatusCode::CONFLICT, "DUPLICATE_ID").with_text("id", &id.to_string())
             }

@@ -1,29 +1,36 @@
-//! Trefoil over HTTP: the API of EventoDB, and what goes beyond it.
+//! Trefoil over HTTP (the API of EventoDB, and what goes beyond it) and over gRPC (the API of
+//! UmaDB).
 //!
 //! ```text
 //! connection   a socket, HTTP/1 or HTTP/2, its timeouts
 //! service      one request: route, log, count
 //! auth         whose namespace the request may touch
 //! rpc          /rpc, one file per method
+//! dcb          /dcb/read and /dcb/append
 //! sse          /subscribe and /events
 //! import       /import, and export: /export
+//! grpc         everything over gRPC
 //! ```
 //!
 //! The server knows namespaces and databases by their public interface only. What it answers is
-//! described in `docs/http.md`.
+//! described in `docs/http.md` and `docs/grpc.md`.
 
 mod auth;
 mod body;
 mod budget;
 mod config;
 mod connection;
+mod criteria;
+mod dcb;
 mod error;
 mod export;
+mod grpc;
 mod import;
 mod json;
 mod limits;
 mod listener;
 mod metrics;
+mod new_event;
 mod opened;
 mod pages;
 mod query;
@@ -34,8 +41,9 @@ mod rpc;
 mod server;
 mod service;
 mod sse;
+mod strict;
 
-pub use config::Config;
+pub use config::{Config, GrpcConfig, Tls};
 pub use server::Server;
 
 /// The version that the server reports.

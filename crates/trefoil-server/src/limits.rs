@@ -48,3 +48,24 @@ pub(crate) const ANSWER_BUFFER_BYTES: usize = 1024 * 1024;
 pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;
 /// How many bytes of a path are written to the log.
 pub(crate) const LOGGED_PATH_BYTES: usize = 128;
+/// The most calls under way on one gRPC connection.
+pub(crate) const GRPC_STREAMS_MAX: u32 = 1024;
+/// How many bytes a gRPC client may send ahead in one call.
+pub(crate) const GRPC_STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// How many bytes a gRPC client may send ahead in all calls of a connection.
+pub(crate) const GRPC_CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+/// The most bytes of a call that a client may send in one piece; what comes in one piece is not
+/// copied again.
+pub(crate) const GRPC_FRAME_BYTES_MAX: u32 = 512 * 1024;
+/// How long a gRPC connection may be silent before it is asked whether it is alive.
+pub(crate) const GRPC_PING_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the answer to that may take.
+pub(crate) const GRPC_PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many events a gRPC response holds if the client does not say.
+pub(crate) const GRPC_BATCH_DEFAULT: usize = 1024;
+/// The most events in a gRPC response.
+pub(crate) const GRPC_BATCH_MAX: usize = 4096;
+/// About how many bytes a gRPC response has; a larger event gets one of its own.
+pub(crate) const GRPC_MESSAGE_BYTES: usize = 1024 * 1024;
+/// The largest gRPC response: what clients accept unless they are told otherwise.
+pub(crate) const GRPC_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

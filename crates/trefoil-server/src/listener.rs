@@ -9,22 +9,32 @@ use trefoil::{Error, Result};
 /// Binds every address. A machine that does not have one of several is fine; a port that is taken
 /// is not.
 pub(crate) async fn bind_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>> {
+    match bind_if_free(addresses).await? {
+        Ok(listeners) => Ok(listeners),
+        Err(taken) => Err(taken),
+    }
+}
+
+/// The same, but the inner error tells that a port is taken.
+pub(crate) async fn bind_if_free(addresses: &[SocketAddr]) -> Result<Result<Vec<TcpListener>>> {
     let mut listeners = Vec::new();
     let mut missing = None;
     for address in addresses {
+        let failure = |error| Error::io(format!("listen on {address}"), error);
         match TcpListener::bind(address).await {
             Ok(listener) => listeners.push(listener),
             Err(error) if is_missing(&error) => {
                 tracing::warn!(%address, %error, "cannot listen on this address");
-                missing = Some(Error::io(format!("listen on {address}"), &error));
+                missing = Some(failure(&error));
             }
-            Err(error) => return Err(Error::io(format!("listen on {address}"), &error)),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(Err(failure(&error))),
+            Err(error) => return Err(failure(&error)),
         }
     }
     match missing {
         Some(error) if listeners.is_empty() => Err(error),
         None if listeners.is_empty() => Err(Error::invalid("no address to listen on was given")),
-        _ => Ok(listeners),
+        _ => Ok(Ok(listeners)),
     }
 }
 

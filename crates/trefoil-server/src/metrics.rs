@@ -21,8 +21,10 @@ use crate::service::Shared;
 /// What stands for every path that is no endpoint.
 pub(crate) const OTHER_ENDPOINT: &str = "other";
 
-const ENDPOINTS: [&str; 8] = [
+const ENDPOINTS: [&str; 10] = [
     "/rpc",
+    "/dcb/read",
+    "/dcb/append",
     "/subscribe",
     "/events",
     "/import",
@@ -59,17 +61,33 @@ struct Endpoint {
     method: &'static str,
 }
 
+/// What gRPC calls are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    method: &'static str,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallMethod {
+    method: &'static str,
+}
+
 /// Every metric of the server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
     seconds: Family<Endpoint, Histogram>,
+    calls: Family<Call, Counter>,
+    call_seconds: Family<CallMethod, Histogram>,
     commits: Counter,
     events_written: Counter,
     pub(crate) events_imported: Counter,
     pub(crate) bytes_received: Counter,
     pub(crate) bytes_sent: Counter,
+    pub(crate) grpc_bytes_received: Counter,
+    pub(crate) grpc_bytes_sent: Counter,
     pub(crate) subscribers: Gauge,
     connections: Gauge,
     namespaces: Gauge,
@@ -86,16 +104,36 @@ impl Metrics {
             registry: Registry::with_prefix("trefoil"),
             requests: Family::default(),
             seconds: Family::new_with_constructor(latency_histogram),
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(latency_histogram),
             commits: Counter::default(),
             events_written: Counter::default(),
             events_imported: Counter::default(),
             bytes_received: Counter::default(),
             bytes_sent: Counter::default(),
+            grpc_bytes_received: Counter::default(),
+            grpc_bytes_sent: Counter::default(),
             subscribers: Gauge::default(),
             connections: Gauge::default(),
             namespaces: Gauge::default(),
         };
-        metrics.register()
+        metrics.register().register_grpc()
+    }
+
+    fn register_grpc(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("grpc_calls", "gRPC calls that ended", self.calls.clone());
+        let help = "Time from the head of a gRPC call to its end";
+        registry.register_with_unit("grpc_call", help, Unit::Seconds, self.call_seconds.clone());
+        let help = "Bytes read from gRPC connections";
+        registry.register(
+            "grpc_received_bytes",
+            help,
+            self.grpc_bytes_received.clone(),
+        );
+        let help = "Bytes written to gRPC connections";
+        registry.register("grpc_sent_bytes", help, self.grpc_bytes_sent.clone());
+        self
     }
 
     fn register(mut self) -> Self {
@@ -143,6 +181,13 @@ impl Metrics {
         } = labels;
         self.seconds
             .get_or_create(&Endpoint { endpoint, method })
+            .observe(elapsed.as_secs_f64());
+    }
+
+    pub(crate) fn count_call(&self, method: &'static str, code: &'static str, elapsed: Duration) {
+        self.calls.get_or_create(&Call { method, code }).inc();
+        self.call_seconds
+            .get_or_create(&CallMethod { method })
             .observe(elapsed.as_secs_f64());
     }
 

@@ -3,10 +3,10 @@
 //! Pages end where the log ended when the read began: events that are written meanwhile do not
 //! make it longer.
 
-use trefoil::{Direction, Event, From, OpenDatabase, Read, Source};
+use trefoil::{Event, From, OpenDatabase, Read};
 
 use crate::error::Result;
-use crate::limits::PAGE_BYTES;
+use crate::limits::{PAGE_BYTES, SHORT_READ_EVENTS_MAX};
 
 /// What is left of a read.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct Pages {
 impl Pages {
     pub(crate) fn new(database: OpenDatabase, read: Read) -> Self {
         let head = database.head();
+        let read = read.as_of(head);
         Self {
             database,
             read,
@@ -27,41 +28,32 @@ impl Pages {
         }
     }
 
-    /// The next events; empty at the end. Blocks the thread for the length of one page.
+    /// Where the log ended when the read began.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Whether one page is likely to be all.
+    pub(crate) fn is_short(&self) -> bool {
+        self.read.limit <= SHORT_READ_EVENTS_MAX
+    }
+
+    /// The next events; there may be none before the end. Blocks the thread for the length of one page.
     pub(crate) fn next_page(&mut self) -> Result<Vec<Event>> {
         if self.is_done() {
             return Ok(Vec::new());
         }
         let page = self.database.read_page(&self.read, PAGE_BYTES)?;
-        let mut events = page.events;
-        events.retain(|event| event.position() <= self.head);
-        self.read.limit -= events.len();
-        match events.last() {
-            Some(last) if page.is_cut => self.go_on_after(last),
-            _ => self.read.limit = 0,
+        self.read.limit -= page.events.len();
+        match page.next {
+            Some(next) => self.read.from = From::Position(next),
+            None => self.read.limit = 0,
         }
-        Ok(events)
+        Ok(page.events)
     }
 
     /// Whether there is nothing left.
     pub(crate) fn is_done(&self) -> bool {
         self.read.limit == 0
-    }
-
-    fn go_on_after(&mut self, last: &Event) {
-        let in_stream = matches!(self.read.source, Source::Stream(_));
-        let position = match last.stream_position() {
-            Some(position) if in_stream => position,
-            _ => last.position(),
-        };
-        let next = match self.read.direction {
-            Direction::Forwards => position.checked_add(1),
-            Direction::Backwards => position.checked_sub(1),
-        };
-        match next {
-            Some(next) if in_stream => self.read.from = From::StreamPosition(next),
-            Some(next) => self.read.from = From::Position(next),
-            None => self.read.limit = 0,
-        }
     }
 }

@@ -19,6 +19,17 @@ impl<'a> Query<'a> {
             .filter(|(key, _)| decode(key).as_deref() == Some(name))
             .find_map(|(_, value)| decode(value).filter(|value| !value.is_empty()))
     }
+
+    /// Every parameter of this name; `None` if one of them is empty or not UTF-8 once decoded.
+    pub(crate) fn get_all(self, name: &str) -> Option<Vec<String>> {
+        self.0
+            .split('&')
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .filter(|(key, _)| decode(key).as_deref() == Some(name))
+            .map(|(_, value)| decode(value).filter(|value| !value.is_empty()))
+            .map(|value| value.map(Cow::into_owned))
+            .collect()
+    }
 }
 
 /// Replaces `+` by a space and `%xx` by the byte it stands for.
@@ -73,6 +84,17 @@ mod tests {
         ];
         for (name, expected) in cases {
             assert_eq!(query.get(name).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn repeated_parameters_are_all_there_or_refused() {
+        let query = Query("tag=a&tag=b%3Ac&x=1&t%61g=d&empty=&bad=1&bad=%ff&bare");
+        let strings = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());
+        assert_eq!(query.get_all("tag"), strings(&["a", "b:c", "d"]));
+        assert_eq!(query.get_all("none"), strings(&[]));
+        for name in ["empty", "bad", "bare"] {
+            assert_eq!(query.get_all(name), None, "{name}");
         }
     }
 }

@@ -24,71 +24,65 @@ pub(crate) trait Writer: Send + 'static {
 pub(crate) struct Reading<W> {
     pages: Pages,
     writer: W,
-    begun: bool,
+    /// What is to be sent next.
+    out: Vec<u8>,
+    is_over: bool,
 }
 
 impl<W: Writer> Reading<W> {
-    pub(crate) fn new(pages: Pages, writer: W) -> Self {
+    pub(crate) fn new(pages: Pages, mut writer: W) -> Self {
+        let mut out = Vec::with_capacity(512);
+        writer.begin(&mut out);
         Self {
             pages,
             writer,
-            begun: false,
+            out,
+            is_over: false,
         }
     }
 
-    /// The next part of the answer. Blocks the thread.
-    fn chunk(&mut self) -> Result<Vec<u8>> {
-        let mut out = Vec::with_capacity(512);
-        if !self.begun {
-            self.begun = true;
-            self.writer.begin(&mut out);
+    /// The body of the answer. A short read begins on this thread, where most of them end;
+    /// whatever takes longer goes on elsewhere.
+    pub(crate) async fn body(mut self) -> Result<Body> {
+        if self.pages.is_short() {
+            self.read_page()?;
         }
-        while out.len() < ANSWER_BUFFER_BYTES && !self.pages.is_done() {
-            for event in self.pages.next_page()? {
-                self.writer.event(&mut out, &event);
-            }
+        let (reading, first) = self.chunk().await?;
+        if reading.is_over {
+            return Ok(Body::Whole(first));
+        }
+        let first = stream::once(async { Ok(first) });
+        Ok(Body::Stream(first.chain(reading.rest()).boxed()))
+    }
+
+    /// Reads one page. Blocks the thread.
+    fn read_page(&mut self) -> Result<()> {
+        for event in self.pages.next_page()? {
+            self.writer.event(&mut self.out, &event);
         }
         if self.pages.is_done() {
-            self.writer.end(&mut out);
+            self.writer.end(&mut self.out);
+            self.is_over = true;
         }
-        Ok(out)
+        Ok(())
     }
 
-    /// The body of an answer that is short enough to be read at once.
-    pub(crate) fn body_inline(mut self) -> Result<Body> {
-        let first = self.chunk()?;
-        Ok(self.into_body(first))
-    }
-
-    /// The body of an answer that may take long to read.
-    pub(crate) async fn body(self) -> Result<Body> {
-        let (reading, first) = self.chunk_elsewhere().await?;
-        Ok(reading.into_body(first))
-    }
-
-    async fn chunk_elsewhere(mut self) -> Result<(Self, Vec<u8>)> {
-        blocking(move || {
-            let chunk = self.chunk()?;
-            Ok((self, chunk))
-        })
-        .await?
-    }
-
-    fn into_body(self, first: Vec<u8>) -> Body {
-        if self.pages.is_done() {
-            return Body::Whole(first.into());
+    /// The next part of the answer. Each page is read by a task of its own: when the client leaves,
+    /// no more of them begin.
+    async fn chunk(mut self) -> Result<(Self, Bytes)> {
+        while self.out.len() < ANSWER_BUFFER_BYTES && !self.is_over {
+            self = blocking(move || self.read_page().map(|()| self)).await??;
         }
-        let first = stream::once(async { Ok(Bytes::from(first)) });
-        Body::Stream(first.chain(self.rest()).boxed())
+        let chunk = std::mem::take(&mut self.out).into();
+        Ok((self, chunk))
     }
 
     fn rest(self) -> Chunks {
         let next = |state: Option<Self>| async move {
-            let reading = state?;
-            match reading.chunk_elsewhere().await {
+            match state?.chunk().await {
                 Ok((reading, chunk)) => {
-                    let left = (!reading.pages.is_done()).then_some(reading);
-                    Some((Ok(chunk.into()), left))
+                    let left = (!reading.is_over).then_some(reading);
+                    Some((Ok(chunk), left))
                 }
                 Err(failure) => Some((Err(cut(&failure)), None)),
             }

@@ -1,21 +1,25 @@
 //! Events as lines of NDJSON, as `/export` writes and `/import` reads them:
-//! `{"id", "stream", "type", "pos", "gpos", "data" | "data64", "meta", "time", "tags"?}`.
+//! `{"id", "stream", "type", "pos", "gpos", "data" | "data64", "meta", "time", "tags"?,
+//! "tracking"?: {"source", "position"}}`.
 //!
-//! `data64` stands for data that is not JSON. An event without a stream has the stream `""` and
-//! the position -1.
+//! `data64` stands for data that is not JSON, or that a line of JSON could not hold byte for byte.
+//! An event without a stream has the stream `""` and the position -1.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use trefoil::{Event, ImportedEvent, NewEvent, Payload, Timestamp, parse_event_id};
+use trefoil::{
+    Event, EventId, ImportedEvent, NewEvent, Payload, Timestamp, Tracking, parse_event_id,
+};
+use trefoil_core::is_json;
 use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 
 use crate::json::{
     elements, fields, is_shallow, number, present, put_display, put_id, put_number,
     put_on_one_line, put_string, put_time, text,
 };
-use crate::rpc::rows::put_stream_position;
+use crate::rpc::rows::{put_stream_position, put_tags};
 
 /// Appends an event as a line.
 pub(crate) fn put_line(out: &mut Vec<u8>, event: &Event) {
@@ -30,9 +34,9 @@ pub(crate) fn put_line(out: &mut Vec<u8>, event: &Event) {
     put_stream_position(out, event);
     out.extend_from_slice(b",\"gpos\":");
     put_number(out, event.position());
-    if event.data_is_json() {
+    if let Some(data) = legible_data(event) {
         out.extend_from_slice(b",\"data\":");
-        put_on_one_line(out, event.data());
+        put_on_one_line(out, data);
     } else {
         out.extend_from_slice(b",\"data64\":");
         put_display(out, STANDARD.encode(event.data()));
@@ -41,18 +45,28 @@ pub(crate) fn put_line(out: &mut Vec<u8>, event: &Event) {
     put_on_one_line(out, event.metadata().unwrap_or(b"null"));
     out.extend_from_slice(b",\"time\":");
     put_time(out, event.time());
-    put_tags(out, event);
+    if event.tags().next().is_some() {
+        out.extend_from_slice(b",\"tags\":");
+        put_tags(out, event);
+    }
+    if let Some(tracking) = event.tracking() {
+        out.extend_from_slice(b",\"tracking\":{\"source\":");
+        put_string(out, &tracking.source);
+        out.extend_from_slice(b",\"position\":");
+        put_number(out, tracking.position);
+        out.push(b'}');
+    }
     out.extend_from_slice(b"}\n");
 }
 
-fn put_tags(out: &mut Vec<u8>, event: &Event) {
-    for (index, tag) in event.tags().enumerate() {
-        out.extend_from_slice(if index == 0 { b",\"tags\":[" } else { b"," });
-        put_string(out, tag);
-    }
-    if event.tags().next().is_some() {
-        out.push(b']');
-    }
+/// The data if it is JSON that an import takes back. What has no stream came as bytes that may be
+/// meant to be compared as such, so nothing of it is changed, not even a line break.
+fn legible_data(event: &Event) -> Option<&[u8]> {
+    let data = event.data_is_json().then(|| event.data())?;
+    let has_line_break = || data.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+    let is_legible =
+        event.stream().is_some() || (!has_line_break() && is_shallow(data, JSON_DEPTH_MAX));
+    is_legible.then_some(data)
 }
 
 /// Why a line is not an event.
@@ -64,8 +78,8 @@ pub(crate) enum Refusal {
     Record(String),
 }
 
-const NAMES: [&str; 10] = [
-    "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags",
+const NAMES: [&str; 11] = [
+    "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags", "tracking",
 ];
 
 /// Reads a line.
@@ -88,11 +102,9 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
         meta,
         time,
         tags,
+        tracking,
     ] = values;
-    let id = id
-        .and_then(text)
-        .and_then(|id| parse_event_id(&id))
-        .ok_or("id must be a UUID")?;
+    let id = present(id).map(parse_id).transpose()?;
     let stream = match present(stream) {
         None => None,
         Some(stream) => Some(text(stream).ok_or("stream must be a string")?.into_owned()),
@@ -111,7 +123,7 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
         .ok_or("gpos must be a number from 1")?;
     let time = time.and_then(text).and_then(|time| Timestamp::parse(&time));
     let event = NewEvent {
-        id: Some(id),
+        id,
         stream,
         event_type,
         data: payload(line, data, data64)?,
@@ -125,6 +137,7 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
         .map_err(|error| error.to_string())?;
     let time = time.ok_or("time must be an RFC 3339 time")?;
     Ok(ImportedEvent {
+        tracking: present(tracking).map(parse_tracking).transpose()?,
         event,
         stream_position,
         position,
@@ -132,12 +145,17 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
     })
 }
 
+fn parse_id(value: &RawValue) -> Result<EventId, String> {
+    let id = text(value).and_then(|id| parse_event_id(&id));
+    id.ok_or_else(|| "id must be a UUID".to_owned())
+}
+
 fn whole(value: Option<&RawValue>) -> Option<u64> {
     u64::try_from(value.and_then(number)?).ok()
 }
 
 fn stored(line: &Bytes, value: &RawValue, name: &str) -> Result<Bytes, String> {
-    if !is_shallow(value, JSON_DEPTH_MAX) {
+    if !is_shallow(value.get().as_bytes(), JSON_DEPTH_MAX) {
         return Err(format!(
             "{name} is nested too deeply, the limit is {JSON_DEPTH_MAX}"
         ));
@@ -154,13 +172,29 @@ fn payload(
         (Some(data), None) => Ok(Payload::Json(stored(line, data, "data")?)),
         (None, Some(data64)) => {
             let bytes = text(data64).and_then(|data64| STANDARD.decode(&*data64).ok());
-            Ok(Payload::Binary(
-                bytes.ok_or("data64 must be base64")?.into(),
-            ))
+            let bytes = Bytes::from(bytes.ok_or("data64 must be base64")?);
+            Ok(if is_json(&bytes) {
+                Payload::Json(bytes)
+            } else {
+                Payload::Binary(bytes)
+            })
         }
         (None, None) => Err("data is missing".to_owned()),
         (Some(_), Some(_)) => Err("data and data64 exclude each other".to_owned()),
     }
+}
+
+/// Positions in other logs are not bound to what we allow in ours.
+fn parse_tracking(value: &RawValue) -> Result<Tracking, String> {
+    let fields = fields(value, ["source", "position"]);
+    let [source, position] = fields.ok_or("tracking must be an object")?;
+    let source = source.and_then(text);
+    let source = source.ok_or("tracking.source must be a string")?;
+    let position = position.and_then(|position| position.get().parse().ok());
+    let position = position.ok_or("tracking.position must be a number from 0")?;
+    let tracking = Tracking::new(source, position);
+    tracking.validate().map_err(|error| error.to_string())?;
+    Ok(tracking)
 }
 
 fn parse_tags(value: Option<&RawValue>) -> Result<Vec<String>, String> {
@@ -202,6 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_json_are_json_and_an_id_may_be_missing() {
+        let line = LINE.replace("\"550e8400-e29b-41d4-a716-446655440000\"", "null");
+        // {\n}, and a byte that is no text.
+        for (packed, expected) in [
+            ("ewp9", Payload::Json(Bytes::from_static(b"{\n}"))),
+            ("/w==", Payload::Binary(Bytes::from_static(b"\xff"))),
+            ("", Payload::Binary(Bytes::new())),
+        ] {
+            let data64 = format!("\"data64\":\"{packed}\"");
+            let line = line.replace("\"data\":{\"amount\":1.0}", &data64);
+            let read = parse_line(&Bytes::from(line)).unwrap();
+            assert_eq!((read.event.data, read.event.id), (expected, None));
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_line_is_named() {
         let cases = [
             (
@@ -210,6 +260,21 @@ mod tests {
                 "time must be an RFC 3339 time",
             ),
             ("550e8400", "nope", "id must be a UUID"),
+            (
+                "\"meta\":null",
+                "\"tracking\":{\"source\":1}",
+                "tracking.source must be a string",
+            ),
+            (
+                "\"meta\":null",
+                "\"tracking\":{\"source\":\"a\",\"position\":-1}",
+                "tracking.position must be a number from 0",
+            ),
+            (
+                "\"data\":{\"amount\":1.0}",
+                "\"data64\":\"a\"",
+                "data64 must be base64",
+            ),
             ("\"pos\":0", "\"pos\":-1", "pos must be a number from 0"),
             ("\"gpos\":47", "\"gpos\":0", "gpos must be a number from 1"),
             (

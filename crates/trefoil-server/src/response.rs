@@ -62,7 +62,7 @@ impl hyper::body::Body for Body {
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const SERVER: HeaderValue =
+pub(crate) const SERVER: HeaderValue =
     HeaderValue::from_static(concat!("Trefoil/", env!("CARGO_PKG_VERSION")));
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 

@@ -9,20 +9,23 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use trefoil::{Error, Namespaces, Result};
 
-use crate::Config;
-use crate::connection;
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
-use crate::listener::bind_all;
+use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
+use crate::{Config, GrpcConfig, connection, grpc};
 
 /// A server that listens on its addresses but answers nobody before it is run.
 #[derive(Debug)]
 pub struct Server {
     listeners: Vec<TcpListener>,
+    grpc_listeners: Vec<TcpListener>,
+    tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
 }
 
@@ -31,31 +34,43 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
     /// Binds every address of `config`. An address that this machine does not have is skipped
-    /// with a warning; a port that is taken is an error.
+    /// with a warning; a port that is taken is an error, except for gRPC where that was not asked
+    /// for.
     pub async fn bind(config: Config, namespaces: Namespaces) -> Result<Self> {
         let listeners = bind_all(&config.listen).await?;
+        let (mut grpc_listeners, mut tls) = (Vec::new(), None);
+        if let Some(grpc) = &config.grpc {
+            tls = grpc.tls.as_ref().map(grpc::server_config).transpose()?;
+            grpc_listeners = bind_grpc(grpc).await?;
+        }
         let shared = Arc::new(Shared::new(config, namespaces));
-        Ok(Self { listeners, shared })
+        Ok(Self {
+            listeners,
+            grpc_listeners,
+            tls,
+            shared,
+        })
+    }
+
+    /// The addresses that are bound for gRPC.
+    pub fn grpc_addresses(&self) -> Vec<SocketAddr> {
+        addresses(&self.grpc_listeners)
     }
 
     /// The addresses that are bound, with the ports that were taken for port 0.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        self.listeners
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect()
+        addresses(&self.listeners)
     }
 
     /// Answers requests until `shutdown` resolves. Then subscriptions are closed, requests under
     /// way are answered, and what is not done in time is cut off. The namespaces stay open.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
-        let Self { listeners, shared } = self;
         let tracker = TaskTracker::new();
         let stop = Stop::default();
-        let accepting: Vec<_> = listeners
-            .into_iter()
-            .map(|listener| accept(listener, Arc::clone(&shared), tracker.clone(), stop.clone()))
-            .map(tokio::spawn)
+        let shared = Arc::clone(&self.shared);
+        let accepting: Vec<_> = self
+            .acceptors(&tracker, &stop)
+            .map(|acceptor| tokio::spawn(acceptor.accept()))
             .collect();
         shutdown.await;
         shared.closing.cancel();
@@ -79,6 +94,49 @@ impl Server {
         }
         Ok(())
     }
+
+    fn acceptors(self, tracker: &TaskTracker, stop: &Stop) -> impl Iterator<Item = Acceptor> {
+        let http = self
+            .listeners
+            .into_iter()
+            .map(|listener| (listener, Protocol::Http));
+        let tls = self.tls.map(TlsAcceptor::from);
+        let grpc = self.grpc_listeners.into_iter();
+        let grpc = grpc.map(move |listener| (listener, Protocol::Grpc(tls.clone())));
+        http.chain(grpc).map(move |(listener, protocol)| Acceptor {
+            listener,
+            protocol,
+            shared: Arc::clone(&self.shared),
+            tracker: tracker.clone(),
+            stop: stop.clone(),
+        })
+    }
+}
+
+fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    let listeners = listeners.iter();
+    listeners
+        .filter_map(|listener| listener.local_addr().ok())
+        .collect()
+}
+
+/// Binds the addresses for gRPC. If one is taken that nobody asked for by name, there is no gRPC.
+async fn bind_grpc(grpc: &GrpcConfig) -> Result<Vec<TcpListener>> {
+    match bind_if_free(&grpc.listen).await? {
+        Ok(listeners) => Ok(listeners),
+        Err(error) if grpc.required => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "going on without gRPC: choose a port with --grpc-port");
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// What is spoken on a connection.
+#[derive(Clone)]
+enum Protocol {
+    Http,
+    Grpc(Option<TlsAcceptor>),
 }
 
 /// How connections are told to end.
@@ -90,33 +148,50 @@ pub(crate) struct Stop {
     pub(crate) cut: CancellationToken,
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, tracker: TaskTracker, stop: Stop) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.drain.cancelled() => return,
-        };
-        match accepted {
-            Ok((socket, _)) => {
-                let counted = Counted::new(Arc::clone(&shared));
-                tracker.spawn(serve(socket, counted, stop.clone()));
-            }
-            // A client that gave up before it was accepted.
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+/// A listener and what its connections need.
+struct Acceptor {
+    listener: TcpListener,
+    protocol: Protocol,
+    shared: Arc<Shared>,
+    tracker: TaskTracker,
+    stop: Stop,
+}
+
+impl Acceptor {
+    /// Accepts connections until the server stops.
+    async fn accept(self) {
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = self.stop.drain.cancelled() => return,
+            };
+            match accepted {
+                Ok((socket, _)) => {
+                    let counted = Counted::new(Arc::clone(&self.shared));
+                    let (protocol, stop) = (self.protocol.clone(), self.stop.clone());
+                    self.tracker.spawn(serve(socket, protocol, counted, stop));
+                }
+                // A client that gave up before it was accepted.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
 }
 
-async fn serve(socket: TcpStream, counted: Counted, stop: Stop) {
+async fn serve(socket: TcpStream, protocol: Protocol, counted: Counted, stop: Stop) {
     let connections_max = counted.shared.config.connections_max;
-    if counted.count > connections_max {
-        return refuse(socket, connections_max).await;
+    let is_too_many = counted.count > connections_max;
+    match protocol {
+        Protocol::Http if is_too_many => refuse(socket, connections_max).await,
+        Protocol::Http => connection::serve(socket, &counted.shared, stop).await,
+        // A gRPC client that is hung up on tries again later.
+        Protocol::Grpc(_) if is_too_many => {}
+        Protocol::Grpc(tls) => grpc::serve(socket, tls.as_ref(), &counted.shared, stop).await,
     }
-    connection::serve(socket, &counted.shared, stop).await;
 }
 
 /// One more open connection, for as long as this lives.

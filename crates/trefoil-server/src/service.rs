@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use trefoil::{NamespaceId, Namespaces, OpenDatabase, Token};
 
 use crate::auth::{Access, authenticate};
-use crate::body::{Reader, discard_in_background};
+use crate::body::{Reader, Whole, discard_in_background};
 use crate::budget::Budget;
 use crate::connection::UnderWay;
 use crate::error::{Failure, Result};
@@ -21,7 +21,7 @@ use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
 use crate::opened::Opened;
 use crate::query::Query;
 use crate::response::{self, Answer};
-use crate::{Config, VERSION, export, import, rpc, sse};
+use crate::{Config, VERSION, dcb, export, import, rpc, sse};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -165,21 +165,30 @@ impl Exchange<'_> {
     async fn answer(&mut self, access: &Access) -> Result<Answer> {
         match self.labels.endpoint {
             "/rpc" => {
-                self.require_method(&Method::POST)?;
-                let body = self.take_body()?.whole(&self.shared.budget).await?;
-                self.under_way.is_complete();
+                self.require_method(&[Method::POST])?;
+                let body = self.whole_body().await?;
                 rpc::answer(&self.shared, access, &body.bytes, &mut self.labels).await
+            }
+            "/dcb/read" => {
+                self.require_method(&[Method::GET, Method::POST])?;
+                let body = self.take_body()?.whole(&self.shared.budget).await?;
+                dcb::read(&self.shared, access, &self.parts, &body.bytes).await
+            }
+            "/dcb/append" => {
+                self.require_method(&[Method::POST])?;
+                let body = self.whole_body().await?;
+                dcb::append(&self.shared, access, &body.bytes).await
             }
             "/import" => {
                 let body = self.take_body()?;
                 import::answer(&self.shared, access, &self.parts, body).await
             }
             "/export" => {
-                self.require_method(&Method::GET)?;
+                self.require_method(&[Method::GET])?;
                 export::answer(&self.shared, access, &self.parts).await
             }
             "/events" => {
-                self.require_method(&Method::GET)?;
+                self.require_method(&[Method::GET])?;
                 sse::answer(&self.shared, access, &self.parts, sse::Kind::Event).await
             }
             _ => sse::answer(&self.shared, access, &self.parts, sse::Kind::Poke).await,
@@ -192,11 +201,19 @@ impl Exchange<'_> {
         Reader::new(&self.parts.headers, body, self.shared.config.body_timeout)
     }
 
-    fn require_method(&self, method: &Method) -> Result<()> {
-        if self.parts.method == method {
+    /// Reads the whole body of a request whose answer follows soon.
+    async fn whole_body(&mut self) -> Result<Whole> {
+        let body = self.take_body()?.whole(&self.shared.budget).await?;
+        self.under_way.is_complete();
+        Ok(body)
+    }
+
+    fn require_method(&self, allowed: &[Method]) -> Result<()> {
+        if allowed.contains(&self.parts.method) {
             return Ok(());
         }
-        let message = format!("Only {method} method allowed");
+        let names: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+        let message = format!("Only {} method allowed", names.join(" or "));
         Err(Failure::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "INVALID_REQUEST",

@@ -67,32 +67,57 @@ pub(crate) fn fields<'a, const N: usize>(
     value: &'a RawValue,
     names: [&str; N],
 ) -> Option<[Option<&'a RawValue>; N]> {
+    Some(found_fields(value, names)?.values)
+}
+
+/// As [`fields`] of an object that has no others; the error is the name of the first other one.
+pub(crate) fn only_fields<'a, const N: usize>(
+    value: &'a RawValue,
+    names: [&str; N],
+) -> Option<Result<[Option<&'a RawValue>; N], String>> {
+    let found = found_fields(value, names)?;
+    Some(found.unknown.map_or(Ok(found.values), Err))
+}
+
+fn found_fields<'a, const N: usize>(
+    value: &'a RawValue,
+    names: [&str; N],
+) -> Option<Fields<'a, N>> {
     let mut parser = serde_json::Deserializer::from_str(value.get());
     parser.deserialize_any(FieldsVisitor(names)).ok()
+}
+
+/// What an object holds.
+struct Fields<'a, const N: usize> {
+    values: [Option<&'a RawValue>; N],
+    /// The first name that was not asked for.
+    unknown: Option<String>,
 }
 
 struct FieldsVisitor<'n, const N: usize>([&'n str; N]);
 
 impl<'de, const N: usize> Visitor<'de> for FieldsVisitor<'_, N> {
-    type Value = [Option<&'de RawValue>; N];
+    type Value = Fields<'de, N>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = [None; N];
+        let mut found = Fields {
+            values: [None; N],
+            unknown: None,
+        };
         while let Some(key) = map.next_key::<&'de RawValue>()? {
-            let key = text(key);
-            let place = key.and_then(|key| self.0.iter().position(|name| *name == key));
-            match place {
-                Some(place) => values[place] = Some(map.next_value()?),
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+            let key = text(key).unwrap_or_default();
+            if let Some(place) = self.0.iter().position(|name| *name == key) {
+                found.values[place] = Some(map.next_value()?);
+                continue;
             }
+            map.next_value::<IgnoredAny>()?;
+            found.unknown.get_or_insert_with(|| key.into_owned());
         }
-        Ok(values)
+        Ok(found)
     }
 }
 
@@ -167,10 +192,10 @@ pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// Whether arrays and objects are nested at most this deep.
-pub(crate) fn is_shallow(value: &RawValue, depth_max: usize) -> bool {
+/// Whether arrays and objects of a JSON value are nested at most this deep.
+pub(crate) fn is_shallow(json: &[u8], depth_max: usize) -> bool {
     let mut depth = 0;
-    let mut bytes = value.get().bytes();
+    let mut bytes = json.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'{' | b'[' if depth == depth_max => return false,
@@ -183,7 +208,7 @@ pub(crate) fn is_shallow(value: &RawValue, depth_max: usize) -> bool {
     true
 }
 
-fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' => drop(bytes.next()),
@@ -240,9 +265,9 @@ mod tests {
 
     #[test]
     fn depth_counts_brackets_outside_of_strings() {
-        assert!(is_shallow(raw(r#"{"a":["[[[[\"[["]}"#), 2));
-        assert!(!is_shallow(raw("[[[1]]]"), 2));
+        assert!(is_shallow(br#"{"a":["[[[[\"[["]}"#, 2));
+        assert!(!is_shallow(b"[[[1]]]", 2));
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(!is_shallow(raw(&deep), 128));
+        assert!(!is_shallow(deep.as_bytes(), 128));
     }
 }

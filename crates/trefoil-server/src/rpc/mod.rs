@@ -3,6 +3,10 @@
 mod arguments;
 mod category_get;
 mod commit;
+mod events_head;
+mod events_query;
+mod events_tracking;
+mod explanation;
 mod ns_categories;
 mod ns_create;
 mod ns_delete;
@@ -91,6 +95,9 @@ async fn run(
         "stream.version" => stream_version::run,
         "category.get" => category_get::run,
         "commit" => commit::run,
+        "events.query" => events_query::run,
+        "events.head" => events_head::run,
+        "events.tracking" => events_tracking::run,
         "position.at" => position_at::run,
         "ns.create" => ns_create::run,
         "ns.delete" => ns_delete::run,

@@ -7,13 +7,15 @@ use trefoil::Event;
 use crate::json::{put_display, put_id, put_number, put_string, put_time};
 use crate::reading::Writer;
 
-/// Whether a row names the event's stream.
+/// What a row holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// `[id, type, position, globalPosition, data, metadata, time]`
     Stream,
     /// `[id, streamName, type, position, globalPosition, data, metadata, time]`
     Category,
+    /// `[id, streamName, type, position, globalPosition, data, metadata, time, tags]`
+    Tagged,
 }
 
 /// Appends an event as a row. Data and metadata appear byte for byte as they were written.
@@ -22,7 +24,7 @@ pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: Shape) {
     out.push(b'[');
     put_id(out, event.id());
     out.push(b',');
-    if shape == Shape::Category {
+    if shape != Shape::Stream {
         put_string(out, event.stream().unwrap_or_default());
         out.push(b',');
     }
@@ -37,6 +39,22 @@ pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: Shape) {
     out.extend_from_slice(event.metadata().unwrap_or(b"null"));
     out.push(b',');
     put_time(out, event.time());
+    if shape == Shape::Tagged {
+        out.push(b',');
+        put_tags(out, event);
+    }
+    out.push(b']');
+}
+
+/// Appends the tags as an array.
+pub(crate) fn put_tags(out: &mut Vec<u8>, event: &Event) {
+    out.push(b'[');
+    for (index, tag) in event.tags().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        put_string(out, tag);
+    }
     out.push(b']');
 }
 
@@ -46,8 +64,8 @@ pub(crate) fn put_stream_position(out: &mut Vec<u8>, event: &Event) {
     put_number(out, position.map_or(-1, i128::from));
 }
 
-/// Data that is not JSON appears in base64.
-fn put_data(out: &mut Vec<u8>, event: &Event) {
+/// Appends the data; what is not JSON appears in base64.
+pub(crate) fn put_data(out: &mut Vec<u8>, event: &Event) {
     if event.data_is_json() {
         out.extend_from_slice(event.data());
         return;

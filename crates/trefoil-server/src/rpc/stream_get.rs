@@ -13,7 +13,6 @@ use super::arguments::{
 use super::rows::{Rows, Shape};
 use crate::error::Result;
 use crate::json::Call;
-use crate::limits::SHORT_READ_EVENTS_MAX;
 use crate::pages::Pages;
 use crate::reading::Reading;
 use crate::response::{self, Answer};
@@ -23,17 +22,11 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     answer_rows(context, read, Shape::Stream).await
 }
 
-/// Answers the rows of a read: on this thread if they are few, elsewhere if they may be many.
+/// Answers the rows of a read.
 pub(super) async fn answer_rows(context: Context<'_>, read: Read, shape: Shape) -> Result<Answer> {
-    let is_short = read.limit <= SHORT_READ_EVENTS_MAX;
     let database = context.database().await?;
     let reading = Reading::new(Pages::new(database, read), Rows::new(shape));
-    let body = if is_short {
-        reading.body_inline()?
-    } else {
-        reading.body().await?
-    };
-    Ok(response::json_body(body))
+    Ok(response::json_body(reading.body().await?))
 }
 
 fn parse(call: &Call<'_>) -> Result<Read> {

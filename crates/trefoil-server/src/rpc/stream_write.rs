@@ -4,14 +4,13 @@
 //! JSON objects and are kept byte for byte.
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
-use trefoil::{Commit, EventId, NewEvent, Payload, parse_event_id};
-use trefoil_core::limits::JSON_DEPTH_MAX;
+use trefoil::{Commit, NewEvent, Payload};
 
 use super::Context;
-use super::arguments::{number_option, options, stream_name, text_option};
+use super::arguments::{number_option, options, stream_name};
 use crate::error::{Failure, Result};
-use crate::json::{Call, fields, is_object, is_shallow, present, put_number, text};
+use crate::json::{Call, fields, is_object, present, put_number, text};
+use crate::new_event::{event_id, stored, stored_object};
 use crate::response::{self, Answer};
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
@@ -46,7 +45,7 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Commit> {
         .into_owned();
     let data = data.filter(|data| is_object(data));
     let data = data.ok_or_else(|| Failure::invalid("message.data must be an object"))?;
-    let metadata = object(body, present(metadata), "message.metadata")?;
+    let metadata = stored_object(body, present(metadata), "message.metadata")?;
     let [id, expected] = options(call.argument(2), ["id", "expectedVersion"])?;
     let event = NewEvent {
         id: event_id(id, "options.id")?,
@@ -61,33 +60,4 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Commit> {
         Some(expected) => commit.expect_version(stream, expected),
         None => commit,
     })
-}
-
-/// The bytes of a value that is to be stored: a part of the request, not a copy.
-pub(super) fn stored(body: &Bytes, value: &RawValue, name: &str) -> Result<Bytes> {
-    if !is_shallow(value, JSON_DEPTH_MAX) {
-        return Err(Failure::invalid(format!(
-            "{name} is nested too deeply, the limit is {JSON_DEPTH_MAX}"
-        )));
-    }
-    Ok(body.slice_ref(value.get().as_bytes()))
-}
-
-/// An object that is to be stored, if there is one.
-pub(super) fn object(body: &Bytes, value: Option<&RawValue>, name: &str) -> Result<Option<Bytes>> {
-    match value {
-        None => Ok(None),
-        Some(value) if is_object(value) => stored(body, value, name).map(Some),
-        Some(_) => Err(Failure::invalid(format!("{name} must be an object"))),
-    }
-}
-
-/// An event's id; an empty text means that the server makes one.
-pub(super) fn event_id(value: Option<&RawValue>, name: &str) -> Result<Option<EventId>> {
-    let Some(id) = text_option(value, name)?.filter(|id| !id.is_empty()) else {
-        return Ok(None);
-    };
-    let id = parse_event_id(&id);
-    id.map(Some)
-        .ok_or_else(|| Failure::invalid(format!("{name} must be a UUID")))
 }

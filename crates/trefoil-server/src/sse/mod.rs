@@ -110,10 +110,14 @@ impl Feed {
 }
 
 /// One more open subscription in the metrics, for as long as this lives.
-struct Subscriber(Arc<Shared>);
+pub(crate) struct Subscriber(Arc<Shared>);
 
 impl Subscriber {
-    fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         shared.metrics.subscribers.inc();
         Self(shared)
     }

@@ -1,14 +1,16 @@
-//! What a subscription asks for:
-//! `stream=s | category=c | all=true`, `position=n`, `consumer=m&size=n`, and for `/events` also
-//! `type=t`, `correlation=c` and the header `Last-Event-ID`.
+//! What a subscription asks for: `stream=s | category=c | all=true`, `query=<json>` or any number
+//! of `type=t` and `tag=t`, `position=n`, `consumer=m&size=n`, and for `/events` also
+//! `correlation=c` and the header `Last-Event-ID`.
 //!
 //! `consumerGroupMember` and `consumerGroupSize` are other words for `consumer` and `size`.
 
 use hyper::http::request::Parts;
-use trefoil::{ConsumerGroup, From, Read, Source};
+use serde_json::value::RawValue;
+use trefoil::{ConsumerGroup, From, Query as EventQuery, QueryItem, Read, Source};
 use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
 
 use super::Kind;
+use crate::criteria::Criteria;
 use crate::query::Query;
 
 /// What is to be sent.
@@ -32,7 +34,7 @@ impl Selection {
 /// Reads the query string; the error is the text of the answer.
 pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<Selection, String> {
     let query = Query::of(&parts.uri);
-    let source = source(query)?;
+    let criteria = criteria(query)?;
     let position = match query.get("position") {
         None => None,
         Some(text) => {
@@ -40,19 +42,17 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<Selection, String> {
             Some(u64::try_from(number).unwrap_or(0))
         }
     };
-    let group = group(query)?;
-    let is_stream = matches!(source, Source::Stream(_));
-    let mut is_live_only = source == Source::All && position.is_none();
-    let mut read = Read::all();
-    read.source = source;
+    let is_stream = matches!(criteria.source, Source::Stream(_));
+    // Whoever asks for everything by name asks for what comes.
+    let mut is_live_only = is_all(query) && position.is_none();
+    let mut read = criteria.into_read();
     read.from = match position {
         Some(position) if is_stream => From::StreamPosition(position),
         Some(position) => From::Position(position),
         None => From::Edge,
     };
-    read.filter.group = group;
+    read.filter.group = group(query)?;
     if kind == Kind::Event {
-        read.filter.event_type = query.get("type").map(Into::into);
         read.filter.correlation = query.get("correlation").map(Into::into);
         if let Some(last) = last_event_id(parts)? {
             read.from = From::Position(last.saturating_add(1));
@@ -62,9 +62,52 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<Selection, String> {
     Ok(Selection { read, is_live_only })
 }
 
-fn source(query: Query<'_>) -> Result<Source, String> {
+fn is_all(query: Query<'_>) -> bool {
+    query.get("all").as_deref() == Some("true")
+}
+
+/// Which events are meant: by the query, or by types and tags, and by where they stand.
+fn criteria(query: Query<'_>) -> Result<Criteria, String> {
+    let terms = |name| {
+        let found = query.get_all(name);
+        found.ok_or_else(|| format!("Invalid {name} parameter"))
+    };
+    let item = QueryItem {
+        types: terms("type")?,
+        tags: terms("tag")?,
+    };
+    let mut criteria = match query.get("query") {
+        None if item.is_any() => {
+            return Ok(Criteria {
+                source: source(query, None)?,
+                query: EventQuery::all(),
+            });
+        }
+        None => Criteria {
+            source: Source::All,
+            query: item.into(),
+        },
+        Some(_) if !item.is_any() => {
+            return Err("Cannot combine 'query' with 'type' or 'tag'".to_owned());
+        }
+        Some(text) => parse_query(&text)?,
+    };
+    criteria.source = source(query, Some(criteria.source))?;
+    let checked = criteria.query.validate();
+    checked.map_err(|error| error.to_string())?;
+    Ok(criteria)
+}
+
+fn parse_query(text: &str) -> Result<Criteria, String> {
+    let value = serde_json::from_str::<&RawValue>(text);
+    let value = value.map_err(|error| format!("query is not JSON: {error}"))?;
+    Criteria::parse(value, "query").map_err(|failure| failure.message)
+}
+
+/// Where the events stand; `given` is what a query says of it, if there is a query.
+fn source(query: Query<'_>, given: Option<Source>) -> Result<Source, String> {
     let (stream, category) = (query.get("stream"), query.get("category"));
-    let all = query.get("all").as_deref() == Some("true");
+    let all = is_all(query);
     let name = stream
         .as_deref()
         .or(category.as_deref())
@@ -75,13 +118,18 @@ fn source(query: Query<'_>) -> Result<Source, String> {
             "Name length is {length}, the limit is {STREAM_NAME_BYTES_MAX}"
         ));
     }
+    let in_query = matches!(given, Some(Source::Stream(_) | Source::Category(_)));
     match (stream, category) {
-        (None, None) if all => Ok(Source::All),
-        (None, None) => {
-            Err("Either 'stream', 'category', or 'all=true' parameter required".to_owned())
+        (None, None) if all && in_query => {
+            Err("Cannot combine 'all' with the stream or category of 'query'".to_owned())
         }
+        (None, None) if all => Ok(Source::All),
+        (None, None) => given.ok_or_else(|| {
+            "Either 'stream', 'category', or 'all=true' parameter required".to_owned()
+        }),
         _ if all => Err("Cannot combine 'all' with 'stream' or 'category'".to_owned()),
         (Some(_), Some(_)) => Err("Cannot specify both 'stream' and 'category'".to_owned()),
+        _ if in_query => Err("'stream' or 'category' is specified twice: see 'query'".to_owned()),
         (Some(stream), None) => Ok(Source::Stream(stream.into_owned())),
         (None, Some(category)) => Ok(Source::Category(category.into_owned())),
     }

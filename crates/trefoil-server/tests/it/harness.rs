@@ -10,6 +10,8 @@ use trefoil_server::{Config, Server};
 /// A running server; it stops when this is dropped.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
+    /// Where it listens for gRPC.
+    pub(crate) grpc: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     done: Option<std::thread::JoinHandle<()>>,
 }
@@ -26,13 +28,20 @@ impl TestServer {
         })
     }
 
-    /// A server with this configuration, on a free port, in memory, with the development token.
-    pub(crate) fn with(mut config: Config) -> Self {
-        let namespaces = Namespaces::in_memory(NamespacesOptions::default()).unwrap();
+    /// A server with this configuration, on free ports, in memory, with the development token.
+    pub(crate) fn with(config: Config) -> Self {
+        Self::with_options(config, NamespacesOptions::default())
+    }
+
+    pub(crate) fn with_options(mut config: Config, options: NamespacesOptions) -> Self {
+        let namespaces = Namespaces::in_memory(options).unwrap();
         namespaces
             .ensure_default(Some(&Token::development()))
             .unwrap();
         config.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        if let Some(grpc) = &mut config.grpc {
+            grpc.listen = config.listen.clone();
+        }
         config.drain_timeout = config.drain_timeout.min(Duration::from_secs(2));
         let (stop, stopped) = oneshot::channel::<()>();
         let (bound, address) = std::sync::mpsc::channel();
@@ -44,7 +53,8 @@ impl TestServer {
                 .unwrap();
             runtime.block_on(async {
                 let server = Server::bind(config, namespaces).await.unwrap();
-                bound.send(server.local_addresses()[0]).unwrap();
+                let addresses = (server.local_addresses()[0], server.grpc_addresses()[0]);
+                bound.send(addresses).unwrap();
                 let stopped = async {
                     let _ = stopped.await;
                 };
@@ -53,9 +63,10 @@ impl TestServer {
             // Tasks that a test left behind must not keep it from ending.
             runtime.shutdown_timeout(Duration::from_secs(1));
         });
-        let address = address.recv().unwrap();
+        let (address, grpc) = address.recv().unwrap();
         Self {
             address,
+            grpc,
             stop: Some(stop),
             done: Some(done),
         }

@@ -143,6 +143,39 @@ fn large_reads_arrive_whole() {
     }
 }
 
+/// What is written while an answer is on its way is not in it, and its head says so.
+#[test]
+fn large_queries_arrive_whole_and_end_where_the_log_ended() {
+    let server = TestServer::production();
+    let data = "y".repeat(50_000);
+    let append = || {
+        let event = format!(r#"{{"type":"T","data":"{data}","tags":["t"]}}"#);
+        let call = format!(r#"["commit",{{"events":[{event}]}}]"#);
+        assert_eq!(rpc(server.address, &call).status, 200);
+    };
+    (0..400).for_each(|_| append());
+    let query = r#"{"items":[{"tags":["t"]}]}"#;
+    let mut slow = Connection::open(server.address);
+    let call = format!(r#"["events.query",{query}]"#);
+    slow.send("POST", "/rpc", &bearer(), call.as_bytes());
+    let (status, _) = slow.head();
+    assert_eq!(status, 200);
+    let mut body = slow.chunk().unwrap();
+    append();
+    while let Some(chunk) = slow.chunk() {
+        body.extend(chunk);
+    }
+    let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(answer["events"].as_array().unwrap().len(), 400);
+    assert_eq!(answer["head"], 400);
+    for path in ["/dcb/read", r#"/dcb/read?options={"backwards":true}"#] {
+        let reply = request(server.address, "GET", path, &bearer(), b"");
+        assert_eq!(reply.header("transfer-encoding"), Some("chunked"));
+        let events: Vec<serde_json::Value> = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(events.len(), 401);
+    }
+}
+
 #[test]
 fn http2_is_spoken_without_asking() {
     let server = TestServer::production();

@@ -83,6 +83,30 @@ fn data_with_line_breaks_stays_on_its_line() {
     assert!(exported.contains("\"data\":{ \"n\":  1}"), "{exported}");
 }
 
+/// Over gRPC data is bytes, also where it is JSON: what has no stream keeps them.
+#[test]
+fn data_without_a_stream_keeps_every_byte() {
+    let server = TestServer::production();
+    // {\n"n":\r\n1}
+    let line = r#"{"stream":"","type":"T","gpos":7,"data64":"ewoibiI6DQoxfQ==","time":"2025-01-15T10:00:00Z"}"#;
+    let progress = import(&server, "/import", "", line.as_bytes());
+    assert!(progress.contains("\"imported\":1"), "{progress}");
+    let exported = export(&server);
+    assert!(
+        exported.contains(r#""data64":"ewoibiI6DQoxfQ==""#),
+        "{exported}"
+    );
+    let rows = rpc(server.address, r#"["category.get",""]"#);
+    assert!(rows.text().contains("{\n\"n\":\r\n1}"), "{}", rows.text());
+    let second = TestServer::production();
+    import(&second, "/import", "", exported.as_bytes());
+    assert_eq!(export(&second), exported, "the id that was made is kept");
+    assert_eq!(
+        rpc(second.address, r#"["category.get",""]"#).body,
+        rows.body
+    );
+}
+
 #[test]
 fn progress_is_told_while_the_body_is_still_being_sent() {
     let server = TestServer::production();

@@ -7,6 +7,7 @@ mod bad_input;
 mod cases;
 mod client;
 mod fidelity;
+mod grpc;
 mod harness;
 mod http;
 mod import_export;

@@ -192,7 +192,7 @@ fn events_are_sent_whole_and_can_be_resumed() {
         "id: 1\nevent: event\ndata: [\"{id}0\",\"a-1\",\"A\",0,1,{{ \"n\": 1.0  }},{{}},\""
     );
     assert!(frame.starts_with(&expected), "{frame}");
-    assert!(frame.ends_with("Z\"]"), "{frame}");
+    assert!(frame.ends_with("Z\",[]]"), "{frame}");
     let first_id = |path: &str, headers: &str| {
         let headers = format!("{}{headers}", bearer());
         let frame = Frames::open_with(server.address, path, &headers)
@@ -217,6 +217,99 @@ fn events_are_sent_whole_and_can_be_resumed() {
         (reply.status, reply.text()),
         (400, "Invalid Last-Event-ID header")
     );
+}
+
+/// The global positions of the next `count` events, and their tags.
+fn tagged(frames: &mut Frames, count: usize) -> Vec<(u64, String)> {
+    let next = |_| {
+        let frame = frames.next_data().unwrap();
+        let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
+        let row: serde_json::Value = serde_json::from_str(data.unwrap()).unwrap();
+        let tags = row[8].as_array().unwrap().iter();
+        let tags: Vec<&str> = tags.map(|tag| tag.as_str().unwrap()).collect();
+        (row[4].as_u64().unwrap(), tags.join(" "))
+    };
+    (0..count).map(next).collect()
+}
+
+fn append(address: SocketAddr, stream: &str, event_type: &str, tags: &[&str]) {
+    let event = serde_json::json!({"stream": stream, "type": event_type, "data": {}, "tags": tags});
+    let mut event = event;
+    if stream.is_empty() {
+        event["stream"].take();
+    }
+    let call = serde_json::json!(["commit", {"events": [event]}]);
+    assert_eq!(rpc(address, &call.to_string()).status, 200);
+}
+
+#[test]
+fn a_query_is_followed_from_the_past_into_the_present() {
+    let server = TestServer::production();
+    let address = server.address;
+    let append_all = || {
+        append(address, "", "A", &["x"]);
+        append(address, "s-1", "A", &["x", "y"]);
+        append(address, "", "B", &["y"]);
+        append(address, "", "C", &[]);
+    };
+    append_all();
+    let all = r#"/events?query={"items":[{"types":["B"]},{"tags":["y","x"]}]}"#;
+    let mut cases = [
+        (all, vec![2, 3, 6, 7]),
+        ("/events?tag=x", vec![1, 2, 5, 6]),
+        ("/events?tag=x&tag=y", vec![2, 6]),
+        ("/events?type=B&type=C", vec![3, 4, 7, 8]),
+        ("/events?type=A&tag=x&category=s", vec![2, 6]),
+        ("/events?tag=x&stream=s-1&position=1", vec![6]),
+        ("/events?tag=x&position=2", vec![2, 5, 6]),
+        ("/events?all=true&tag=y", vec![6, 7]),
+        (r#"/events?query={"stream":"s-1"}&position=1"#, vec![6]),
+        (r#"/events?query={"category":"s"}"#, vec![2, 6]),
+    ]
+    .map(|(path, expected)| {
+        let mut frames = Frames::open(address, path);
+        assert_eq!(frames.next().unwrap(), ": ready", "{path}");
+        (path, expected, frames)
+    });
+    append_all();
+    for (path, expected, frames) in &mut cases {
+        let seen = tagged(frames, expected.len());
+        let positions: Vec<u64> = seen.iter().map(|(position, _)| *position).collect();
+        assert_eq!(positions, *expected, "{path}");
+        for (position, tags) in seen {
+            let expected = ["", "x", "x y", "y"][(position % 4) as usize];
+            assert_eq!(tags, expected, "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_followed_query_is_resumed_and_pokes_too() {
+    let server = TestServer::production();
+    let address = server.address;
+    for n in 0..6 {
+        append(
+            address,
+            "",
+            "A",
+            if n % 2 == 0 { &["even"] } else { &["odd"] },
+        );
+    }
+    let headers = format!("{}last-event-id: 2\r\n", bearer());
+    for path in ["/events?tag=odd", "/events?tag=odd&all=true"] {
+        let mut frames = Frames::open_with(address, path, &headers);
+        assert_eq!(
+            tagged(&mut frames, 2),
+            [(4, "odd".into()), (6, "odd".into())]
+        );
+    }
+    let mut pokes = Frames::open(address, "/subscribe?tag=even&position=2");
+    for position in [3, 5] {
+        let expected = format!(
+            "event: poke\ndata: {{\"stream\":\"\",\"position\":-1,\"globalPosition\":{position}}}"
+        );
+        assert_eq!(pokes.next_data().unwrap(), expected);
+    }
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! `Append`: a request becomes a commit without being built first; the bodies of its events stay
+//! where they arrived.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message as _;
+use trefoil::{Commit, Condition, Error, EventId, NewEvent, OpenDatabase, Payload, Tracking};
+use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
+use trefoil_core::parse_event_id;
+use trefoil_grpc::{AppendCondition, AppendResponse, TrackingInfo};
+
+use super::body::Answer;
+use super::metadata::Object;
+use super::read::query;
+use super::request::Received;
+use super::status::{Result, invalid, malformed, of_error, of_failure};
+use super::wire::{Fields, Value};
+use crate::service::{Shared, blocking};
+
+/// Answers `Append`.
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    database: OpenDatabase,
+    request: Received,
+) -> Result<Answer> {
+    let commit = decode(&request.message)?;
+    let position = if commit.events.is_empty() {
+        append_nothing(shared, database, commit).await?;
+        0
+    } else {
+        let committed = database.commit_async(commit).await;
+        let committed = committed.map_err(|error| of_error(&error))?;
+        shared.metrics.count_commit(&committed);
+        committed.position
+    };
+    Ok(Answer::message(&AppendResponse { position }))
+}
+
+/// Without events, the condition is checked all the same, and a tracked position is recorded.
+async fn append_nothing(shared: &Shared, database: OpenDatabase, commit: Commit) -> Result<()> {
+    if commit.tracking.is_some() {
+        let committed = database.commit_async(commit).await;
+        let committed = committed.map_err(|error| of_error(&error))?;
+        shared.metrics.count_commit(&committed);
+        return Ok(());
+    }
+    let checked = blocking(move || database.check(&commit.conditions)).await;
+    checked
+        .map_err(of_failure)?
+        .map_err(|error| of_error(&error))
+}
+
+const MESSAGE: &str = "AppendRequest";
+
+/// Understands an `AppendRequest`.
+fn decode(message: &Bytes) -> Result<Commit> {
+    let wrong = || malformed(MESSAGE);
+    let mut commit = Commit::default();
+    commit.events.reserve(count_events(message)?);
+    let mut condition: Option<AppendCondition> = None;
+    let mut tracking: Option<TrackingInfo> = None;
+    for field in Fields::of(message) {
+        let (number, Value::Bytes(bytes)) = field.map_err(|_| wrong())? else {
+            continue;
+        };
+        match number {
+            1 => commit.events.push(event(message, bytes)?),
+            2 => condition
+                .get_or_insert_default()
+                .merge(bytes)
+                .map_err(|_| wrong())?,
+            3 => tracking
+                .get_or_insert_default()
+                .merge(bytes)
+                .map_err(|_| wrong())?,
+            _ => {}
+        }
+    }
+    if let Some(condition) = condition {
+        let query = query(condition.fail_if_events_match)?;
+        commit.conditions.push(match condition.after {
+            Some(after) => Condition::no_match_after(query, after),
+            None => Condition::no_match(query),
+        });
+    }
+    commit.tracking = tracking.map(|info| Tracking::new(info.source, info.position));
+    Ok(commit)
+}
+
+fn count_events(message: &[u8]) -> Result<usize> {
+    let is_event = |field: &_| matches!(field, Ok((1, Value::Bytes(_))));
+    let count = Fields::of(message).filter(is_event).count();
+    if count > EVENTS_PER_COMMIT_MAX {
+        let error = Error::over_limit("number of events", count, EVENTS_PER_COMMIT_MAX);
+        return Err(of_error(&error));
+    }
+    Ok(count)
+}
+
+/// Understands an `Event`.
+fn event(message: &Bytes, encoded: &[u8]) -> Result<NewEvent> {
+    let mut event = NewEvent::without_stream("", Payload::Binary(Bytes::new()));
+    let mut metadata = Object::default();
+    for field in Fields::of(encoded) {
+        let (number, Value::Bytes(bytes)) = field.map_err(|_| malformed(MESSAGE))? else {
+            continue;
+        };
+        match number {
+            1 => event.event_type = text(bytes)?.to_owned(),
+            2 => event.tags.push(text(bytes)?.to_owned()),
+            // What is JSON is stored as such, so that those who read JSON see it.
+            3 => event.data = Payload::Any(message.slice_ref(bytes)),
+            4 => event.id = id(text(bytes)?)?,
+            5 => metadata.add(bytes)?,
+            _ => {}
+        }
+    }
+    event.metadata = metadata.finish();
+    Ok(event)
+}
+
+fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| malformed(MESSAGE))
+}
+
+fn id(text: &str) -> Result<Option<EventId>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let id = parse_event_id(text);
+    id.map(Some)
+        .ok_or_else(|| invalid(format!("{text:?} is not a UUID")))
+}

@@ -1,0 +1,160 @@
+//! One call: which method it is for, whose namespace it may touch, what is counted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::body::Incoming;
+use hyper::header;
+use hyper::http::request::Parts;
+use hyper::{Request, Response};
+use tonic::Code;
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
+use trefoil_grpc::{ErrorType, method};
+
+use super::body::{Answer, Body, response};
+use super::request::Received;
+use super::status::{self, Result, of_error, of_failure};
+use super::{append, health, lookup, read, subscribe};
+use crate::auth::authenticate;
+use crate::query::Query;
+use crate::service::Shared;
+
+/// The methods that are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Read,
+    Subscribe,
+    Append,
+    Head,
+    GetTrackingInfo,
+    HealthCheck,
+    HealthWatch,
+    Unknown,
+}
+
+impl Method {
+    fn of_path(path: &str) -> Self {
+        let parts = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+        let Some((service, name)) = parts else {
+            return Self::Unknown;
+        };
+        match (service, name) {
+            (method::SERVICE | method::LEGACY_SERVICE, name) => match name {
+                "Read" => Self::Read,
+                "Subscribe" => Self::Subscribe,
+                "Append" => Self::Append,
+                "Head" => Self::Head,
+                "GetTrackingInfo" => Self::GetTrackingInfo,
+                _ => Self::Unknown,
+            },
+            (method::HEALTH_SERVICE, "Check") => Self::HealthCheck,
+            (method::HEALTH_SERVICE, "Watch") => Self::HealthWatch,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What metrics call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "Read",
+            Self::Subscribe => "Subscribe",
+            Self::Append => "Append",
+            Self::Head => "Head",
+            Self::GetTrackingInfo => "GetTrackingInfo",
+            Self::HealthCheck => "Check",
+            Self::HealthWatch => "Watch",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A call that is counted when it ends, however it ends.
+pub(super) struct Counted {
+    shared: Arc<Shared>,
+    method: Method,
+    began: Instant,
+    is_counted: bool,
+}
+
+impl Counted {
+    /// Counts the call as ended with this code.
+    pub(super) fn finish(&mut self, code: Code) {
+        self.is_counted = true;
+        let elapsed = self.began.elapsed();
+        let (method, code) = (self.method.name(), status::name(code));
+        self.shared.metrics.count_call(method, code, elapsed);
+        let duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(method, code, duration_us, "gRPC call");
+    }
+}
+
+impl Drop for Counted {
+    /// A client that leaves before the end has cancelled its call.
+    fn drop(&mut self) {
+        if !self.is_counted {
+            self.finish(Code::Cancelled);
+        }
+    }
+}
+
+/// Answers a call.
+pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let counted = Counted {
+        method: Method::of_path(parts.uri.path()),
+        shared,
+        began: Instant::now(),
+        is_counted: false,
+    };
+    let answer = run(&counted.shared, counted.method, &parts, body).await;
+    response(answer, counted)
+}
+
+/// Finds the method. What is not about a namespace needs no token.
+async fn run(
+    shared: &Arc<Shared>,
+    method: Method,
+    parts: &Parts,
+    body: Incoming,
+) -> Result<Answer> {
+    let database = match method {
+        Method::Unknown => {
+            let text = format!("there is no method {}", parts.uri.path());
+            return Err(status::status(
+                Code::Unimplemented,
+                ErrorType::InvalidArgument,
+                text,
+            ));
+        }
+        Method::HealthCheck | Method::HealthWatch => None,
+        _ => Some(authorized_database(shared, parts).await?),
+    };
+    let request = Received::read(shared, &parts.headers, body).await?;
+    let Some(database) = database else {
+        return health::answer(shared, &request, method == Method::HealthWatch);
+    };
+    match method {
+        Method::Append => append::answer(shared, database, request).await,
+        Method::Read => read::answer(database, &request).await,
+        Method::Subscribe => subscribe::answer(shared, &database, &request),
+        Method::GetTrackingInfo => lookup::tracking(&database, &request),
+        _ => Ok(lookup::head(&database)),
+    }
+}
+
+async fn authorized_database(shared: &Shared, parts: &Parts) -> Result<OpenDatabase> {
+    let namespace = if is_anonymous(shared, parts) {
+        NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
+    } else {
+        let access = authenticate(shared, &parts.headers, Query::of(&parts.uri));
+        access.await.map_err(of_failure)?.namespace
+    };
+    let database = shared.database(&namespace);
+    database.await.map_err(of_failure)
+}
+
+/// Whether the client brings no token where none is needed.
+fn is_anonymous(shared: &Shared, parts: &Parts) -> bool {
+    let grpc = shared.config.grpc.as_ref();
+    grpc.is_some_and(|grpc| grpc.anonymous) && !parts.headers.contains_key(header::AUTHORIZATION)
+}

@@ -1,0 +1,110 @@
+//! One connection: HTTP/2, over TLS if that is configured. A client that does not answer pings is
+//! gone, and one that does not begin to speak is cut off.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::call;
+use super::socket::{Socket, Transport};
+use crate::limits::{
+    GRPC_CONNECTION_WINDOW_BYTES, GRPC_FRAME_BYTES_MAX, GRPC_PING_INTERVAL, GRPC_PING_TIMEOUT,
+    GRPC_STREAM_WINDOW_BYTES, GRPC_STREAMS_MAX, HTTP2_HEAD_BYTES_MAX,
+};
+use crate::server::Stop;
+use crate::service::Shared;
+
+/// The bytes with which every HTTP/2 connection begins.
+const PREFACE_BYTES: u64 = 24;
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(
+    socket: TcpStream,
+    tls: Option<&TlsAcceptor>,
+    shared: &Arc<Shared>,
+    stop: Stop,
+) {
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let transport = match tls {
+        None => Transport::Plain(socket),
+        Some(tls) => {
+            let shaken = tokio::select! {
+                shaken = tls.accept(socket) => shaken,
+                () = tokio::time::sleep(shared.config.head_timeout) => return,
+                () = stop.drain.cancelled() => return,
+            };
+            match shaken {
+                Ok(stream) => Transport::Tls(Box::new(stream)),
+                Err(error) => {
+                    tracing::debug!(%error, "a TLS handshake failed");
+                    return;
+                }
+            }
+        }
+    };
+    speak(transport, shared, stop).await;
+}
+
+async fn speak(transport: Transport, shared: &Arc<Shared>, stop: Stop) {
+    let received = Arc::new(AtomicU64::new(0));
+    let socket = Socket {
+        transport,
+        shared: Arc::clone(shared),
+        received: Arc::clone(&received),
+    };
+    let served = Arc::clone(shared);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let shared = Arc::clone(&served);
+        async move { Ok::<_, Infallible>(call::answer(shared, request).await) }
+    });
+    let mut connection = pin!(builder().serve_connection(TokioIo::new(socket), service));
+    let mut must_speak = pin!(tokio::time::sleep(shared.config.head_timeout));
+    let (mut is_draining, mut has_spoken) = (false, false);
+    loop {
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "connection ended");
+                }
+                return;
+            }
+            () = stop.cut.cancelled() => return,
+            () = stop.drain.cancelled(), if !is_draining => {
+                is_draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = must_speak.as_mut(), if !has_spoken => {
+                if received.load(Ordering::Relaxed) < PREFACE_BYTES {
+                    return;
+                }
+                has_spoken = true;
+            }
+        }
+    }
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(GRPC_PING_INTERVAL)
+        .keep_alive_timeout(GRPC_PING_TIMEOUT)
+        .initial_stream_window_size(GRPC_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(GRPC_CONNECTION_WINDOW_BYTES)
+        .max_frame_size(GRPC_FRAME_BYTES_MAX)
+        .max_concurrent_streams(GRPC_STREAMS_MAX)
+        .max_header_list_size(HTTP2_HEAD_BYTES_MAX);
+    builder
+}

@@ -1,0 +1,22 @@
+//! `Head` and `GetTrackingInfo`: a position each.
+
+use trefoil::Database;
+use trefoil_grpc::{HeadResponse, TrackingRequest, TrackingResponse};
+
+use super::body::Answer;
+use super::request::Received;
+use super::status::{Result, of_error};
+
+/// The position of the last event.
+pub(super) fn head(database: &Database) -> Answer {
+    let position = Some(database.head()).filter(|&head| head > 0);
+    Answer::message(&HeadResponse { position })
+}
+
+/// The position that was last recorded for a source.
+pub(super) fn tracking(database: &Database, request: &Received) -> Result<Answer> {
+    let TrackingRequest { source } = request.decode("TrackingRequest")?;
+    let position = database.tracking(&source);
+    let position = position.map_err(|error| of_error(&error))?;
+    Ok(Answer::message(&TrackingResponse { position }))
+}

@@ -1,0 +1,81 @@
+//! The one message of a call, out of the body of its request.
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use prost::Message;
+use tonic::Code;
+use trefoil_grpc::ErrorType;
+
+use super::status::{Result, malformed, of_failure, status};
+use crate::body::{Reader, Whole};
+use crate::service::Shared;
+
+/// A flag and the length of the message.
+const PREFIX_BYTES: usize = 5;
+
+/// A message and the part of the memory budget it takes.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) message: Bytes,
+    _whole: Whole,
+}
+
+impl Received {
+    /// Reads a body that holds one message.
+    pub(super) async fn read(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Self> {
+        let reader = Reader::new(headers, body, shared.config.body_timeout).map_err(of_failure)?;
+        let whole = reader.whole(&shared.budget).await.map_err(of_failure)?;
+        let message = unframe(&whole.bytes)?;
+        Ok(Self {
+            message,
+            _whole: whole,
+        })
+    }
+
+    /// Understands the message.
+    pub(super) fn decode<M: Message + Default>(&self, name: &str) -> Result<M> {
+        M::decode(self.message.clone()).map_err(|_| malformed(name))
+    }
+}
+
+/// The message without what gRPC puts before it.
+fn unframe(body: &Bytes) -> Result<Bytes> {
+    let wrong = |code, text: &str| Err(status(code, ErrorType::Serialization, text));
+    let Some((prefix, message)) = body.split_first_chunk::<PREFIX_BYTES>() else {
+        return wrong(Code::InvalidArgument, "the request holds no message");
+    };
+    let [flag, length @ ..] = *prefix;
+    if flag != 0 {
+        let text = "compressed messages are not understood: use the encoding identity";
+        return wrong(Code::Unimplemented, text);
+    }
+    let announced = u32::from_be_bytes(length) as usize;
+    if announced != message.len() {
+        let text = format!(
+            "the request announces a message of {announced} bytes and holds {}",
+            message.len()
+        );
+        return wrong(Code::InvalidArgument, &text);
+    }
+    Ok(body.slice(PREFIX_BYTES..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_plain_message_is_taken() {
+        let code = |bytes: &'static [u8]| {
+            let unframed = unframe(&Bytes::from_static(bytes));
+            unframed.map_err(|status| status.code())
+        };
+        assert_eq!(code(b"\0\0\0\0\x02ab"), Ok(Bytes::from_static(b"ab")));
+        assert_eq!(code(b"\0\0\0\0\0"), Ok(Bytes::new()));
+        assert_eq!(code(b""), Err(Code::InvalidArgument));
+        assert_eq!(code(b"\0\0\0\0\x03ab"), Err(Code::InvalidArgument));
+        assert_eq!(code(b"\0\0\0\0\x01ab"), Err(Code::InvalidArgument));
+        assert_eq!(code(b"\x01\0\0\0\x02ab"), Err(Code::Unimplemented));
+    }
+}

@@ -1,0 +1,157 @@
+//! Errors as gRPC tells them: a code, a text, and both again as an `ErrorResponse` in the details,
+//! where UmaDB's clients look for them.
+
+use hyper::StatusCode;
+use prost::Message as _;
+use tonic::{Code, Status};
+use trefoil::Error;
+use trefoil_grpc::{ErrorResponse, ErrorType};
+
+use crate::error::Failure;
+
+/// A result whose error ends a call.
+pub(super) type Result<T, E = Box<Status>> = std::result::Result<T, E>;
+
+/// A status with its details. The text begins as UmaDB's texts of this kind do.
+pub(super) fn status(
+    code: Code,
+    error_type: ErrorType,
+    message: impl std::fmt::Display,
+) -> Box<Status> {
+    let kind = match error_type {
+        ErrorType::Io => "io error",
+        ErrorType::Serialization => "serialization error",
+        ErrorType::Integrity => "integrity error: condition failed",
+        ErrorType::Corruption => "corruption detected",
+        ErrorType::Internal => "internal error",
+        ErrorType::Authentication => "authentication error",
+        ErrorType::InvalidArgument => "invalid argument",
+    };
+    let details = ErrorResponse {
+        message: format!("{kind}: {message}"),
+        error_type: error_type.into(),
+    };
+    let encoded = details.encode_to_vec();
+    Box::new(Status::with_details(code, details.message, encoded.into()))
+}
+
+/// A request that breaks a rule.
+pub(super) fn invalid(message: impl std::fmt::Display) -> Box<Status> {
+    status(Code::InvalidArgument, ErrorType::InvalidArgument, message)
+}
+
+/// A request that is not the message it should be.
+pub(super) fn malformed(message_name: &str) -> Box<Status> {
+    let text = format!("the request is not a valid {message_name}");
+    status(Code::InvalidArgument, ErrorType::Serialization, text)
+}
+
+/// An error of the database.
+pub(super) fn of_error(error: &Error) -> Box<Status> {
+    let (code, error_type) = match error {
+        Error::Invalid(_) | Error::ImportRefused(_) => {
+            (Code::InvalidArgument, ErrorType::InvalidArgument)
+        }
+        Error::VersionConflict { .. }
+        | Error::ConditionFailed { .. }
+        | Error::TrackingConflict { .. }
+        | Error::DuplicateId { .. }
+        | Error::PositionExists(_) => (Code::FailedPrecondition, ErrorType::Integrity),
+        Error::NamespaceNotFound(_) => (Code::NotFound, ErrorType::Io),
+        Error::Overloaded(_) | Error::Closed(_) => (Code::Unavailable, ErrorType::Io),
+        Error::DiskFull(_) => (Code::ResourceExhausted, ErrorType::Io),
+        Error::Damaged(_) => (Code::DataLoss, ErrorType::Corruption),
+        _ => (Code::Internal, ErrorType::Io),
+    };
+    match error {
+        // An append has one condition: there is no need to say which one failed.
+        Error::ConditionFailed { position, .. } => {
+            let text = format!("the event at position {position} matches");
+            status(code, error_type, text)
+        }
+        _ => status(code, error_type, error),
+    }
+}
+
+/// A refusal by a part of the server that HTTP and gRPC share.
+pub(super) fn of_failure(failure: Failure) -> Box<Status> {
+    let (code, error_type) = match failure.status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            (Code::Unauthenticated, ErrorType::Authentication)
+        }
+        StatusCode::NOT_FOUND => (Code::NotFound, ErrorType::Io),
+        StatusCode::PAYLOAD_TOO_LARGE => (Code::OutOfRange, ErrorType::InvalidArgument),
+        StatusCode::REQUEST_TIMEOUT => (Code::DeadlineExceeded, ErrorType::Io),
+        StatusCode::SERVICE_UNAVAILABLE => (Code::Unavailable, ErrorType::Io),
+        StatusCode::INSUFFICIENT_STORAGE => (Code::ResourceExhausted, ErrorType::Io),
+        status if status.is_client_error() => (Code::InvalidArgument, ErrorType::InvalidArgument),
+        _ => (Code::Internal, ErrorType::Internal),
+    };
+    status(code, error_type, failure.message)
+}
+
+/// The name of a code, as metrics and the log show it.
+pub(super) fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_its_code_and_says_it_in_the_details() {
+        let cases = [
+            (Error::invalid("x"), Code::InvalidArgument, 6),
+            (
+                Error::ConditionFailed {
+                    condition: 0,
+                    position: 1,
+                },
+                Code::FailedPrecondition,
+                2,
+            ),
+            (Error::Overloaded("x".into()), Code::Unavailable, 0),
+            (Error::Closed("x".into()), Code::Unavailable, 0),
+            (Error::DiskFull("x".into()), Code::ResourceExhausted, 0),
+            (Error::Poisoned("x".into()), Code::Internal, 0),
+        ];
+        for (error, code, error_type) in cases {
+            let status = of_error(&error);
+            assert_eq!(status.code(), code, "{error}");
+            let details = ErrorResponse::decode(status.details()).unwrap();
+            assert_eq!(details.error_type, error_type, "{error}");
+            assert_eq!(details.message, status.message());
+        }
+    }
+
+    #[test]
+    fn a_tracking_conflict_is_worded_as_umadb_words_it() {
+        let error = Error::TrackingConflict {
+            source_name: "s".into(),
+            position: 5,
+            recorded: 6,
+        };
+        let expected = "integrity error: condition failed: non-increasing tracking position for \
+                        source 's': 5 <= 6";
+        assert_eq!(of_error(&error).message(), expected);
+    }
+}

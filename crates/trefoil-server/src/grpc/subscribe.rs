@@ -1,0 +1,79 @@
+//! `Subscribe`: the events that a query matches, from the past into the present, until the client
+//! leaves or the server stops.
+//!
+//! A subscription is pulled by its connection: a client that does not read holds no more than one
+//! batch of events, and nobody else waits for it.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+use trefoil::{From, OpenDatabase, Read, Subscription};
+use trefoil_grpc::SubscribeRequest;
+
+use super::batch::{self, Batch, Head};
+use super::body::Answer;
+use super::read::{batch_size, query};
+use super::request::Received;
+use super::status::{Result, of_error};
+use crate::service::Shared;
+use crate::sse::Subscriber;
+
+/// Answers `Subscribe`.
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    database: &OpenDatabase,
+    request: &Received,
+) -> Result<Answer> {
+    let request: SubscribeRequest = request.decode("SubscribeRequest")?;
+    let mut read = Read::query(query(request.query)?);
+    if let Some(after) = request.after {
+        let Some(from) = after.checked_add(1) else {
+            // Nothing can come after the last position there is.
+            return Ok(Answer::Stream(stream::empty().boxed()));
+        };
+        read.from = From::Position(from);
+    }
+    let feed = Feed {
+        subscription: database.subscribe(read),
+        _database: database.clone(),
+        subscriber: Subscriber::new(Arc::clone(shared)),
+        batch_size: batch_size(request.batch_size),
+    };
+    let responses = stream::unfold(Some(feed), |feed| async move {
+        let mut feed = feed?;
+        let Batch { frames, failure } = match feed.next().await? {
+            Ok(batch) => batch,
+            Err(status) => return Some((stream::iter(vec![Err(status)]), None)),
+        };
+        let mut parts = Vec::with_capacity(2);
+        if !frames.is_empty() {
+            parts.push(Ok(frames));
+        }
+        let is_failed = failure.is_err();
+        parts.extend(failure.err().map(Err));
+        Some((stream::iter(parts), (!is_failed).then_some(feed)))
+    });
+    Ok(Answer::Stream(responses.flatten().boxed()))
+}
+
+/// A subscription on its way to a client.
+struct Feed {
+    subscription: Subscription,
+    /// Keeps the namespace open.
+    _database: OpenDatabase,
+    subscriber: Subscriber,
+    batch_size: usize,
+}
+
+impl Feed {
+    /// The next responses; `None` when the server stops.
+    async fn next(&mut self) -> Option<Result<Batch>> {
+        let closing = &self.subscriber.shared().closing;
+        let events = tokio::select! {
+            events = self.subscription.next() => events,
+            () = closing.cancelled() => return None,
+        };
+        let batch = events.map(|events| batch::encode(&events, self.batch_size, Head::Unsaid));
+        Some(batch.map_err(|error| of_error(&error)))
+    }
+}

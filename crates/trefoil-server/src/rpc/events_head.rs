@@ -1,0 +1,13 @@
+//! `["events.head"]`
+//!
+//! Answers the global position of the last event, 0 if there is none. It goes beyond EventoDB.
+
+use super::Context;
+use crate::error::Result;
+use crate::json::Call;
+use crate::response::{self, Answer};
+
+pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+    let head = context.database().await?.head();
+    Ok(response::json(head.to_string()))
+}

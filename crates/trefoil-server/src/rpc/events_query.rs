@@ -1,0 +1,107 @@
+//! `["events.query", {items?, stream? | category?}, {after? | from?, direction?, batchSize?,
+//! explain?}]`
+//!
+//! Reads the events that a query matches, by global position, and answers `{"events": [row, …],
+//! "head": n}`, where `head` is the position up to which the read saw every event. Without a
+//! `batchSize` there is no limit: whoever decides by what it read must have read all of it. With
+//! `explain` the answer is how the events would be found. It goes beyond EventoDB.
+
+use trefoil::{Direction, Event, From, Read};
+
+use super::Context;
+use super::arguments::{batch_size, direction};
+use super::explanation;
+use super::rows::{Rows, Shape};
+use crate::criteria::Criteria;
+use crate::error::{Failure, Result};
+use crate::json::{Call, present, put_number};
+use crate::pages::Pages;
+use crate::reading::{Reading, Writer};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+use crate::strict;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let Request { read, explain } = parse(call)?;
+    let database = context.database().await?;
+    if explain {
+        let explanation = blocking(move || database.explain(&read)).await??;
+        return Ok(response::json(explanation::to_json(&explanation)));
+    }
+    let pages = Pages::new(database, read);
+    let writer = RowsAndHead {
+        rows: Rows::new(Shape::Tagged),
+        head: pages.head(),
+    };
+    let body = Reading::new(pages, writer).body().await?;
+    Ok(response::json_body(body))
+}
+
+struct Request {
+    read: Read,
+    explain: bool,
+}
+
+fn parse(call: &Call<'_>) -> Result<Request> {
+    let missing = "events.query requires at least 1 argument: query";
+    let query = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
+    let mut read = Criteria::parse(query, "query")?.into_read();
+    let Some(options) = present(call.argument(1)) else {
+        return Ok(Request {
+            read,
+            explain: false,
+        });
+    };
+    let names = ["after", "from", "direction", "batchSize", "explain"];
+    let options = strict::object(options, "options", names)?;
+    let [after, from, order, size, explain] = options.map(present);
+    read.direction = direction(order)?;
+    let after = strict::optional_position(after, "options.after")?;
+    read.from = match (after, strict::optional_position(from, "options.from")?) {
+        (None, None) => From::Edge,
+        (None, Some(from)) => From::Position(from),
+        (Some(after), None) => From::Position(following(after, read.direction)),
+        (Some(_), Some(_)) => {
+            return Err(Failure::invalid(
+                "options.after and options.from exclude each other",
+            ));
+        }
+    };
+    if size.is_some() {
+        read.limit = batch_size(size)?;
+    }
+    let explain = strict::flag(explain, "options.explain")?;
+    Ok(Request { read, explain })
+}
+
+/// The position behind one that is left out.
+fn following(after: u64, direction: Direction) -> u64 {
+    match direction {
+        Direction::Forwards => after.saturating_add(1),
+        Direction::Backwards => after.saturating_sub(1),
+    }
+}
+
+/// Writes rows, and last the head: an answer that was cut short has none.
+struct RowsAndHead {
+    rows: Rows,
+    head: u64,
+}
+
+impl Writer for RowsAndHead {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"events\":");
+        self.rows.begin(out);
+    }
+
+    fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
+        self.rows.event(out, event);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.rows.end(out);
+        out.extend_from_slice(b",\"head\":");
+        put_number(out, self.head);
+        out.push(b'}');
+    }
+}
