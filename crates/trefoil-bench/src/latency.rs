@@ -44,6 +44,15 @@ impl Histogram {
         self.max = self.max.max(nanoseconds);
     }
 
+    /// Counts what another one has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+    }
+
     /// The duration that `fraction` of the recorded ones do not exceed; 0 if there is none.
     pub(crate) fn percentile(&self, fraction: f64) -> Duration {
         let rank = ((self.total as f64 * fraction).ceil() as u64).max(1);

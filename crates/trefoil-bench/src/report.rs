@@ -18,6 +18,8 @@ pub(crate) const BASELINE: &str = "fjall";
 pub(crate) enum Target {
     /// The ratio to the baseline is at least this.
     RatioAtLeast(f64),
+    /// The ratio to another system, or to the better one of several, is at least this.
+    TimesAtLeast(f64, &'static str),
     /// The ratio to the baseline is at most this.
     RatioAtMost(f64),
     /// The figure itself is at most this.
@@ -28,6 +30,7 @@ impl Target {
     fn text(self) -> String {
         match self {
             Self::RatioAtLeast(bound) => format!(">= {bound}x"),
+            Self::TimesAtLeast(bound, of) => format!(">= {bound}x {of}"),
             Self::RatioAtMost(bound) => format!("<= {bound}x"),
             Self::AtMost(bound) => format!("<= {bound}"),
         }
@@ -36,7 +39,9 @@ impl Target {
     /// `None` if there is nothing to compare with.
     fn reached(self, figure: f64, ratio: Option<f64>) -> Option<bool> {
         match self {
-            Self::RatioAtLeast(bound) => ratio.map(|ratio| ratio >= bound),
+            Self::RatioAtLeast(bound) | Self::TimesAtLeast(bound, _) => {
+                ratio.map(|ratio| ratio >= bound)
+            }
             Self::RatioAtMost(bound) => ratio.map(|ratio| ratio <= bound),
             Self::AtMost(bound) => Some(figure <= bound),
         }

@@ -1,39 +1,19 @@
 //! The server under measurement: a child process of this program, or one that runs already.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use tempfile::TempDir;
-use trefoil::{NamespaceId, Token};
+use anyhow::{Context, Result, bail};
 
 use super::Arguments;
-use crate::cpu;
-
-/// How long a child may take to answer its first request.
-const START_MAX: Duration = Duration::from_secs(30);
+use crate::running::{Running, free_port, random_token, serve};
 
 /// Where the server is and how it is asked; a child is ended when this is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     token: String,
     child: Option<Running>,
-}
-
-struct Running {
-    process: Child,
-    /// Removed after the process has ended.
-    _data: TempDir,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Server {
@@ -50,31 +30,14 @@ impl Server {
     }
 
     fn start(arguments: &Arguments) -> Result<Self> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let token = Token::from_secret(&NamespaceId::new(trefoil::DEFAULT_NAMESPACE)?, &secret);
-        let data = tempfile::Builder::new()
-            .prefix("trefoil-bench-")
-            .tempdir_in(&arguments.dir)
-            .with_context(|| format!("cannot use --dir {}", arguments.dir.display()))?;
-        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let process = Command::new(std::env::current_exe()?)
-            .args(["serve", "--listen", "127.0.0.1", "--log-level", "error"])
-            .args(["--port", &port.to_string()])
-            .arg("--data-dir")
-            .arg(data.path())
-            // Not as an argument: those can be seen by everybody.
-            .env("TREFOIL_TOKEN", token.reveal())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .context("cannot start the server")?;
+        let (token, port) = (random_token()?, free_port()?);
+        let mut running = Running::start(&arguments.dir, |data| {
+            let mut command = serve(data, &token)?;
+            command.args(["--port", &port.to_string()]);
+            Ok(command)
+        })?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let mut running = Running {
-            process,
-            _data: data,
-        };
-        wait_until_healthy(address, &mut running.process)?;
+        running.wait_until(|| is_healthy(address))?;
         Ok(Self {
             address,
             token: token.reveal().to_owned(),
@@ -84,7 +47,7 @@ impl Server {
 
     /// The CPU time that the child has used so far.
     pub(crate) fn cpu(&self) -> Option<Duration> {
-        cpu::of_process(self.child.as_ref()?.process.id())
+        self.child.as_ref()?.cpu()
     }
 
     /// A whole request to the RPC endpoint.
@@ -101,31 +64,8 @@ impl Server {
 
     /// Ends the child, if there is one.
     pub(crate) fn stop(self) -> Result<()> {
-        if let Some(mut running) = self.child {
-            let ended = running.process.try_wait()?;
-            if let Some(status) = ended {
-                bail!("the server ended during the measurement: {status}");
-            }
-        }
-        Ok(())
+        self.child.map_or(Ok(()), |mut running| running.check())
     }
-}
-
-fn wait_until_healthy(address: SocketAddr, process: &mut Child) -> Result<()> {
-    let begin = Instant::now();
-    while begin.elapsed() < START_MAX {
-        if let Some(status) = process.try_wait()? {
-            bail!("the server ended before it answered: {status}");
-        }
-        if is_healthy(address) {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    bail!(
-        "the server did not answer within {} seconds",
-        START_MAX.as_secs()
-    )
 }
 
 fn is_healthy(address: SocketAddr) -> bool {
