@@ -7,19 +7,24 @@ use serde_json::value::RawValue;
 
 use crate::exit::Usage;
 
-/// A JSON object given as an argument, kept byte for byte; `-` reads standard input.
-pub(crate) fn json_object(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
+/// A JSON value given as an argument, kept byte for byte; `-` reads standard input.
+pub(crate) fn json_value(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
     let mut text = argument.to_owned();
     if argument == "-" {
         text.clear();
         let read = std::io::stdin().read_to_string(&mut text);
         read.with_context(|| format!("cannot read {what} from standard input"))?;
     }
-    let object = text.trim_start().starts_with('{');
-    match RawValue::from_string(text) {
-        Ok(value) if object => Ok(value),
-        Ok(_) => Err(Usage(format!("{what} must be a JSON object")).into()),
-        Err(error) => Err(Usage(format!("{what} is not JSON: {error}")).into()),
+    let value = RawValue::from_string(text);
+    value.map_err(|error| Usage(format!("{what} is not JSON: {error}")).into())
+}
+
+/// As [`json_value`], of an object.
+pub(crate) fn json_object(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
+    let value = json_value(what, argument)?;
+    match value.get().trim_start().starts_with('{') {
+        true => Ok(value),
+        false => Err(Usage(format!("{what} must be a JSON object")).into()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Events as the server sends them, and as the command line shows them.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::output::visible;
@@ -30,7 +31,22 @@ pub(crate) struct CategoryRow(
     String,
 );
 
-/// An event. Data and metadata are kept byte for byte.
+/// A row of `events.query` and `/events`: as of a category, with the tags last.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TaggedRow(
+    String,
+    String,
+    String,
+    i64,
+    u64,
+    Box<RawValue>,
+    Option<Box<RawValue>>,
+    String,
+    Vec<String>,
+);
+
+/// An event. Data and metadata are kept byte for byte, but for line breaks between their tokens
+/// where an event has to fit into a line.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Event {
@@ -40,9 +56,33 @@ pub(crate) struct Event {
     pub(crate) event_type: String,
     pub(crate) position: i64,
     pub(crate) global_position: u64,
+    #[serde(serialize_with = "on_one_line")]
     pub(crate) data: Box<RawValue>,
+    #[serde(serialize_with = "on_one_line_if_any")]
     pub(crate) metadata: Option<Box<RawValue>>,
     pub(crate) time: String,
+    /// Not every row tells them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tags: Option<Vec<String>>,
+}
+
+/// A line break between tokens is as good as a space, and within a string there is none.
+fn on_one_line<S: Serializer>(json: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
+    if !json.get().contains(['\n', '\r']) {
+        return json.serialize(serializer);
+    }
+    let line = RawValue::from_string(json.get().replace(['\n', '\r'], " "));
+    line.map_err(S::Error::custom)?.serialize(serializer)
+}
+
+fn on_one_line_if_any<S: Serializer>(
+    json: &Option<Box<RawValue>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match json {
+        Some(json) => on_one_line(json, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 impl StreamRow {
@@ -73,22 +113,40 @@ impl CategoryRow {
             data: self.5,
             metadata: self.6,
             time: self.7,
+            tags: None,
         }
     }
 }
 
-/// One line: global position, time, stream and position in it, type, data.
+impl TaggedRow {
+    pub(crate) fn into_event(self) -> Event {
+        Event {
+            id: self.0,
+            stream: self.1,
+            event_type: self.2,
+            position: self.3,
+            global_position: self.4,
+            data: self.5,
+            metadata: self.6,
+            time: self.7,
+            tags: Some(self.8),
+        }
+    }
+}
+
+/// One line: global position, time, stream and position in it or a dash, type, tags if there are
+/// any, data.
 impl std::fmt::Display for Event {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            formatter,
-            "{}  {}  {}@{}  {}  {}",
-            self.global_position,
-            self.time,
-            visible(&self.stream),
-            self.position,
-            visible(&self.event_type),
-            visible(self.data.get()),
-        )
+        write!(formatter, "{}  {}  ", self.global_position, self.time)?;
+        match self.stream.as_str() {
+            "" => formatter.write_str("-")?,
+            stream => write!(formatter, "{}@{}", visible(stream), self.position)?,
+        }
+        write!(formatter, "  {}  ", visible(&self.event_type))?;
+        if let Some(tags) = self.tags.as_ref().filter(|tags| !tags.is_empty()) {
+            write!(formatter, "[{}]  ", visible(&tags.join(", ")))?;
+        }
+        formatter.write_str(&visible(self.data.get()))
     }
 }

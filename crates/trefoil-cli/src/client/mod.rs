@@ -3,7 +3,7 @@
 mod event;
 mod sse;
 
-pub(crate) use event::{CategoryRow, Event, StreamRow};
+pub(crate) use event::{CategoryRow, Event, StreamRow, TaggedRow};
 pub(crate) use sse::Frames;
 
 use std::io::Read as _;

@@ -1,10 +1,11 @@
 //! `trefoil bench`: how fast this machine is.
 
-use trefoil_bench::{engine, http};
+use trefoil_bench::{dcb, engine, http};
 
 const EXAMPLES: &str = "Examples:
   trefoil bench engine --quick
-  trefoil bench http --help";
+  trefoil bench http --help
+  trefoil bench dcb --cells append-64,rare-type";
 
 /// Measures the library in this process, or a server from outside.
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,9 @@ enum Subject {
     /// Measure a server over HTTP
     #[command(after_help = "Example:\n  trefoil bench http --quick")]
     Http(http::Arguments),
+    /// Measure queries and conditional appends over gRPC, beside other stores
+    #[command(after_help = "Example:\n  trefoil bench dcb --quick --umadb venv/bin/umadb")]
+    Dcb(dcb::Arguments),
 }
 
 impl Arguments {
@@ -29,6 +33,7 @@ impl Arguments {
         match self.subject {
             Subject::Engine(arguments) => engine::run(arguments),
             Subject::Http(arguments) => http::run(arguments),
+            Subject::Dcb(arguments) => dcb::run(arguments),
         }
     }
 }

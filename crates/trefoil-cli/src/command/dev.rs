@@ -1,11 +1,9 @@
 //! `trefoil dev`: a server for development, with something to copy and paste.
 
-use std::net::SocketAddr;
-
 use serde_json::json;
 use trefoil::Token;
 
-use super::serve;
+use super::serve::{self, Bound};
 use crate::logging;
 use crate::output::Output;
 use crate::settings::{DEV_KEYS, DevSettings, Flags, Layers, SERVE_KEYS, Settings};
@@ -35,29 +33,49 @@ impl Arguments {
         let layers = Layers::new(SERVE_KEYS, &self.flags.given, None, variable)?;
         let mut settings = Settings::new(&layers)?;
         settings.token = Some(Token::development());
+        if let Some(grpc) = &mut settings.grpc {
+            grpc.anonymous = true;
+        }
         logging::start(settings.log_level, settings.log_format)?;
-        serve::run(settings, |addresses, _| announce(output, addresses))
+        serve::run(settings, |bound, _| announce(output, bound))
     }
 }
 
-fn announce(output: &mut Output, addresses: &[SocketAddr]) -> std::io::Result<()> {
+fn announce(output: &mut Output, bound: &Bound) -> std::io::Result<()> {
     let token = Token::development();
     let token = token.reveal();
     if output.json {
-        output.value(&json!({"listening": addresses, "token": token}))?;
+        output.value(&json!({"listening": bound.http, "grpc": bound.grpc, "token": token}))?;
         return output.flush();
     }
     output.line(
         "Trefoil is ready for development. Never use this token where others can reach it.\n",
     )?;
     output.line(format_args!("Token  {token}"))?;
-    for address in addresses {
+    for address in &bound.http {
         output.line(format_args!("HTTP   http://{address}"))?;
     }
-    if let Some(address) = addresses.first() {
+    for url in bound.grpc_urls() {
+        output.line(format_args!(
+            "gRPC   {url}   (UmaDB clients, no key needed)"
+        ))?;
+    }
+    if let Some(address) = bound.http.first() {
         output.line(first_requests(&format!("http://{address}"), token))?;
     }
+    if let Some(url) = bound.grpc_urls().next() {
+        output.line(first_call(&url))?;
+    }
     output.flush()
+}
+
+/// An append to copy, for UmaDB's client.
+fn first_call(url: &str) -> String {
+    format!(
+        "Append an event with tags over gRPC (pip install umadb):\n  \
+         python3 -c 'import umadb; print(umadb.Client(\"{url}\").append(\n    \
+         [umadb.Event(\"Opened\", b\"{{}}\", tags=[\"account:1\"])]))'\n"
+    )
 }
 
 /// Requests to copy: write an event, read it, follow what comes.

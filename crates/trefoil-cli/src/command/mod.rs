@@ -1,20 +1,25 @@
 //! The commands, one per file: its arguments, its examples, and what it does.
 
+mod append;
 mod bench;
 mod categories;
 mod completions;
 mod databases;
 mod dev;
 mod export;
+mod follow;
 mod import;
 mod inspect;
 mod ns;
+mod plan;
+mod query;
 mod read;
 mod repair;
 mod serve;
 mod source;
 mod streams;
 mod tail;
+mod terms;
 mod verify;
 mod version;
 mod write;
@@ -24,7 +29,7 @@ use clap::{Parser, Subcommand};
 use crate::exit::CODES;
 use crate::output::Output;
 
-/// An event database: one durable log per namespace, seen as streams and categories.
+/// An event database: one durable log per namespace, seen as streams, categories and tags.
 #[derive(Debug, Parser)]
 #[command(name = "trefoil", disable_version_flag = true, max_term_width = 100)]
 // As in Go's `flag` package, the last of several equal flags counts.
@@ -43,6 +48,8 @@ const EXAMPLES: &str = "Examples:
   trefoil dev                                    Try it: a server on this machine
   trefoil write account-1 Opened '{\"owner\":\"Ada\"}'
   trefoil read account-1
+  trefoil append Enrolled --tag course:c1 --tag student:s1 --if-none type=Closed,tag=course:c1
+  trefoil query --tag course:c1 --follow
   trefoil tail account --json | jq .data";
 
 #[derive(Debug, Subcommand)]
@@ -55,8 +62,12 @@ enum Command {
     Ns(ns::Arguments),
     /// Write one event
     Write(write::Arguments),
+    /// Append one event with tags, under conditions
+    Append(append::Arguments),
     /// Read the events of a stream, of a category, or all
     Read(read::Arguments),
+    /// Find events by type and tags
+    Query(query::Arguments),
     /// Follow events as they are written
     Tail(tail::Arguments),
     /// List streams
@@ -89,7 +100,9 @@ impl Cli {
             Command::Serve(arguments) => arguments.run(&mut output),
             Command::Ns(arguments) => arguments.run(&mut output),
             Command::Write(arguments) => arguments.run(&mut output),
+            Command::Append(arguments) => arguments.run(&mut output),
             Command::Read(arguments) => arguments.run(&mut output),
+            Command::Query(arguments) => arguments.run(&mut output),
             Command::Tail(arguments) => arguments.run(&mut output),
             Command::Streams(arguments) => arguments.run(&mut output),
             Command::Categories(arguments) => arguments.run(&mut output),

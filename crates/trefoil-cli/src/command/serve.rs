@@ -58,9 +58,24 @@ impl Arguments {
         if settings.test_mode && layers.is_given("data-dir") {
             tracing::warn!("test mode keeps everything in memory: data-dir is not used");
         }
-        run(settings, |addresses, token| {
-            announce(output, addresses, token)
-        })
+        run(settings, |bound, token| announce(output, bound, token))
+    }
+}
+
+/// Where the server listens.
+pub(super) struct Bound {
+    pub(super) http: Vec<SocketAddr>,
+    pub(super) grpc: Vec<SocketAddr>,
+    grpc_scheme: &'static str,
+}
+
+impl Bound {
+    /// The addresses of gRPC as clients are given them.
+    pub(super) fn grpc_urls(&self) -> impl Iterator<Item = String> {
+        let scheme = self.grpc_scheme;
+        self.grpc
+            .iter()
+            .map(move |address| format!("{scheme}://{address}"))
     }
 }
 
@@ -68,7 +83,7 @@ impl Arguments {
 /// a signal comes.
 pub(super) fn run(
     settings: Settings,
-    ready: impl FnOnce(&[SocketAddr], Option<&Token>) -> std::io::Result<()>,
+    ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
     let namespaces = match &settings.storage {
         Storage::Memory => Namespaces::in_memory(settings.namespaces)?,
@@ -77,10 +92,16 @@ pub(super) fn run(
     let created = namespaces.ensure_default(settings.token.as_ref())?;
     // Who gave the token knows it.
     let new_token = created.filter(|_| settings.token.is_none());
+    let has_tls = settings
+        .grpc
+        .as_ref()
+        .is_some_and(|grpc| grpc.tls.is_some());
+    let grpc_scheme = if has_tls { "https" } else { "http" };
     let config = Config {
         listen: settings.listen,
         test_mode: settings.test_mode,
         connections_max: settings.connections_max,
+        grpc: settings.grpc,
         ..Config::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -91,7 +112,12 @@ pub(super) fn run(
         .block_on(async {
             let stop = stop_signal()?;
             let server = Server::bind(config, namespaces.clone()).await?;
-            ready(&server.local_addresses(), new_token.as_ref())?;
+            let bound = Bound {
+                http: server.local_addresses(),
+                grpc: server.grpc_addresses(),
+                grpc_scheme,
+            };
+            ready(&bound, new_token.as_ref())?;
             server.run(stop).await?;
             anyhow::Ok(())
         });
@@ -127,14 +153,10 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
 }
 
 /// Tells where the server listens, and the token it made. This is the only time it is shown.
-fn announce(
-    output: &mut Output,
-    addresses: &[SocketAddr],
-    token: Option<&Token>,
-) -> std::io::Result<()> {
+fn announce(output: &mut Output, bound: &Bound, token: Option<&Token>) -> std::io::Result<()> {
     if output.json {
         let token = token.map(Token::reveal);
-        output.value(&json!({"listening": addresses, "token": token}))?;
+        output.value(&json!({"listening": bound.http, "grpc": bound.grpc, "token": token}))?;
         return output.flush();
     }
     if let Some(token) = token {
@@ -145,8 +167,11 @@ fn announce(
         ))?;
         output.line("It is shown this once: only its hash is stored.")?;
     }
-    for address in addresses {
+    for address in &bound.http {
         output.line(format_args!("Listening on http://{address}"))?;
+    }
+    for url in bound.grpc_urls() {
+        output.line(format_args!("Listening on {url} (gRPC)"))?;
     }
     output.flush()
 }

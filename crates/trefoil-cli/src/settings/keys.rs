@@ -62,6 +62,30 @@ const PORT: Key = eventodb(key(
     || "8080".into(),
     "Port to listen on; 0 takes a free one",
 ));
+const GRPC_PORT: Key = key(
+    "grpc-port",
+    "PORT",
+    || "50051".into(),
+    "Port for gRPC; 0 takes a free one, off serves none",
+);
+const GRPC_LISTEN: Key = key(
+    "grpc-listen",
+    "ADDRESSES",
+    String::new,
+    "Addresses for gRPC, separated by commas [default: those of --listen]",
+);
+const TLS_CERT: Key = key(
+    "tls-cert",
+    "FILE",
+    String::new,
+    "Certificate chain of the gRPC listener in PEM [default: no TLS]",
+);
+const TLS_KEY: Key = key(
+    "tls-key",
+    "FILE",
+    String::new,
+    "Private key of the certificate in PEM",
+);
 const DATA_DIR: Key = eventodb(key(
     "data-dir",
     "DIR",
@@ -155,6 +179,10 @@ const DB_TYPE: Key = eventodb(key(
 pub(crate) const SERVE_KEYS: &[Key] = &[
     LISTEN,
     PORT,
+    GRPC_LISTEN,
+    GRPC_PORT,
+    TLS_CERT,
+    TLS_KEY,
     DATA_DIR,
     TOKEN,
     TEST_MODE,
@@ -172,7 +200,7 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
 ];
 
 /// The settings of `dev`; the others have their defaults there.
-pub(crate) const DEV_KEYS: &[Key] = &[PORT, DATA_DIR, LOG_LEVEL, LOG_FORMAT];
+pub(crate) const DEV_KEYS: &[Key] = &[PORT, GRPC_PORT, DATA_DIR, LOG_LEVEL, LOG_FORMAT];
 
 /// Which settings a command has.
 pub(crate) trait KeySet: Send + Sync + 'static {

@@ -1,6 +1,7 @@
 //! The server's settings: a flag wins over the environment, that over the file, that over the
 //! default, and each value remembers where it came from.
 
+mod grpc;
 mod keys;
 mod layers;
 mod parse;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
+use trefoil_server::GrpcConfig;
 
 use crate::exit::Usage;
 use crate::logging::Format;
@@ -21,6 +23,8 @@ use crate::logging::Format;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<SocketAddr>,
+    /// `None`: gRPC is not served.
+    pub(crate) grpc: Option<GrpcConfig>,
     pub(crate) connections_max: usize,
     pub(crate) storage: Storage,
     pub(crate) token: Option<Token>,
@@ -42,8 +46,10 @@ impl Settings {
     pub(crate) fn new(layers: &Layers) -> anyhow::Result<Self> {
         let port = layers.parse("port", parse::port)?;
         let test_mode = layers.parse("test-mode", parse::boolean)?;
+        let listen = layers.parse("listen", |text| parse::addresses(text, port))?;
         Ok(Self {
-            listen: layers.parse("listen", |text| parse::addresses(text, port))?,
+            grpc: grpc::config(layers, &listen)?,
+            listen,
             connections_max: layers.parse("connections-max", parse::count)?,
             storage: storage(layers, test_mode)?,
             token: layers.parse("token", parse::token)?,

@@ -16,6 +16,15 @@ pub(super) fn port(text: &str) -> Parsed<u16> {
         .map_err(|_| format!("{text:?} is not a port, 0 to 65535"))
 }
 
+/// A port, or `None` for `off`.
+pub(super) fn port_or_off(text: &str) -> Parsed<Option<u16>> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let wrong = |_| format!("{text:?} is neither a port, 0 to 65535, nor off");
+    text.parse().map(Some).map_err(wrong)
+}
+
 /// The texts that Go takes for a boolean.
 pub(super) fn boolean(text: &str) -> Parsed<bool> {
     match text {

@@ -1,24 +1,18 @@
-//! `trefoil import`: NDJSON into the database.
-//!
-//! The lines travel in requests of a few megabytes, so that neither side has to hold much and a
-//! mistake is answered soon. Batches that were imported before a mistake stay imported.
+//! NDJSON from a file or from standard input.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
-use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::{Client, Connection, Frames, ServerError};
+use super::request::{Failure, Import, REQUEST_BYTES};
+use crate::client::Connection;
 use crate::input::confirm;
 use crate::output::{Output, progress};
-
-/// A request is sent when it holds this many bytes.
-const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// The longest line, far above what the largest event takes.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -26,15 +20,9 @@ const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// What a file compressed with gzip begins with.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-const EXAMPLES: &str = "Examples:
-  trefoil import --input backup.ndjson.gz --gzip
-  trefoil export --url http://old:8080 --token $OLD | trefoil import
-  trefoil import --input all.ndjson --force --yes";
-
-/// Loads events from NDJSON, with the positions and times they had.
+/// What is imported if no database is named.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(super) struct FileArguments {
     /// Read this file [default: standard input]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
@@ -51,20 +39,8 @@ pub(crate) struct Arguments {
     connection: Connection,
 }
 
-/// What the server says while it imports, and last.
-#[derive(Debug, Deserialize)]
-struct Progress {
-    #[serde(default)]
-    imported: u64,
-    #[serde(default)]
-    done: bool,
-    error: Option<String>,
-    message: Option<String>,
-    line: Option<u64>,
-}
-
-impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+impl FileArguments {
+    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         let client = self.connection.client()?;
         if self.force {
             confirm(
@@ -73,16 +49,18 @@ impl Arguments {
             )?;
         }
         let (input, bar) = self.open()?;
-        let mut import = Import {
-            client,
-            force: self.force,
-            imported: 0,
-            lines: 0,
-            bar,
+        let mut lines = Lines {
+            import: Import {
+                client,
+                force: self.force,
+                imported: 0,
+                bar,
+            },
+            sent: 0,
         };
-        import.run(input)?;
-        import.bar.finish_and_clear();
-        let imported = import.imported;
+        lines.run(input)?;
+        lines.import.bar.finish_and_clear();
+        let imported = lines.import.imported;
         match output.json {
             true => output.value(&json!({"imported": imported}))?,
             false => output.line(format_args!("imported {imported} events"))?,
@@ -111,17 +89,13 @@ impl Arguments {
     }
 }
 
-struct Import {
-    client: Client,
-    /// Whether the next request deletes first: only the first one does.
-    force: bool,
-    imported: u64,
+struct Lines {
+    import: Import,
     /// Lines of requests that were answered.
-    lines: u64,
-    bar: ProgressBar,
+    sent: u64,
 }
 
-impl Import {
+impl Lines {
     fn run(&mut self, mut input: impl BufRead) -> anyhow::Result<()> {
         let mut body = Vec::new();
         let mut lines = 0;
@@ -135,7 +109,7 @@ impl Import {
             }
             lines += 1;
             if length as u64 == LINE_BYTES_MAX {
-                let line = self.lines + lines;
+                let line = self.sent + lines;
                 bail!("line {line} is too long, the limit is {LINE_BYTES_MAX} bytes");
             }
             if body.len() >= REQUEST_BYTES {
@@ -145,47 +119,26 @@ impl Import {
             }
         }
         // An empty import is one request too: it may be there to delete.
-        match body.is_empty() && self.lines > 0 {
+        match body.is_empty() && self.sent > 0 {
             true => Ok(()),
             false => self.send(&body, lines),
         }
     }
 
     fn send(&mut self, body: &[u8], lines: u64) -> anyhow::Result<()> {
-        let force = std::mem::take(&mut self.force);
-        let query: &[_] = if force { &[("force", "true")] } else { &[] };
-        let answer = self.client.post("/import", query, body)?;
-        let (mut imported, mut done) = (0, false);
-        for frame in Frames::new(answer.into_reader()) {
-            let data = frame.context("the answer of the server broke off")?.data;
-            let progress: Progress = serde_json::from_str(&data)
-                .context("the server's answer is not what was expected")?;
-            if let Some(code) = progress.error {
-                self.imported += imported;
-                return Err(self.failure(code, progress.message, progress.line));
+        let tell = |bar: &ProgressBar, imported| bar.set_message(format!("{imported} events"));
+        match self.import.send(body, tell) {
+            Ok(()) => self.sent += lines,
+            Err(Failure::Other(error)) => return Err(error),
+            // The server counts the lines of one request; the user those of the input.
+            Err(Failure::Stopped { line, error }) => {
+                let line = self.sent + line;
+                let imported = self.import.imported;
+                return Err(anyhow::Error::new(error).context(format!(
+                    "the import stopped at line {line}, after {imported} events"
+                )));
             }
-            (imported, done) = (progress.imported, progress.done);
-            self.bar
-                .set_message(format!("{} events", self.imported + imported));
         }
-        ensure!(done, "the server did not finish the import");
-        self.imported += imported;
-        self.lines += lines;
         Ok(())
-    }
-
-    /// The server counts the lines of one request; the user those of the input.
-    fn failure(&self, code: String, message: Option<String>, line: Option<u64>) -> anyhow::Error {
-        let line = line.map_or(self.lines, |line| self.lines + line);
-        let status = if code == "POSITION_EXISTS" { 409 } else { 400 };
-        let imported = self.imported;
-        anyhow::Error::new(ServerError {
-            status,
-            code,
-            message: message.unwrap_or_default(),
-        })
-        .context(format!(
-            "the import stopped at line {line}, after {imported} events"
-        ))
     }
 }

@@ -1,0 +1,83 @@
+//! Lines on their way to the server, in requests of a few megabytes: neither side has to hold much,
+//! and a mistake is answered soon.
+
+use anyhow::{Context as _, anyhow};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+
+use crate::client::{Client, Frames, ServerError};
+
+/// A request is sent when it holds this many bytes.
+pub(super) const REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// What the server says while it imports, and last.
+#[derive(Debug, Deserialize)]
+struct Progress {
+    #[serde(default)]
+    imported: u64,
+    #[serde(default)]
+    done: bool,
+    error: Option<String>,
+    message: Option<String>,
+    line: Option<u64>,
+}
+
+/// An import into a server. What was imported before a mistake stays imported.
+pub(super) struct Import {
+    pub(super) client: Client,
+    /// Whether the next request deletes first: only the first one does.
+    pub(super) force: bool,
+    pub(super) imported: u64,
+    pub(super) bar: ProgressBar,
+}
+
+/// Why a request did not succeed.
+pub(super) enum Failure {
+    /// The server took no more at a line of it, counted from 1.
+    Stopped { line: u64, error: ServerError },
+    /// Something else.
+    Other(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Import {
+    /// Sends a request. `tell` is called with the number of events imported so far.
+    pub(super) fn send(
+        &mut self,
+        body: &[u8],
+        tell: impl Fn(&ProgressBar, u64),
+    ) -> Result<(), Failure> {
+        let force = std::mem::take(&mut self.force);
+        let query: &[_] = if force { &[("force", "true")] } else { &[] };
+        let answer = self.client.post("/import", query, body)?;
+        let (mut imported, mut done) = (0, false);
+        for frame in Frames::new(answer.into_reader()) {
+            let data = frame.context("the answer of the server broke off")?.data;
+            let progress: Progress = serde_json::from_str(&data)
+                .context("the server's answer is not what was expected")?;
+            if let Some(code) = progress.error {
+                self.imported += imported;
+                let status = if code == "POSITION_EXISTS" { 409 } else { 400 };
+                let error = ServerError {
+                    status,
+                    code,
+                    message: progress.message.unwrap_or_default(),
+                };
+                let line = progress.line.unwrap_or(0);
+                return Err(Failure::Stopped { line, error });
+            }
+            (imported, done) = (progress.imported, progress.done);
+            tell(&self.bar, self.imported + imported);
+        }
+        if !done {
+            return Err(anyhow!("the server did not finish the import").into());
+        }
+        self.imported += imported;
+        Ok(())
+    }
+}

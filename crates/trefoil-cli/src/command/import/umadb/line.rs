@@ -1,0 +1,61 @@
+//! An event of UmaDB as a line of an import.
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
+use trefoil_grpc::{MetadataEntry, SequencedEvent};
+
+/// A line. Data stands in base64, which the server stores as JSON if it is JSON.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    id: Option<&'a str>,
+    stream: &'a str,
+    #[serde(rename = "type")]
+    event_type: &'a str,
+    gpos: u64,
+    data64: String,
+    meta: Option<Entries<'a>>,
+    time: &'a str,
+    tags: &'a [String],
+    tracking: Option<Tracking<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tracking<'a> {
+    source: &'a str,
+    position: u64,
+}
+
+/// Metadata as an object, in the order of its entries.
+struct Entries<'a>(&'a [MetadataEntry]);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|entry| (&entry.key, &entry.value)))
+    }
+}
+
+impl<'a> Line<'a> {
+    /// The line of an event, which gets this time.
+    pub(super) fn of(sequenced: &'a SequencedEvent, time: &'a str) -> anyhow::Result<Self> {
+        let position = sequenced.position;
+        let event = sequenced.event.as_ref();
+        let event = event.with_context(|| format!("there is no event at position {position}"))?;
+        let tracking = sequenced.tracking_info.as_ref();
+        Ok(Self {
+            id: Some(event.uuid.as_str()).filter(|id| !id.is_empty()),
+            stream: "",
+            event_type: &event.event_type,
+            gpos: position,
+            data64: STANDARD.encode(&event.data),
+            meta: (!event.metadata.is_empty()).then_some(Entries(&event.metadata)),
+            time,
+            tags: &event.tags,
+            tracking: tracking.map(|tracking| Tracking {
+                source: &tracking.source,
+                position: tracking.position,
+            }),
+        })
+    }
+}

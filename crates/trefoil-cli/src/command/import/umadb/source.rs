@@ -1,0 +1,89 @@
+//! A UmaDB that is read, over its gRPC API.
+
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use trefoil_grpc::{Connect, ReadRequest, ReadResponse, SequencedEvent, Status};
+
+/// How many answers of UmaDB are read ahead while the server here writes.
+const READ_AHEAD: usize = 4;
+
+/// The UmaDB that is read.
+pub(super) struct Source {
+    runtime: Runtime,
+    client: trefoil_grpc::Client,
+    pub(super) url: String,
+}
+
+impl Source {
+    pub(super) fn connect(connect: Connect) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
+        let url = connect.url.clone();
+        let client = runtime.block_on(trefoil_grpc::Client::connect(connect));
+        let client = client.map_err(|status| told(&url, &status))?;
+        Ok(Self {
+            runtime,
+            client,
+            url,
+        })
+    }
+
+    /// The position of the last event, 0 if there is none.
+    pub(super) fn head(&mut self) -> anyhow::Result<u64> {
+        let head = self.runtime.block_on(self.client.head());
+        let head = head.map_err(|status| told(&self.url, &status))?;
+        Ok(head.unwrap_or(0))
+    }
+
+    /// The event at a position.
+    pub(super) fn event_at(&mut self, position: u64) -> anyhow::Result<Option<SequencedEvent>> {
+        let request = ReadRequest {
+            start: Some(position),
+            limit: Some(1),
+            ..ReadRequest::default()
+        };
+        let client = &mut self.client;
+        let answer = self.runtime.block_on(async {
+            let mut answers = client.read(request).await?;
+            answers.message().await
+        });
+        let answer = answer.map_err(|status| told(&self.url, &status))?;
+        let event = answer.and_then(|answer| answer.events.into_iter().next());
+        Ok(event.filter(|event| event.position == position))
+    }
+
+    /// All events from a position on, read ahead by a task of its own.
+    pub(super) fn read(&mut self, start: u64) -> mpsc::Receiver<Result<ReadResponse, Status>> {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        let mut client = self.client.clone();
+        self.runtime.spawn(async move {
+            let request = ReadRequest {
+                start: Some(start),
+                ..ReadRequest::default()
+            };
+            let mut answers = match client.read(request).await {
+                Ok(answers) => answers,
+                Err(status) => return drop(sender.send(Err(status)).await),
+            };
+            while let Some(answer) = answers.message().await.transpose() {
+                let is_last = answer.is_err();
+                if sender.send(answer).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+
+    /// What to tell of a call that failed.
+    pub(super) fn refusal(&self, status: &Status) -> anyhow::Error {
+        told(&self.url, status)
+    }
+}
+
+fn told(url: &str, status: &Status) -> anyhow::Error {
+    let (code, message) = (status.code(), status.message());
+    anyhow::anyhow!("{url}: {message} ({code:?})")
+}

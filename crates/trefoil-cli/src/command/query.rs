@@ -1,0 +1,218 @@
+//! `trefoil query`: events by type and tags.
+
+use serde::{Deserialize, Serialize};
+
+use super::follow::Follower;
+use super::plan::Plan;
+use super::read::print;
+use super::terms::{Criteria, Item};
+use crate::client::{Client, Connection, Event, TaggedRow};
+use crate::output::Output;
+
+/// How many events are asked for at a time.
+const PAGE: u64 = 500;
+
+const EXAMPLES: &str = "--type and --tag describe one alternative: an event of any of the types with all of the tags. --item
+adds another: type=A,type=B,tag=x,tag=y, or {\"types\":[\"A\"],\"tags\":[\"a,b\"]} for names with commas.
+Events that any alternative matches are printed in the order of their global positions; without
+alternatives that is every event. A line shows the global position, the time, the stream with the
+position in it or a dash, the type, the tags and the data.
+
+Examples:
+  trefoil query --tag course:c1 --tag student:s1
+  trefoil query --type CourseDefined --tag course:c1 --item type=Enrolled,tag=student:s1
+  trefoil query --type InvoiceCreated --last 1 --json
+  trefoil query --tag course:c1 --after 41 --follow
+  trefoil query --tag course:c1 --explain";
+
+/// Finds events by type and tags, oldest first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Events of this type; repeat it to allow several
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Events with this tag; repeat it to demand several
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Another alternative, as type=A,tag=x; repeat it for several
+    #[arg(long = "item", value_name = "TERMS", value_parser = Item::parse)]
+    items: Vec<Item>,
+    /// Only events of this stream
+    #[arg(long, value_name = "NAME", conflicts_with = "category")]
+    stream: Option<String>,
+    /// Only events of the streams of this category
+    #[arg(long, value_name = "NAME")]
+    category: Option<String>,
+    /// Begin after this global position
+    #[arg(long, value_name = "POSITION", conflicts_with = "from")]
+    after: Option<u64>,
+    /// Begin at this global position
+    #[arg(long, value_name = "POSITION")]
+    from: Option<u64>,
+    /// At most this many [default: all]
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u64>,
+    /// Only this many of the newest
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["after", "from", "limit"])]
+    last: Option<u64>,
+    /// Go on with events as they are written, until stopped
+    #[arg(long, conflicts_with = "limit")]
+    follow: bool,
+    /// Show how the events would be found instead of the events
+    #[arg(long, conflicts_with = "follow")]
+    explain: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// One page of a read.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
+    direction: &'static str,
+    batch_size: u64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    events: Vec<TaggedRow>,
+    head: u64,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        let client = self.connection.client()?;
+        let given = Item {
+            types: self.types.clone(),
+            tags: self.tags.clone(),
+        };
+        let mut items: Vec<&Item> = self.items.iter().collect();
+        if given != Item::default() {
+            items.insert(0, &given);
+        }
+        let criteria = Criteria {
+            items,
+            stream: self.stream.as_deref(),
+            category: self.category.as_deref(),
+        };
+        match (self.explain, self.last) {
+            (true, _) => self.explain(&client, &criteria, output),
+            (false, Some(last)) => {
+                let head = print_last(&client, &criteria, last, output)?;
+                self.go_on(&client, &criteria, Some(head), output)
+            }
+            (false, None) if self.follow => self.go_on(&client, &criteria, self.start(), output),
+            (false, None) => self.print_pages(&client, &criteria, output),
+        }
+    }
+
+    /// The position after which events are wanted.
+    fn start(&self) -> Option<u64> {
+        self.after.or(self.from.map(|from| from.saturating_sub(1)))
+    }
+
+    fn print_pages(
+        &self,
+        client: &Client,
+        criteria: &Criteria<'_>,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        let mut page = Page {
+            after: self.start(),
+            direction: "forwards",
+            batch_size: 0,
+        };
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        while left > 0 {
+            page.batch_size = left.min(PAGE);
+            let (events, _) = read(client, criteria, &page)?;
+            events.iter().try_for_each(|event| print(event, output))?;
+            let count = events.len() as u64;
+            if count < page.batch_size {
+                break;
+            }
+            left -= count;
+            page.after = events.last().map(|event| event.global_position);
+        }
+        Ok(())
+    }
+
+    /// Prints what is written from now on, if that is wanted.
+    fn go_on(
+        &self,
+        client: &Client,
+        criteria: &Criteria<'_>,
+        after: Option<u64>,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        if !self.follow {
+            return Ok(());
+        }
+        output.flush()?;
+        let criteria = serde_json::to_string(criteria)?;
+        let follower = Follower {
+            parameters: &[("query", &criteria)],
+            is_wanted: &|_| true,
+            last_seen: after,
+        };
+        follower.run(client, output)
+    }
+
+    fn explain(
+        &self,
+        client: &Client,
+        criteria: &Criteria<'_>,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        let direction = match self.last {
+            Some(_) => "backwards",
+            None => "forwards",
+        };
+        let options = serde_json::json!({
+            "after": self.start(), "direction": direction, "explain": true,
+        });
+        let plan: Plan = client.call(&("events.query", criteria, options))?;
+        plan.print(output)
+    }
+}
+
+fn read(
+    client: &Client,
+    criteria: &Criteria<'_>,
+    page: &Page,
+) -> anyhow::Result<(Vec<Event>, u64)> {
+    let Answer { events, head } = client.call(&("events.query", criteria, page))?;
+    let events = events.into_iter().map(TaggedRow::into_event).collect();
+    Ok((events, head))
+}
+
+/// Prints the newest events, oldest first, and answers the position up to which it looked.
+fn print_last(
+    client: &Client,
+    criteria: &Criteria<'_>,
+    count: u64,
+    output: &mut Output,
+) -> anyhow::Result<u64> {
+    let mut page = Page {
+        after: None,
+        direction: "backwards",
+        batch_size: count.min(PAGE),
+    };
+    let (mut found, head) = read(client, criteria, &page)?;
+    let mut is_full = found.len() as u64 == page.batch_size;
+    while is_full && (found.len() as u64) < count {
+        page.after = found.last().map(|event| event.global_position);
+        page.batch_size = PAGE.min(count - found.len() as u64);
+        let (more, _) = read(client, criteria, &page)?;
+        is_full = more.len() as u64 == page.batch_size;
+        found.extend(more);
+    }
+    found
+        .iter()
+        .rev()
+        .try_for_each(|event| print(event, output))?;
+    Ok(head)
+}

@@ -1,0 +1,47 @@
+//! The settings of the gRPC listener.
+
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use trefoil_server::{GrpcConfig, Tls};
+
+use super::{Layers, parse};
+use crate::exit::Usage;
+
+/// How gRPC is served beside HTTP on `listen`; `None` if it is off. A port or an address that
+/// somebody gave must be free.
+pub(super) fn config(layers: &Layers, listen: &[SocketAddr]) -> anyhow::Result<Option<GrpcConfig>> {
+    let tls = tls(layers)?;
+    let Some(port) = layers.parse("grpc-port", parse::port_or_off)? else {
+        return Ok(None);
+    };
+    let has_own = layers.is_given("grpc-listen");
+    let listen = if has_own {
+        layers.parse("grpc-listen", |text| parse::addresses(text, port))?
+    } else {
+        let address = |address: &SocketAddr| SocketAddr::new(address.ip(), port);
+        listen.iter().map(address).collect()
+    };
+    Ok(Some(GrpcConfig {
+        listen,
+        required: has_own || layers.is_given("grpc-port"),
+        tls,
+        ..GrpcConfig::default()
+    }))
+}
+
+fn tls(layers: &Layers) -> anyhow::Result<Option<Tls>> {
+    let path = |name| {
+        layers.is_given(name).then_some(())?;
+        layers.parse(name, |text| Ok(text.to_owned())).ok()
+    };
+    let read = |path: &str| std::fs::read(path).with_context(|| format!("cannot read {path}"));
+    match (path("tls-cert"), path("tls-key")) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => Ok(Some(Tls {
+            certificate: read(&certificate)?,
+            key: read(&key)?,
+        })),
+        _ => Err(Usage("tls-cert and tls-key go together: give both or none".to_owned()).into()),
+    }
+}
