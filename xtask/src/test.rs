@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         let mut command = Command::new(cargo);
         command.args(*arguments).current_dir(root);
         if let Some(path) = &path {
-            command.env("PATH", path);
+            command.env("PATH", path).env("XTASK_PYTHON", "installed");
         }
         step(&format!("cargo {}", arguments.join(" ")), &mut command)?;
     }

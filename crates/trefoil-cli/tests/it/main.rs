@@ -4,6 +4,7 @@
 mod cases;
 mod cli;
 mod crash;
+mod dcb;
 mod durability;
 mod eventodb;
 mod harness;

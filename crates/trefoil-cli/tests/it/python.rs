@@ -1,23 +1,20 @@
-//! A client of the outside world: Python's standard library against the API of EventoDB.
+//! Clients of the outside world: Python's standard library against the API of EventoDB, and the
+//! published client of UmaDB against its own.
 
 use std::path::Path;
 use std::process::Command;
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
 use crate::harness::{ADMIN, Server};
 
-#[test]
-fn a_python_client_that_knows_only_eventodb_works() {
-    let data = TempDir::new().unwrap();
-    let server = Server::on(data.path(), &[]);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/client.py");
-    let url = format!("http://127.0.0.1:{}", server.port);
-    let output = match Command::new("python3")
-        .arg(script)
-        .args([&url, ADMIN])
-        .output()
-    {
+/// Runs a script of `tests/python`; it says how many checks it made.
+fn run(script: &str, arguments: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/python")
+        .join(script);
+    let output = match Command::new("python3").arg(script).args(arguments).output() {
         Ok(output) => output,
         Err(error) => {
             eprintln!("skipped: no python3 on this machine ({error})");
@@ -32,4 +29,71 @@ fn a_python_client_that_knows_only_eventodb_works() {
         output.status.success() && said.starts_with("ok "),
         "{said}\n{failed}"
     );
+}
+
+/// Whether UmaDB's client is there; `cargo xtask test` installs it.
+fn has_umadb() -> bool {
+    let probe = Command::new("python3")
+        .args(["-c", "import umadb"])
+        .output();
+    let is_there = probe.is_ok_and(|probe| probe.status.success());
+    let is_needed = std::env::var_os("XTASK_PYTHON").is_some();
+    assert!(is_there || !is_needed, "python3 has no package umadb");
+    if !is_there {
+        eprintln!("skipped: python3 has no package umadb; cargo xtask test installs it");
+    }
+    is_there
+}
+
+#[test]
+fn a_python_client_that_knows_only_eventodb_works() {
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &[]);
+    let url = format!("http://127.0.0.1:{}", server.port);
+    run("client.py", &[&url, ADMIN]);
+}
+
+#[test]
+fn the_client_of_umadb_works_without_a_key_in_test_mode() {
+    if has_umadb() {
+        let server = Server::in_test_mode();
+        let url = format!("http://127.0.0.1:{}", server.grpc_port);
+        run("umadb_client.py", &[&url]);
+    }
+}
+
+/// The client sends a key over TLS only.
+#[test]
+fn the_client_of_umadb_works_with_a_key_over_tls() {
+    if !has_umadb() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (certificate, key, authority) = (file("server.pem"), file("server.key"), file("ca.pem"));
+    write_certificate(&certificate, &key, &authority);
+    let data = TempDir::new().unwrap();
+    let server = Server::on(
+        data.path(),
+        &["--tls-cert", &certificate, "--tls-key", &key],
+    );
+    let url = format!("https://localhost:{}", server.grpc_port);
+    let wrong = ADMIN.replace("000", "001");
+    run("umadb_client.py", &[&url, &authority, ADMIN, &wrong]);
+    assert!(server.terminate().success());
+}
+
+/// Writes a certificate for `localhost`, its key, and the certificate that signed it.
+fn write_certificate(certificate: &str, key: &str, authority: &str) {
+    let mut signer = CertificateParams::default();
+    signer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let signer = CertifiedIssuer::self_signed(signer, KeyPair::generate().unwrap()).unwrap();
+    let own_key = KeyPair::generate().unwrap();
+    let own = CertificateParams::new(["localhost".to_owned()])
+        .unwrap()
+        .signed_by(&own_key, &signer)
+        .unwrap();
+    std::fs::write(certificate, own.pem()).unwrap();
+    std::fs::write(key, own_key.serialize_pem()).unwrap();
+    std::fs::write(authority, signer.pem()).unwrap();
 }

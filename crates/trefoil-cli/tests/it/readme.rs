@@ -1,4 +1,5 @@
-//! The README's shell examples, run: each command must answer what the README says after it.
+//! The shell examples of the README and of the command line's page, run: each command must answer
+//! what the page says after it.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Client, Server, binary, connect};
 
-/// A command of the README and a part of what it answers.
+/// A command of a page and a part of what it answers.
 #[derive(Debug)]
 struct Example {
     words: Vec<String>,
@@ -18,10 +19,22 @@ struct Example {
 
 #[test]
 fn the_quick_start_answers_what_it_says() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
-    let examples = examples(&readme);
-    assert!(examples.len() >= 10, "{examples:#?}");
+    let here = run("README.md", 10);
+    assert!(here.path().join("backup.ndjson").exists());
+}
+
+#[test]
+fn the_command_line_answers_what_its_page_says() {
+    run("docs/cli.md", 5);
+}
+
+/// Runs the examples of a page against a new server, in a directory that is returned.
+fn run(page: &str, count_min: usize) -> TempDir {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(page);
+    let examples = examples(&std::fs::read_to_string(path).unwrap());
+    assert!(examples.len() >= count_min, "{examples:#?}");
     let data = TempDir::new().unwrap();
     let here = TempDir::new().unwrap();
     let server = Server::on(data.path(), &[]);
@@ -34,16 +47,14 @@ fn the_quick_start_answers_what_it_says() {
         let expected = &example.answer;
         assert!(answer.contains(expected), "{example:?}\nanswered {answer}");
     }
-    assert!(here.path().join("backup.ndjson").exists());
+    here
 }
 
 /// The commands in the blocks of shell that say what they answer.
-fn examples(readme: &str) -> Vec<Example> {
-    let token = readme
-        .lines()
-        .find_map(|line| line.strip_prefix("TOKEN="))
-        .unwrap();
-    let lines: Vec<&str> = readme.lines().collect();
+fn examples(page: &str) -> Vec<Example> {
+    let token = page.lines().find_map(|line| line.strip_prefix("TOKEN="));
+    let token = token.unwrap_or_default();
+    let lines: Vec<&str> = page.lines().collect();
     let pairs = lines
         .windows(2)
         .filter_map(|pair| Some((pair[0], pair[1].strip_prefix("#=> ")?)));

@@ -51,8 +51,10 @@ fn write_numbers(phoenix: &Phoenix, writer: u32, stop: &AtomicBool) {
     for n in 0u64.. {
         let stream = format!("feed-{}", (u64::from(writer) + n * 3) % 7);
         let id = format!("00000000-0000-4000-8000-{writer:04x}{n:08x}");
-        let message = json!({"type": "E", "data": {"writer": writer, "n": n}});
-        let call = json!(["stream.write", stream, message, {"id": id}]);
+        let tags = [format!("writer:{writer}"), format!("third:{}", n % 3)];
+        let data = json!({"writer": writer, "n": n});
+        let event = json!({"stream": stream, "type": "E", "data": data, "tags": tags, "id": id});
+        let call = json!(["commit", {"events": [event]}]);
         while client.try_rpc(&call).is_err() {
             thread::sleep(Duration::from_millis(5));
             client = phoenix.client();
@@ -100,14 +102,19 @@ fn global(data: &Value) -> u64 {
         .unwrap()
 }
 
-const EVENTS: Resume = |server, last| {
+const EVENTS: Resume = |server, last| events(server, "category=feed", last);
+
+const QUERIED_EVENTS: Resume =
+    |server, last| events(server, "tag=writer:1&tag=third:2&type=E", last);
+
+fn events(server: &Server, query: &str, last: Option<&Value>) -> Sse {
     let mut headers = vec![("Authorization", format!("Bearer {ADMIN}"))];
     if let Some(last) = last {
         headers.push(("Last-Event-ID", global(last).to_string()));
     }
     let headers: Vec<(&str, &str)> = headers.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    Sse::open(server, "/events?category=feed", &headers)
-};
+    Sse::open(server, &format!("/events?{query}"), &headers)
+}
 
 const CATEGORY_POKES: Resume = |server, last| {
     let position = last.map_or(0, |last| global(last) + 1);
@@ -139,14 +146,20 @@ fn subscribers_miss_nothing_while_the_server_dies_and_rises() {
     let phoenix = Phoenix::new();
     let mut random = Random::new();
     let stop = AtomicBool::new(false);
-    let ends: [AtomicU64; 4] = Default::default();
+    let ends: [AtomicU64; 5] = Default::default();
     thread::scope(|scope| {
         let (phoenix, stop) = (&phoenix, &stop);
         let writers: Vec<_> = (0..3)
             .map(|n| scope.spawn(move || write_numbers(phoenix, n, stop)))
             .collect();
         let follower = |(resume, end)| scope.spawn(move || follow(phoenix, resume, end));
-        let resumes: [Resume; 4] = [EVENTS, CATEGORY_POKES, STREAM_POKES, GROUP_POKES];
+        let resumes: [Resume; 5] = [
+            EVENTS,
+            QUERIED_EVENTS,
+            CATEGORY_POKES,
+            STREAM_POKES,
+            GROUP_POKES,
+        ];
         let threads: Vec<_> = resumes.into_iter().zip(&ends).map(follower).collect();
         for death in 0..DEATHS {
             thread::sleep(Duration::from_millis(150 + random.below(250)));
@@ -169,15 +182,23 @@ fn subscribers_miss_nothing_while_the_server_dies_and_rises() {
     });
 }
 
-const FOLLOWED: [&str; 4] = [
+const FOLLOWED: [&str; 5] = [
     "events",
+    "events of a query",
     "category pokes",
     "stream pokes",
     "a member's pokes",
 ];
 
-/// What the four followers must have got, by reading.
-fn expected(client: &mut Client) -> [Vec<Value>; 4] {
+/// What the followers must have got, by reading.
+fn expected(client: &mut Client) -> [Vec<Value>; 5] {
+    let mut queried = |query: Value| {
+        let answer = client.rpc(&json!(["events.query", query])).ok();
+        answer["events"].as_array().unwrap().clone()
+    };
+    let events = queried(json!({"category": "feed"}));
+    let tags = json!({"items": [{"types": ["E"], "tags": ["writer:1", "third:2"]}]});
+    let queried = queried(tags);
     let mut rows = |call: Value| client.rpc(&call).ok().as_array().unwrap().clone();
     let all = rows(json!(["category.get", "feed", {"batchSize": -1}]));
     assert!(all.len() > 50, "too little was written: {}", all.len());
@@ -194,7 +215,7 @@ fn expected(client: &mut Client) -> [Vec<Value>; 4] {
         .iter()
         .map(poke)
         .collect();
-    [all, pokes, stream, group]
+    [events, queried, pokes, stream, group]
 }
 
 #[test]
@@ -233,13 +254,13 @@ fn the_members_of_a_group_get_each_event_once_over_sse_as_by_reading() {
     assert_eq!(total, 120, "every event belongs to one member");
 }
 
-/// `/events` sends the rows of `category.get`, with the global position as the id.
+/// `/events` sends the rows of `events.query`, with the global position as the id.
 #[test]
 fn events_carry_their_rows_and_ids() {
     let server = Server::in_test_mode();
     let mut client = server.client();
-    let call = json!(["stream.write", "full-1", {"type": "T", "data": {"a": "line\nbreak"}, "metadata": {"m": 1}}]);
-    client.rpc(&call).ok();
+    let event = json!({"stream": "full-1", "type": "T", "data": {"a": "line\nbreak"}, "metadata": {"m": 1}, "tags": ["a", "b"]});
+    client.rpc(&json!(["commit", {"events": [event]}])).ok();
     client.write("full-2", &json!({}));
     let events = Sse::open(
         &server,
@@ -248,12 +269,8 @@ fn events_carry_their_rows_and_ids() {
     );
     let (id, row) = events.event();
     assert_eq!(id.as_deref(), Some("1"));
-    assert_eq!(
-        json!([row]),
-        client
-            .rpc(&json!(["category.get", "full", {"batchSize": 1}]))
-            .ok()
-    );
+    let read = json!(["events.query", {"category": "full"}, {"batchSize": 1}]);
+    assert_eq!(json!([row]), client.rpc(&read).ok()["events"]);
     assert!(
         events.is_silent_for(Duration::from_millis(100)),
         "another type was sent"

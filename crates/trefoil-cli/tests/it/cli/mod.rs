@@ -1,11 +1,14 @@
 //! The command line: help, settings, exit codes, and each client command against a real server.
 
 mod client;
+mod grpc;
 mod help;
 mod server;
+mod tags;
 mod tail;
 mod tools;
 mod transfer;
+mod umadb;
 
 use std::io::Read as _;
 use std::net::TcpListener;

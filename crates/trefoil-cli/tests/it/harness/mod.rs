@@ -38,6 +38,8 @@ pub(crate) const SMALL_PARTS: [&str; 4] = [
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
+    /// The port for gRPC.
+    pub(crate) grpc_port: u16,
     log: PathBuf,
     /// Holds the log, and the data of a server that was given no directory.
     _directory: TempDir,
@@ -72,10 +74,11 @@ impl Server {
         let directory = TempDir::new().unwrap();
         let log = directory.path().join("log");
         let output = File::create(&log).unwrap();
-        let port = free_port();
+        let (port, grpc_port) = (free_port(), free_port());
         let child = command
             .arg("serve")
             .args(["--port", &port.to_string()])
+            .args(["--grpc-port", &grpc_port.to_string()])
             .args(arguments)
             .current_dir(directory.path())
             .stdin(Stdio::null())
@@ -86,6 +89,7 @@ impl Server {
         let mut server = Self {
             child,
             port,
+            grpc_port,
             log,
             _directory: directory,
         };

@@ -20,6 +20,10 @@ impl Random {
         Self(seed)
     }
 
+    pub(crate) fn from_seed(seed: u64) -> Self {
+        Self(seed)
+    }
+
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -52,7 +52,7 @@ fn what_is_not_a_call_is_refused_by_name() {
     assert_alive(&server);
 }
 
-const METHODS: [&str; 15] = [
+const METHODS: [&str; 18] = [
     "stream.write",
     "stream.get",
     "stream.last",
@@ -68,6 +68,9 @@ const METHODS: [&str; 15] = [
     "sys.health",
     "commit",
     "position.at",
+    "events.query",
+    "events.head",
+    "events.tracking",
 ];
 
 /// Values of every type, as arguments and as options.
@@ -110,6 +113,17 @@ fn wrong_values() -> Vec<Value> {
         json!({"correlation": 1}),
         json!({"position": -5}),
         json!({"position": 1e19}),
+        json!({"items": 1}),
+        json!({"items": [[]]}),
+        json!({"items": [{"tags": [{}]}]}),
+        json!({"items": [{"types": [null]}], "stream": []}),
+        json!({"after": -1}),
+        json!({"from": u64::MAX}),
+        json!({"explain": "x"}),
+        json!({"conditions": [{"query": {"items": [{"tag": "x"}]}}], "events": [{"type": "E", "data": 1}]}),
+        json!({"conditions": [{"query": {}, "after": []}], "events": [{"type": "E", "data": 1}]}),
+        json!({"tracking": {"source": 1, "position": 1}}),
+        json!({"tracking": {"source": "a", "position": -1}}),
     ]
 }
 
@@ -182,6 +196,111 @@ fn names_beyond_their_limit_are_refused_with_the_limit() {
         answer.text()
     );
     assert_alive(&server);
+}
+
+/// The same for what is not a call.
+#[test]
+fn wrong_types_in_the_contract_of_the_community_are_refused() {
+    let server = Server::in_test_mode();
+    let mut client = server.client();
+    let mut refused = 0;
+    for first in wrong_values() {
+        for second in wrong_values() {
+            for (path, body) in [
+                ("/dcb/read", json!({"query": first, "options": second})),
+                ("/dcb/append", json!({"events": first, "condition": second})),
+                (
+                    "/dcb/append",
+                    json!({"events": {"type": "E", "data": first}, "condition": second}),
+                ),
+                (
+                    "/dcb/append",
+                    json!({"events": [{"type": "E", "data": 1, "tags": first, "id": second}]}),
+                ),
+            ] {
+                let answer = client.post(path, body.to_string().as_bytes());
+                let (status, text) = (answer.status, answer.text());
+                assert!(status == 200 || status == 400, "{path} {body}: {text}");
+                refused += u32::from(status == 400);
+            }
+        }
+    }
+    assert!(refused > 5000, "only {refused} were refused");
+    for body in ["", "{", "[]", "null", "5", "\"x\"", "{}{}", "\u{feff}{}"] {
+        for path in ["/dcb/read", "/dcb/append"] {
+            let answer = client.post(path, body.as_bytes());
+            assert_eq!(
+                invalid(&answer),
+                (400, "INVALID_REQUEST".to_owned()),
+                "{path} {body:?}"
+            );
+        }
+    }
+    assert_alive(&server);
+}
+
+#[test]
+fn queries_beyond_their_limits_are_refused_with_the_limit() {
+    let server = Server::in_test_mode();
+    let mut client = server.client();
+    let before = server.status("VmRSS");
+    let event = json!({"type": "E", "data": 1});
+    let names: Vec<String> = (0..10_001).map(|n| format!("n{n}")).collect();
+    let many_items = json!({"items": vec![json!({}); 10_001]});
+    let many_tags = json!({"items": [{"tags": names}]});
+    let many_terms = json!({"items": [{"tags": names[..5001]}, {"types": names[..5000]}]});
+    let few = json!({"query": {"items": [{"tags": names[..6000]}]}});
+    for (query, limit) in [
+        (many_items, 10_000),
+        (many_tags, 10_000),
+        (many_terms, 10_000),
+    ] {
+        let condition = json!({"query": query});
+        for answer in [
+            client.rpc(&json!(["events.query", query])),
+            client.rpc(&json!(["commit", {"conditions": [condition], "events": [event]}])),
+            client.post("/dcb/read", json!({"query": query}).to_string().as_bytes()),
+            client.post(
+                "/dcb/append",
+                json!({"events": event, "condition": {"failIfEventsMatch": query}})
+                    .to_string()
+                    .as_bytes(),
+            ),
+        ] {
+            assert_eq!(invalid(&answer), (400, "INVALID_REQUEST".to_owned()));
+            let told = answer.text();
+            assert!(told.contains(&format!("the limit is {limit}")), "{told}");
+            assert!(told.len() < 1000, "the answer repeats the attack");
+        }
+    }
+    for commit in [
+        json!({"conditions": vec![json!({"query": {}}); 10_001], "events": [event]}),
+        json!({"conditions": [few, few], "events": [event]}),
+    ] {
+        let answer = client.rpc(&json!(["commit", commit]));
+        assert_eq!(invalid(&answer), (400, "INVALID_REQUEST".to_owned()));
+        assert!(
+            answer.text().contains("the limit is 10000"),
+            "{}",
+            answer.text()
+        );
+    }
+    let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+    for call in [
+        format!(r#"["events.query",{{"items":[{{"tags":{deep}}}]}}]"#),
+        format!(r#"["events.query",{deep}]"#),
+        format!(r#"["events.query",{{}},{{"after":{deep}}}]"#),
+        format!(r#"["commit",{{"conditions":{deep},"events":[]}}]"#),
+        format!(r#"["commit",{{"tracking":{deep},"events":[]}}]"#),
+    ] {
+        assert_eq!(client.post("/rpc", call.as_bytes()).status, 400);
+    }
+    let largest =
+        json!(["events.query", {"items": [{"types": names[..5000]}, {"tags": names[..5000]}]}]);
+    assert_eq!(client.rpc(&largest).ok(), json!({"events": [], "head": 0}));
+    assert_alive(&server);
+    let grown = server.status("VmRSS").saturating_sub(before);
+    assert!(grown < GROWTH_KIB_MAX, "grew by {grown} KiB");
 }
 
 #[test]

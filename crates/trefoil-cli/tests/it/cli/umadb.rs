@@ -1,0 +1,263 @@
+//! Import from UmaDB: from Trefoil, which speaks its protocol, and from UmaDB itself where that is
+//! installed.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use trefoil_grpc::{
+    AppendRequest, Client, Connect, Event, MetadataEntry, ReadRequest, SequencedEvent, TrackingInfo,
+};
+
+use super::{Cli, Process, free_port};
+use crate::harness::{ADMIN, Server};
+
+/// A database that speaks the protocol.
+struct Peer {
+    runtime: Runtime,
+    url: String,
+    token: String,
+}
+
+impl Peer {
+    fn new(port: u16, token: &str) -> Self {
+        Self {
+            runtime: Runtime::new().unwrap(),
+            url: format!("http://127.0.0.1:{port}"),
+            token: token.to_owned(),
+        }
+    }
+
+    fn of(server: &Server) -> Self {
+        Self::new(server.grpc_port, ADMIN)
+    }
+
+    fn client(&self) -> Option<Client> {
+        let connect = Connect {
+            url: self.url.clone(),
+            token: Some(self.token.clone()),
+            ca_certificate: None,
+        };
+        self.runtime.block_on(Client::connect(connect)).ok()
+    }
+
+    fn append(&self, events: Vec<Event>, tracking_info: Option<TrackingInfo>) {
+        let request = AppendRequest {
+            events,
+            condition: None,
+            tracking_info,
+        };
+        let mut client = self.client().unwrap();
+        self.runtime.block_on(client.append(request)).unwrap();
+    }
+
+    fn all(&self) -> Vec<SequencedEvent> {
+        let mut client = self.client().unwrap();
+        self.runtime.block_on(async {
+            let mut answers = client.read(ReadRequest::default()).await.unwrap();
+            let mut events = Vec::new();
+            while let Some(answer) = answers.message().await.unwrap() {
+                events.extend(answer.events);
+            }
+            events
+        })
+    }
+
+    fn tracking(&self, source: &str) -> Option<u64> {
+        let mut client = self.client().unwrap();
+        self.runtime.block_on(client.tracking(source)).unwrap()
+    }
+}
+
+fn event(data: impl Into<Bytes>, tags: &[&str]) -> Event {
+    Event {
+        event_type: "Happened".to_owned(),
+        tags: tags.iter().map(|tag| tag.to_string()).collect(),
+        data: data.into(),
+        ..Event::default()
+    }
+}
+
+fn entry(key: &str, value: &str) -> MetadataEntry {
+    MetadataEntry {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    }
+}
+
+/// Events of every kind, and more of them than one request of an import holds.
+fn fill(peer: &Peer) {
+    let known = Event {
+        uuid: "00000000-0000-4000-8000-000000000001".to_owned(),
+        metadata: vec![entry("z", "1"), entry("a", "\"\n\u{e9}"), entry("", "")],
+        ..event("{\"n\": 1.0}", &["course:c1", "student:s\u{e9}"])
+    };
+    let lines = event("{\n\"lines\": 2\r\n}", &["course:c1"]);
+    let deep = event(format!("{}{}", "[".repeat(500), "]".repeat(500)), &[]);
+    let bytes = event(&b"\x00\xff\xfe"[..], &["bytes"]);
+    peer.append(vec![known, lines, deep], None);
+    let tracking = |position| TrackingInfo {
+        source: "upstream".to_owned(),
+        position,
+    };
+    peer.append(vec![bytes, event("", &[])], Some(tracking(7)));
+    peer.append(
+        vec![event("\"text\"", &["last"])],
+        Some(tracking(u64::MAX >> 1)),
+    );
+    for batch in 0..10 {
+        let number = |n| event(format!("{}", batch * 500 + n), &["many"]);
+        peer.append((0..500).map(number).collect(), None);
+    }
+    for _ in 0..6 {
+        peer.append(vec![event(vec![b'x'; 900_000], &["large"])], None);
+    }
+}
+
+/// Imports from `peer` into a new server, twice, and compares what gRPC shows of both.
+fn import(peer: &Peer) {
+    fill(peer);
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &[]);
+    let cli = Cli::of(&server);
+    let import = ["import", "umadb", &peer.url, "--api-key", &peer.token];
+    assert_eq!(
+        cli.ok(&import),
+        "imported 5012 events, up to position 5012\n"
+    );
+    let here = Peer::of(&server);
+    assert_eq!(here.all(), peer.all());
+    assert_eq!(here.tracking("upstream"), Some(u64::MAX >> 1));
+    assert_eq!(cli.values(&import), [json!({"imported": 0, "head": 5012})]);
+
+    peer.append(vec![event("1", &["new"]), event("2", &["new"])], None);
+    assert_eq!(cli.values(&import), [json!({"imported": 2, "head": 5014})]);
+    assert_eq!(here.all(), peer.all());
+    let new = cli.values(&["query", "--tag", "new"]);
+    assert_eq!((&new[0]["data"], &new[1]["data"]), (&json!(1), &json!(2)));
+    let course = cli.values(&["query", "--tag", "course:c1"]);
+    assert_eq!(
+        course[0]["metadata"],
+        json!({"z": "1", "a": "\"\n\u{e9}", "": ""})
+    );
+    assert_eq!(
+        course[1]["data"],
+        json!({"lines": 2}),
+        "JSON is JSON to everybody"
+    );
+
+    // What is here goes on by itself; then it is no copy any more.
+    cli.ok(&["append", "Own", "--tag", "own"]);
+    let refused = cli.fails(1, &import);
+    assert!(refused.contains("holds other events than"), "{refused}");
+    peer.append(vec![event("3", &["other"])], None);
+    let refused = cli.fails(1, &import);
+    assert!(refused.contains("at global position 5015"), "{refused}");
+
+    let exported = cli.ok(&["export"]);
+    let other = Server::in_test_mode();
+    let file = data.path().join("export");
+    std::fs::write(&file, &exported).unwrap();
+    Cli::of(&other).ok(&["import", "--input", file.to_str().unwrap()]);
+    assert_eq!(
+        Peer::of(&other).all(),
+        here.all(),
+        "nor does an export change a byte"
+    );
+}
+
+#[test]
+fn a_trefoil_is_imported_as_an_umadb() {
+    let source = Server::in_test_mode();
+    import(&Peer::of(&source));
+}
+
+#[test]
+fn an_umadb_is_imported() {
+    let Some(program) = umadb() else {
+        eprintln!("skipped: no umadb on this machine; see scripts/bench-dcb-peers.sh");
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let mut command = Command::new(program);
+    command
+        .args(["--listen", &format!("127.0.0.1:{port}"), "--db-path"])
+        .arg(directory.path())
+        .args(["--api-key", "secret"]);
+    let _process = Process::start(command.stdin(Stdio::null()));
+    let peer = Peer::new(port, "secret");
+    let started = Instant::now();
+    while peer.client().is_none() {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "umadb does not answer"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    import(&peer);
+
+    // UmaDB takes tags that are too long here.
+    let long = "t".repeat(300);
+    peer.append(vec![event("4", &[&long])], None);
+    let server = Server::in_test_mode();
+    let cli = Cli::of(&server);
+    let refused = cli.fails(1, &["import", "umadb", &peer.url, "--api-key", "secret"]);
+    assert!(
+        refused.contains("the event at position 5016 cannot be imported")
+            && refused.contains("tag length is 300, the limit is 255"),
+        "{refused}"
+    );
+    let last = &cli.values(&["query", "--last", "1"])[0];
+    let imported = last["globalPosition"].as_u64().unwrap();
+    assert!(imported >= 5000, "what came before stays: {imported}");
+    assert!(
+        refused.contains(&format!("stopped after {imported} events")),
+        "{refused}"
+    );
+}
+
+/// The program, if it is installed for measurements or for the user.
+fn umadb() -> Option<PathBuf> {
+    let peers = "../../target/peers/python/bin/umadb";
+    let installed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(peers);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join("umadb"));
+    std::iter::once(installed)
+        .chain(found)
+        .find(|program| program.is_file())
+}
+
+#[test]
+fn what_cannot_be_reached_or_taken_is_told() {
+    let source = Server::in_test_mode();
+    let peer = Peer::of(&source);
+    assert_eq!(peer.all(), []);
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &[]);
+    let cli = Cli::of(&server);
+    let refused = cli.fails(1, &["import", "umadb", "http://127.0.0.1:1"]);
+    assert!(
+        refused.contains("http://127.0.0.1:1: cannot connect"),
+        "{refused}"
+    );
+    cli.fails(1, &["import", "umadb", "nonsense"]);
+    cli.fails(2, &["import", "umadb"]);
+    let own = format!("http://127.0.0.1:{}", server.grpc_port);
+    let refused = cli.fails(1, &["import", "umadb", &own, "--api-key", "wrong"]);
+    assert!(refused.contains("Unauthenticated"), "{refused}");
+
+    let import = ["import", "umadb", &peer.url];
+    assert_eq!(cli.ok(&import), "imported 0 events, up to position 0\n");
+    cli.ok(&["append", "Own"]);
+    let refused = cli.fails(1, &import);
+    assert!(
+        refused.contains("at global position 1, is not there"),
+        "{refused}"
+    );
+    assert_eq!(cli.values(&["query"]).len(), 1);
+}

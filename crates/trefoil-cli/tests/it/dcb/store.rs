@@ -1,0 +1,113 @@
+//! What every way to the events has in common: append under conditions, read by a query.
+
+use serde_json::Value;
+use trefoil::{EventId, Query, QueryItem, Read};
+
+/// An event to be appended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fact {
+    pub(super) kind: String,
+    pub(super) tags: Vec<String>,
+    pub(super) data: Value,
+    pub(super) id: Option<EventId>,
+}
+
+impl Fact {
+    pub(super) fn new(kind: &str, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            tags: tags.into_iter().map(Into::into).collect(),
+            data: Value::Object(serde_json::Map::new()),
+            id: None,
+        }
+    }
+
+    pub(super) fn with(mut self, data: Value) -> Self {
+        self.data = data;
+        self
+    }
+}
+
+/// An event as it was read. Its id is told only if a client gave it, as all protocols can say that.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    pub(super) position: u64,
+    pub(super) fact: Fact,
+}
+
+/// What a read answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    pub(super) events: Vec<Seen>,
+    /// Up to where the read saw everything; gRPC says something else if there was a limit.
+    pub(super) head: Option<u64>,
+}
+
+impl Answer {
+    pub(super) fn positions(&self) -> Vec<u64> {
+        self.events.iter().map(|seen| seen.position).collect()
+    }
+
+    /// The position after which a condition on what was read has to look.
+    pub(super) fn after(&self) -> u64 {
+        self.head.unwrap_or_default()
+    }
+}
+
+/// No event, or none after a position, may match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unless {
+    pub(super) query: Query,
+    pub(super) after: Option<u64>,
+}
+
+impl Unless {
+    pub(super) fn any(query: &Query) -> Self {
+        let (query, after) = (query.clone(), None);
+        Self { query, after }
+    }
+
+    pub(super) fn after(query: &Query, after: u64) -> Self {
+        let (query, after) = (query.clone(), Some(after));
+        Self { query, after }
+    }
+}
+
+/// Why an append or a read did nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A condition failed: which one, and by which event, where the protocol has a place for that.
+    Conflict {
+        condition: Option<usize>,
+        position: Option<u64>,
+    },
+    Invalid(String),
+    /// The server is gone. What was asked may have been done.
+    Gone(String),
+}
+
+/// One client of the events, by whatever way.
+pub(super) trait Store: Send {
+    /// Appends all events or none and answers the position of the last.
+    fn append(&mut self, facts: &[Fact], unless: &[Unless]) -> Result<u64, Refusal>;
+
+    fn read(&mut self, read: &Read) -> Result<Answer, Refusal>;
+
+    /// How many conditions an append may have.
+    fn conditions_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Reads everything that matches.
+    fn all(&mut self, query: &Query) -> Answer {
+        self.read(&Read::query(query.clone())).unwrap()
+    }
+}
+
+/// A query for one item: one of the types, all of the tags.
+pub(super) fn item(types: &[&str], tags: &[&str]) -> QueryItem {
+    QueryItem {
+        types: types.iter().map(|&name| name.to_owned()).collect(),
+        tags: tags.iter().map(|&name| name.to_owned()).collect(),
+    }
+}
