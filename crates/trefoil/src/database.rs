@@ -11,7 +11,7 @@ use trefoil_core::{
 use trefoil_storage::local::DirectoryLock;
 
 use crate::background::Background;
-use crate::condition;
+use crate::condition::{self, Checked, CheckedCommit};
 use crate::engine::Engine;
 use crate::explain::Explanation;
 use crate::home::Home;
@@ -217,19 +217,20 @@ impl Database {
         trefoil_core::validate_conditions(conditions)?;
         let engine = self.engine()?;
         let checked = condition::check(&engine, conditions)?;
-        for (condition, wanted) in conditions.iter().enumerate() {
-            if let Some(position) = checked.match_of(condition) {
-                return Err(Error::ConditionFailed {
-                    condition,
-                    position,
-                });
-            }
-            if let Condition::StreamVersion { stream, expected } = wanted {
-                let actual = engine.index.last_ordinal(stream)?;
-                check_version(condition, stream, *expected, actual)?;
-            }
-        }
-        Ok(())
+        decide(&engine, conditions, &checked)
+    }
+
+    /// Checks conditions as a commit would, without writing anything. What takes long is given up
+    /// when nobody waits for it any more.
+    pub async fn check_async(&self, conditions: Vec<Condition>) -> Result<()> {
+        trefoil_core::validate_conditions(&conditions)?;
+        let engine = self.engine()?;
+        let commit = Commit {
+            conditions,
+            ..Commit::default()
+        };
+        let CheckedCommit { commit, checked } = engine.check_async(commit).await?;
+        decide(&engine, &commit.conditions, &checked)
     }
 
     /// The position that was last recorded for a source of tracked positions.
@@ -366,6 +367,23 @@ impl Drop for Inner {
             wait_for_readers(&engine);
         }
     }
+}
+
+/// Whether all conditions hold, now that their queries have been looked into.
+fn decide(engine: &Engine, conditions: &[Condition], checked: &Checked) -> Result<()> {
+    for (condition, wanted) in conditions.iter().enumerate() {
+        if let Some(position) = checked.match_of(condition) {
+            return Err(Error::ConditionFailed {
+                condition,
+                position,
+            });
+        }
+        if let Condition::StreamVersion { stream, expected } = wanted {
+            let actual = engine.index.last_ordinal(stream)?;
+            check_version(condition, stream, *expected, actual)?;
+        }
+    }
+    Ok(())
 }
 
 fn closed() -> Error {

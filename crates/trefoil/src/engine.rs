@@ -97,14 +97,18 @@ impl Engine {
     /// Writes a commit; the future resolves when it is durable. Conditions that take long to look
     /// into are looked into on a thread for that, until nobody waits for the answer any more.
     pub(crate) async fn commit_async(self: &Arc<Self>, commit: Commit) -> Result<Committed> {
-        let mut check = Check::new(self, &commit.conditions);
-        let work = if check.advance(self, &commit.conditions)? {
-            let checked = check.finish();
-            CheckedCommit { commit, checked }
-        } else {
-            self.check_elsewhere(commit, check).await?
-        };
+        let work = self.check_async(commit).await?;
         self.write_async(Work::Commit(decide(work)?)).await
+    }
+
+    /// Looks into the conditions of a commit, on this thread if that is short.
+    pub(crate) async fn check_async(self: &Arc<Self>, commit: Commit) -> Result<CheckedCommit> {
+        let mut check = Check::new(self, &commit.conditions);
+        if check.advance(self, &commit.conditions)? {
+            let checked = check.finish();
+            return Ok(CheckedCommit { commit, checked });
+        }
+        self.check_elsewhere(commit, check).await
     }
 
     async fn check_elsewhere(

@@ -14,9 +14,9 @@ use super::body::Answer;
 use super::metadata::Object;
 use super::read::query;
 use super::request::Received;
-use super::status::{Result, invalid, malformed, of_error, of_failure};
+use super::status::{Result, invalid, malformed, of_error};
 use super::wire::{Fields, Value};
-use crate::service::{Shared, blocking};
+use crate::service::Shared;
 
 /// Answers `Append`.
 pub(super) async fn answer(
@@ -45,10 +45,8 @@ async fn append_nothing(shared: &Shared, database: OpenDatabase, commit: Commit)
         shared.metrics.count_commit(&committed);
         return Ok(());
     }
-    let checked = blocking(move || database.check(&commit.conditions)).await;
-    checked
-        .map_err(of_failure)?
-        .map_err(|error| of_error(&error))
+    let checked = database.check_async(commit.conditions).await;
+    checked.map_err(|error| of_error(&error))
 }
 
 const MESSAGE: &str = "AppendRequest";

@@ -174,3 +174,35 @@ fn a_long_condition_holds_nobody_up_and_ends_with_its_client() {
     let never = json!(["events.query", {"items": [{"types": ["Never"]}]}]);
     assert_eq!(server.client().rpc(&never).ok()["events"], json!([]));
 }
+
+/// An append of nothing has a condition all the same; when its client has left, nobody wants to
+/// know how it ends.
+#[test]
+fn the_long_condition_of_an_append_of_nothing_ends_with_its_client() {
+    const CLIENTS: u64 = 16;
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &SMALL_PARTS);
+    fill(&server, 20_000);
+    wait_until_idle(&server);
+    let request = AppendRequest {
+        events: Vec::new(),
+        ..endless_over_grpc()
+    };
+    let Grpc { runtime, client } = Grpc::connect(server.grpc_port, ADMIN);
+    let before = ticks(&server);
+    let answer = runtime.block_on(client.clone().append(request.clone()));
+    assert_eq!(answer.unwrap(), 0);
+    let once = ticks(&server) - before;
+    let before = ticks(&server);
+    runtime.block_on(async {
+        for _ in 0..CLIENTS {
+            let (mut client, request) = (client.clone(), request.clone());
+            tokio::spawn(async move { client.append(request).await });
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    });
+    drop((client, runtime));
+    wait_until_idle(&server);
+    let spent = ticks(&server) - before;
+    assert!(spent < once * CLIENTS / 2, "{spent} ticks, {once} for one");
+}
