@@ -53,6 +53,26 @@ pub enum Error {
         recorded: u64,
     },
 
+    /// A key that the transaction watches was changed by somebody else. Read again and decide anew.
+    #[error("a watched key was changed")]
+    WatchedKeyChanged,
+
+    /// A condition on the state does not hold. Read again and decide anew.
+    #[error("condition {guard} on the state does not hold")]
+    GuardFailed {
+        /// The index of the condition among those on the state.
+        guard: usize,
+    },
+
+    /// A command of a strict transaction failed, so that nothing of it took effect.
+    #[error("command {index} failed: {text}")]
+    CommandFailed {
+        /// The index of the command in the transaction.
+        index: usize,
+        /// What it answered.
+        text: String,
+    },
+
     /// An event of this namespace already has this id, and the commit is not a repetition of the
     /// one that wrote it.
     #[error("an event with id {id} already exists at global position {position}")]

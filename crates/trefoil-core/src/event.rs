@@ -35,7 +35,7 @@ impl Payload {
     }
 
     /// Says which of the two it is.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         if let Self::Any(bytes) = self {
             let bytes = std::mem::take(bytes);
             *self = if is_json(&bytes) {
