@@ -2,36 +2,42 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
-use crate::{Batch, Group, Items, Label, Record, Storage};
+use crate::{Batch, Group, Items, Label, Record, Snapshot, Storage, Upkeep};
 use trefoil_core::{Direction, Error};
 
 /// Checks the contract on `storage`, which must be empty.
 pub fn check(storage: &dyn Storage) {
     log_holds_what_was_appended(storage);
     maps_are_ordered(storage);
+    a_scan_sees_one_moment(storage);
+    a_snapshot_stands_for_changes(storage);
 }
 
 /// Checks on the storage that [`check`] was called on, closed and opened again, that everything is
 /// still there and that the log goes on.
 pub fn check_reopened(storage: &dyn Storage) {
-    assert_eq!((storage.end().commit, storage.end().position), (4, 10));
-    let mut n_records = 0;
-    storage
-        .replay(0, &mut |_| {
-            n_records += 1;
-            Ok(())
-        })
-        .unwrap();
-    assert_eq!(n_records, 4);
+    assert_eq!((storage.end().commit, storage.end().position), (8, 11));
+    let records = replayed(storage, 0);
+    assert_eq!(
+        records.iter().map(|record| record.n_commits).sum::<u32>(),
+        8
+    );
+    assert!(
+        records
+            .iter()
+            .all(|record| record.last_commit() > 7 || record.n_commits < 5)
+    );
+    assert_eq!(storage.snapshot(), Some(SECOND));
+    assert_eq!(snapshot_entries(storage), entries(SECOND));
     assert_eq!(storage.map_names().unwrap(), ["m", "n"]);
     let map = storage.map("m").unwrap().unwrap();
     assert_eq!(map.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     assert_eq!(map.get(b"c").unwrap(), None);
-    let records = vec![record(5, 11, &["after"])];
+    let records = vec![record(9, 12, &["after"])];
     storage.append(&Group { records }).unwrap();
     let mut seen = Vec::new();
     storage
-        .read(&[11, 1], &mut |item| seen.push(item.bytes))
+        .read(&[12, 1], &mut |item| seen.push(item.bytes))
         .unwrap();
     assert_eq!(seen, ["after", "a"]);
 }
@@ -54,6 +60,7 @@ fn record(first_commit: u64, first_position: u64, bodies: &[&str]) -> Record {
         first_position,
         items,
         commits,
+        ..Record::default()
     }
 }
 
@@ -97,14 +104,7 @@ fn log_holds_what_was_appended(storage: &dyn Storage) {
     assert_eq!(labels, [(1, 2), (0, 3)]);
 
     for (after, expected) in [(0, &records[..]), (1, &records[1..]), (3, &[])] {
-        let mut replayed = Vec::new();
-        storage
-            .replay(after, &mut |record| {
-                replayed.push(record.clone());
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(replayed, expected);
+        assert_eq!(replayed(storage, after), expected);
     }
 
     let failing = storage.replay(0, &mut |_| Err(Error::invalid("enough")));
@@ -166,6 +166,179 @@ fn maps_are_ordered(storage: &dyn Storage) {
     assert!(storage.map("run").unwrap().is_none());
     assert_eq!(storage.map_names().unwrap(), ["m", "n"]);
     assert_eq!(run.get(&1u32.to_be_bytes()).unwrap().unwrap().len(), 50);
+}
+
+fn replayed(storage: &dyn Storage, after: u64) -> Vec<Record> {
+    let mut records = Vec::new();
+    storage
+        .replay(after, &mut |record| {
+            records.push(record.clone());
+            Ok(())
+        })
+        .unwrap();
+    records
+}
+
+fn a_scan_sees_one_moment(storage: &dyn Storage) {
+    let mut batch = Batch::default();
+    for number in 0..2000u32 {
+        batch.put("n", number.to_be_bytes(), "before");
+    }
+    storage.write(&batch).unwrap();
+    let map = storage.map("n").unwrap().unwrap();
+    let scan = map.scan(&[], b"x", Direction::Forwards);
+    let mut batch = Batch::default();
+    for number in 0..2000u32 {
+        batch.put("n", number.to_be_bytes(), "after");
+    }
+    batch.remove("n", 5u32.to_be_bytes());
+    storage.write(&batch).unwrap();
+    let mut n = 0;
+    for entry in scan {
+        assert_eq!(entry.unwrap().1, "before");
+        n += 1;
+    }
+    assert_eq!(n, 2000);
+    let now = map.scan(&[], b"x", Direction::Forwards);
+    assert_eq!(
+        now.filter(|entry| entry.as_ref().unwrap().1 == "after")
+            .count(),
+        1999
+    );
+}
+
+const FIRST: Snapshot = Snapshot {
+    commit: 7,
+    entries: 3000,
+    bytes: 3000 * 404,
+};
+const SECOND: Snapshot = Snapshot {
+    commit: 8,
+    entries: 1,
+    bytes: 404,
+};
+
+/// The entries that these tests write to a snapshot.
+fn entries(snapshot: Snapshot) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let numbers = 0..snapshot.entries as u32;
+    let entry = |number: u32| {
+        (
+            number.to_be_bytes().to_vec(),
+            number.to_le_bytes().repeat(100),
+        )
+    };
+    numbers.map(entry).collect()
+}
+
+fn snapshot_entries(storage: &dyn Storage) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    storage
+        .read_snapshot(&mut |key, value| {
+            found.push((key.to_vec(), value.to_vec()));
+            Ok(())
+        })
+        .unwrap();
+    found
+}
+
+fn write_snapshot(storage: &dyn Storage, snapshot: Snapshot) -> trefoil_core::Result<()> {
+    storage.write_snapshot(snapshot.commit, &mut |sink| {
+        let mut entries = entries(snapshot).into_iter();
+        entries.try_for_each(|(key, value)| sink(key, value))
+    })
+}
+
+/// Checks that replaying gives these records, but for changes that the snapshot has.
+fn check_changes(storage: &dyn Storage, expected: &[Record]) {
+    let last = storage.snapshot().map_or(0, |snapshot| snapshot.commit);
+    let mut found: Vec<Record> = Vec::new();
+    for mut record in replayed(storage, 4) {
+        assert!(!record.changes_dropped || record.last_commit() <= last);
+        record.drop_changes(last);
+        if !found
+            .last_mut()
+            .is_some_and(|before| before.absorb(&record))
+        {
+            found.push(record);
+        }
+    }
+    let mut wanted: Vec<Record> = Vec::new();
+    for mut record in expected.iter().cloned() {
+        record.drop_changes(last);
+        if !wanted
+            .last_mut()
+            .is_some_and(|before| before.absorb(&record))
+        {
+            wanted.push(record);
+        }
+    }
+    assert_eq!(found, wanted);
+}
+
+fn snapshots_are_refused(storage: &dyn Storage) {
+    let failing = storage.write_snapshot(7, &mut |_| Err(Error::invalid("enough")));
+    assert!(failing.is_err());
+    let unordered = storage.write_snapshot(7, &mut |sink| {
+        sink(b"b".to_vec(), Vec::new())?;
+        sink(b"a".to_vec(), Vec::new())
+    });
+    assert!(unordered.is_err());
+    assert!(
+        storage.write_snapshot(9, &mut |_| Ok(())).is_err(),
+        "no such commit"
+    );
+    assert_eq!(
+        (storage.snapshot(), snapshot_entries(storage)),
+        (None, Vec::new())
+    );
+}
+
+fn a_snapshot_stands_for_changes(storage: &dyn Storage) {
+    assert_eq!(
+        (storage.snapshot(), snapshot_entries(storage)),
+        (None, Vec::new())
+    );
+    let mut records = vec![
+        record(5, 11, &["with changes"]),
+        record(6, 12, &[]),
+        record(7, 12, &[]),
+        record(8, 12, &[]),
+    ];
+    for record in &mut records {
+        record.changes = format!("changes of {}", record.first_commit).into_bytes();
+        let records = vec![record.clone()];
+        storage.append(&Group { records }).unwrap();
+    }
+    check_changes(storage, &records);
+    snapshots_are_refused(storage);
+    check_changes(storage, &records);
+    for snapshot in [FIRST, SECOND] {
+        write_snapshot(storage, snapshot).unwrap();
+        assert_eq!(storage.snapshot(), Some(snapshot));
+        assert_eq!(snapshot_entries(storage), entries(snapshot));
+        check_changes(storage, &records);
+        while storage.maintain(false).unwrap() == Upkeep::More {}
+        check_changes(storage, &records);
+    }
+    assert!(
+        write_snapshot(storage, FIRST).is_err(),
+        "there is a newer one"
+    );
+    let enough = storage.read_snapshot(&mut |_, _| Err(Error::invalid("enough")));
+    assert!(enough.is_err());
+    storage
+        .read(&[11], &mut |item| assert_eq!(item.bytes, "with changes"))
+        .unwrap();
+    let appended = storage.append(&Group {
+        records: vec![Record {
+            changes_dropped: true,
+            ..record(9, 12, &[])
+        }],
+    });
+    assert!(
+        appended.is_err(),
+        "a record cannot come without its changes"
+    );
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trefoil_core::{Direction, Result};
+use trefoil_core::{Direction, Error, Result};
 
 /// What the database adds to an item in the clear, to be read without reading the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,8 +92,14 @@ pub struct Record {
     pub first_position: u64,
     /// The items.
     pub items: Items,
-    /// What the database says about the commits.
+    /// What the database says about the commits, for ever. Those of records that follow each other
+    /// may be put end to end.
     pub commits: Vec<u8>,
+    /// What the commits change of the state, until a snapshot has it.
+    pub changes: Vec<u8>,
+    /// Whether the storage has dropped the changes, because a snapshot has what they led to. Never
+    /// set on a record that is appended.
+    pub changes_dropped: bool,
 }
 
 impl Record {
@@ -106,6 +112,47 @@ impl Record {
     pub fn end_position(&self) -> u64 {
         self.first_position + self.items.len() as u64
     }
+
+    /// Drops the changes, if they are of commits up to `commit`.
+    pub(crate) fn drop_changes(&mut self, commit: u64) {
+        if self.last_commit() <= commit {
+            self.changes.clear();
+            self.changes_dropped = true;
+        }
+    }
+
+    /// Whether nothing of the record is left but the numbers of its commits and what is said about
+    /// them.
+    pub(crate) fn is_husk(&self) -> bool {
+        self.changes_dropped && self.items.is_empty()
+    }
+
+    /// Takes in the next record, if nothing is left of either but the numbers of their commits and
+    /// they can be told as one. Answers whether it did.
+    pub(crate) fn absorb(&mut self, next: &Self) -> bool {
+        let n_commits = self.n_commits.checked_add(next.n_commits);
+        match n_commits.filter(|_| self.is_husk() && next.is_husk()) {
+            Some(n_commits) if next.first_position == self.first_position => {
+                self.n_commits = n_commits;
+                self.commits.extend_from_slice(&next.commits);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What says that a record without its changes cannot be appended.
+pub(crate) fn dropped() -> Error {
+    Error::invalid("a record without its changes cannot be appended")
+}
+
+/// What says that there cannot be a snapshot of `commit`, where the last one is of `last` and the
+/// log ends at `end`.
+pub(crate) fn no_such_snapshot(commit: u64, last: u64, end: u64) -> Error {
+    Error::invalid(format!(
+        "a snapshot of commit {commit}, where commits {last} to {end} are possible"
+    ))
 }
 
 /// Records that become durable together or not at all. Each continues where the one before ended,
@@ -136,12 +183,23 @@ pub struct StoredItem {
     pub bytes: Bytes,
 }
 
+/// The entries of the state as they were at one commit, kept beside the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    /// The number of that commit.
+    pub commit: u64,
+    /// How many entries there are.
+    pub entries: u64,
+    /// The bytes of their keys and values.
+    pub bytes: u64,
+}
+
 /// How much room a namespace takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Bytes of the log on disk, preallocated ones included.
+    /// Bytes of the log on disk, preallocated ones and the snapshot included.
     pub log_bytes: u64,
-    /// Bytes of the log that hold records.
+    /// Bytes of the log that hold records, and of the snapshot.
     pub log_used_bytes: u64,
     /// Bytes of the maps on disk.
     pub map_bytes: u64,
@@ -171,6 +229,9 @@ pub type Scan<'a> = Box<dyn Iterator<Item = Result<Entry>> + 'a>;
 /// Takes a key and its value.
 pub type Sink<'a> = dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()> + 'a;
 
+/// Looks at a key and its value.
+pub type VisitEntry<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
 /// Hands entries to a sink.
 pub type Fill<'a> = dyn FnMut(&mut Sink<'_>) -> Result<()> + 'a;
 
@@ -180,7 +241,8 @@ pub trait Map: Send + Sync + Debug {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
     /// The entries with `from <= key < to`, in either direction; an empty `to` is the end of the
-    /// map.
+    /// map. They are those of this moment: a batch that is written later changes nothing about
+    /// them.
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
 }
 
@@ -221,8 +283,26 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Hands every durable record with a commit after `after_commit` to `visit`, in order, until
     /// it fails. A record that straddles `after_commit` is handed over whole.
+    ///
+    /// Up to the commit of the snapshot a record may come without its changes, which it says, and
+    /// those that then have neither items nor changes may come as one.
     fn replay(&self, after_commit: u64, visit: &mut dyn FnMut(&Record) -> Result<()>)
     -> Result<()>;
+
+    /// What the snapshot is, if there is one.
+    fn snapshot(&self) -> Option<Snapshot>;
+
+    /// Replaces the snapshot by one of the entries that `fill` hands over in ascending order of
+    /// their keys, which are those as of `commit`, and returns when it is durable. The commit is
+    /// durable and not before that of the last snapshot. If this fails or the process dies, there
+    /// is either the old snapshot or the new one.
+    ///
+    /// From then on the storage may drop the changes of records up to `commit`. Called by one
+    /// thread at a time.
+    fn write_snapshot(&self, commit: u64, fill: &mut Fill<'_>) -> Result<()>;
+
+    /// Hands the entries of the snapshot, if there is one, to `visit` in order, until it fails.
+    fn read_snapshot(&self, visit: &mut VisitEntry<'_>) -> Result<()>;
 
     /// The map of this name, if it exists.
     fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>>;
@@ -241,7 +321,8 @@ pub trait Storage: Send + Sync + Debug {
     /// Removes a map. Handles to it that are still held keep answering.
     fn drop_map(&self, name: &str) -> Result<()>;
 
-    /// Does one step of work that can wait: prepares room ahead, compresses one old segment.
+    /// Does one step of work that can wait: prepares room ahead, compresses one old segment, drops
+    /// changes that the snapshot has.
     /// Called by one thread at a time.
     ///
     /// With `is_busy`, work that would take processor time and bandwidth from a busy writer is left

@@ -1,7 +1,7 @@
 //! Where a namespace keeps its bytes: an append-only log and ordered maps.
 //!
 //! [`Storage`] is the contract. It knows nothing of events: the log holds opaque items under dense
-//! positions, the maps hold bytes under bytes. [`MemoryStorage`] keeps everything in memory,
+//! positions, the maps hold bytes under bytes, a snapshot stands for changes that the log forgets. [`MemoryStorage`] keeps everything in memory,
 //! [`LocalStorage`] in segment files and fjall. [`conformance`] is what every implementation
 //! passes.
 
@@ -11,8 +11,8 @@ pub mod local;
 mod memory;
 
 pub use contract::{
-    Batch, Entry, Fill, Group, Items, Label, LogEnd, Map, Record, Scan, Sink, Storage, StoredItem,
-    Upkeep, Usage,
+    Batch, Entry, Fill, Group, Items, Label, LogEnd, Map, Record, Scan, Sink, Snapshot, Storage,
+    StoredItem, Upkeep, Usage, VisitEntry,
 };
 pub use local::{LocalOptions, LocalStorage};
 pub use memory::MemoryStorage;

@@ -9,14 +9,17 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
+use crate::contract::{dropped, no_such_snapshot};
 use crate::{
-    Batch, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Storage, StoredItem, Upkeep, Usage,
+    Batch, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Snapshot, Storage, StoredItem,
+    Upkeep, Usage, VisitEntry,
 };
 
 /// A namespace in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
     log: RwLock<Log>,
+    snapshot: RwLock<Option<(u64, Arc<Entries>)>>,
     maps: RwLock<BTreeMap<String, Arc<MemoryMap>>>,
 }
 
@@ -27,9 +30,13 @@ struct Log {
     end: LogEnd,
 }
 
+type Entries = BTreeMap<Bytes, Bytes>;
+
+/// A map. Whoever walks over it holds the entries of that moment: they are copied if they change
+/// meanwhile.
 #[derive(Debug, Default)]
 struct MemoryMap {
-    entries: RwLock<BTreeMap<Bytes, Bytes>>,
+    entries: RwLock<Arc<Entries>>,
 }
 
 impl MemoryStorage {
@@ -43,6 +50,39 @@ impl MemoryStorage {
     }
 }
 
+/// The entries that `fill` hands over.
+fn filled(fill: &mut Fill<'_>) -> Result<Entries> {
+    let mut entries = Entries::new();
+    fill(&mut |key, value| {
+        let key = Bytes::from(key);
+        if entries
+            .last_key_value()
+            .is_some_and(|(last, _)| *last >= key)
+        {
+            return Err(Error::invalid("the keys must ascend"));
+        }
+        entries.insert(key, Bytes::from(value));
+        Ok(())
+    })?;
+    Ok(entries)
+}
+
+impl Log {
+    /// Drops the changes of records up to `commit`.
+    fn drop_changes(&mut self, commit: u64) {
+        for mut record in std::mem::take(&mut self.records) {
+            record.drop_changes(commit);
+            let is_absorbed = self
+                .records
+                .last_mut()
+                .is_some_and(|last| last.absorb(&record));
+            if !is_absorbed {
+                self.records.push(record);
+            }
+        }
+    }
+}
+
 fn no_item(position: u64) -> Error {
     Error::invalid(format!("there is no item at position {position}"))
 }
@@ -50,6 +90,9 @@ fn no_item(position: u64) -> Error {
 impl Storage for MemoryStorage {
     fn append(&self, group: &Group) -> Result<()> {
         let mut log = self.log.write();
+        if group.records.iter().any(|record| record.changes_dropped) {
+            return Err(dropped());
+        }
         for record in &group.records {
             for (position, (label, item)) in (record.first_position..).zip(record.items.iter()) {
                 log.items
@@ -99,6 +142,35 @@ impl Storage for MemoryStorage {
         log.records[first..].iter().try_for_each(visit)
     }
 
+    fn snapshot(&self) -> Option<Snapshot> {
+        let snapshot = self.snapshot.read();
+        snapshot.as_ref().map(|(commit, entries)| Snapshot {
+            commit: *commit,
+            entries: entries.len() as u64,
+            bytes: entries.iter().map(entry_bytes).sum(),
+        })
+    }
+
+    fn write_snapshot(&self, commit: u64, fill: &mut Fill<'_>) -> Result<()> {
+        let last = self.snapshot().map_or(0, |snapshot| snapshot.commit);
+        let end = self.end().commit;
+        if commit < last || commit > end {
+            return Err(no_such_snapshot(commit, last, end));
+        }
+        let entries = Arc::new(filled(fill)?);
+        *self.snapshot.write() = Some((commit, entries));
+        self.log.write().drop_changes(commit);
+        Ok(())
+    }
+
+    fn read_snapshot(&self, visit: &mut VisitEntry<'_>) -> Result<()> {
+        let snapshot = self.snapshot.read().clone();
+        let entries = snapshot.map(|(_, entries)| entries).unwrap_or_default();
+        entries
+            .iter()
+            .try_for_each(|(key, value)| visit(key, value))
+    }
+
     fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
         let map = self.maps.read().get(name).map(Arc::clone);
         Ok(map.map(|map| map as Arc<dyn Map>))
@@ -112,6 +184,7 @@ impl Storage for MemoryStorage {
         for (name, key, value) in &batch.changes {
             let map = self.map_or_new(name);
             let mut entries = map.entries.write();
+            let entries = Arc::make_mut(&mut entries);
             let key = Bytes::copy_from_slice(key);
             match value {
                 Some(value) => entries.insert(key, Bytes::copy_from_slice(value)),
@@ -122,13 +195,8 @@ impl Storage for MemoryStorage {
     }
 
     fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
-        let mut loaded = BTreeMap::new();
-        fill(&mut |key, value| {
-            loaded.insert(Bytes::from(key), Bytes::from(value));
-            Ok(())
-        })?;
         let map = Arc::new(MemoryMap {
-            entries: RwLock::new(loaded),
+            entries: RwLock::new(Arc::new(filled(fill)?)),
         });
         match self.maps.write().entry(name.to_owned()) {
             Slot::Occupied(_) => Err(Error::invalid(format!("map {name} exists already"))),
@@ -159,7 +227,12 @@ impl Storage for MemoryStorage {
     }
 }
 
-/// How many entries of a map are copied out at a time, so that no lock is held between them.
+/// The bytes of an entry.
+fn entry_bytes((key, value): (&Bytes, &Bytes)) -> u64 {
+    (key.len() + value.len()) as u64
+}
+
+/// How many entries of a map are copied out at a time.
 const SCAN_PAGE: usize = 256;
 
 impl Map for MemoryMap {
@@ -168,6 +241,7 @@ impl Map for MemoryMap {
     }
 
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+        let entries = Arc::clone(&self.entries.read());
         let mut lower = Bound::Included(Bytes::copy_from_slice(from));
         let mut upper = match to {
             [] => Bound::Unbounded,
@@ -178,7 +252,6 @@ impl Map for MemoryMap {
             if let Some(entry) = page.next() {
                 return Some(Ok(entry));
             }
-            let entries = self.entries.read();
             if is_empty_range(&lower, &upper) {
                 return None;
             }

@@ -43,6 +43,8 @@ pub struct SegmentInfo {
     pub file_bytes: u64,
     /// How many bytes its records take, or took before they were compressed.
     pub plain_bytes: u64,
+    /// How many of them are changes that a snapshot makes superfluous.
+    pub droppable_bytes: u64,
 }
 
 /// One record.
@@ -60,7 +62,7 @@ pub struct RecordInfo {
     pub first_position: u64,
     /// How many items it has.
     pub items: u64,
-    /// How many bytes its items and commits have, without headers.
+    /// How many bytes its items, commits and changes have, without headers.
     pub bytes: u64,
 }
 
@@ -97,7 +99,7 @@ impl LocalStorage {
                         commits: header.n_commits.into(),
                         first_position: header.first_position,
                         items: header.n_items.into(),
-                        bytes: header.body_bytes,
+                        bytes: header.body_bytes.into(),
                     });
                 }
                 Ok(())
@@ -110,7 +112,8 @@ impl LocalStorage {
                     commits: record.n_commits.into(),
                     first_position: record.first_position,
                     items: record.items.len() as u64,
-                    bytes: (record.items.n_bytes() + record.commits.len()) as u64,
+                    bytes: (record.items.n_bytes() + record.commits.len() + record.changes.len())
+                        as u64,
                 });
                 Ok(())
             }),
@@ -137,5 +140,6 @@ fn segment_info(segment: &Segment, is_last: bool) -> SegmentInfo {
         records: summary.n_records.into(),
         file_bytes: segment.file_bytes(),
         plain_bytes: summary.used_bytes,
+        droppable_bytes: summary.droppable_bytes,
     }
 }

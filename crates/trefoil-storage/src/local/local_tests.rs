@@ -14,6 +14,13 @@ use super::log::writer::SEGMENT_BYTES_LIMIT;
 use super::{LocalOptions, LocalStorage};
 use crate::{Batch, Group, Items, Label, Record, Storage, Upkeep, conformance};
 
+use model::{Model, label, snapshot_entries, without_changes};
+
+mod crashes;
+mod damage;
+mod model;
+mod snapshots;
+
 /// Small numbers that are the same in every run.
 struct Random(u64);
 
@@ -87,86 +94,6 @@ fn tiny() -> LocalOptions {
     }
 }
 
-/// What a log should hold: every group that was appended.
-#[derive(Debug, Default, Clone)]
-struct Model {
-    groups: Vec<Group>,
-    commit: u64,
-    position: u64,
-}
-
-impl Model {
-    /// A group that continues the log: up to four records of up to five items, sometimes with a
-    /// jump.
-    fn next_group(&mut self, random: &mut Random) -> Group {
-        let mut records = Vec::new();
-        for _ in 0..1 + random.below(8) / 5 * random.below(4) {
-            let mut items = Items::default();
-            for _ in 0..random.below(6) {
-                items.push(label(random), &body(random));
-            }
-            let jump = if random.below(10) == 0 {
-                random.below(100)
-            } else {
-                0
-            };
-            let n_commits = 1 + random.below(3) as u32;
-            let record = Record {
-                first_commit: self.commit + 1,
-                n_commits,
-                first_position: self.position + 1 + jump,
-                items,
-                commits: vec![b'c'; random.below(30) as usize],
-            };
-            self.commit += u64::from(n_commits);
-            self.position = record.end_position() - 1;
-            records.push(record);
-        }
-        Group { records }
-    }
-
-    fn append(&mut self, storage: &dyn Storage, random: &mut Random) {
-        let group = self.next_group(random);
-        storage.append(&group).unwrap();
-        self.groups.push(group);
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.groups
-            .iter()
-            .flat_map(|group| group.records.clone())
-            .collect()
-    }
-
-    /// Checks that `storage` holds exactly this.
-    fn check(&self, storage: &dyn Storage) {
-        let records = self.records();
-        assert_eq!(replay(storage, 0).unwrap(), records);
-        for record in &records {
-            for (position, (label, body)) in (record.first_position..).zip(record.items.iter()) {
-                check_item(storage, position, label, body);
-            }
-        }
-        assert_eq!(
-            storage.end().commit,
-            records.last().map_or(0, Record::last_commit)
-        );
-    }
-}
-
-fn check_item(storage: &dyn Storage, position: u64, label: Label, body: &[u8]) {
-    let mut seen = 0;
-    let mut visit = |item: crate::StoredItem| {
-        assert_eq!((item.position, item.label), (position, label));
-        assert_eq!(item.bytes, body);
-        seen += 1;
-    };
-    storage.read(&[position], &mut visit).unwrap();
-    let visit = &mut |found| assert_eq!(found, label);
-    storage.read_labels(&[position], visit).unwrap();
-    assert_eq!(seen, 1);
-}
-
 fn replay(storage: &dyn Storage, after: u64) -> trefoil_core::Result<Vec<Record>> {
     let mut records = Vec::new();
     storage.replay(after, &mut |record| {
@@ -174,31 +101,6 @@ fn replay(storage: &dyn Storage, after: u64) -> trefoil_core::Result<Vec<Record>
         Ok(())
     })?;
     Ok(records)
-}
-
-fn label(random: &mut Random) -> Label {
-    Label {
-        flags: random.below(256) as u8,
-        word: random.below(u64::MAX),
-    }
-}
-
-fn body(random: &mut Random) -> Vec<u8> {
-    match random.below(4) {
-        0 => Vec::new(),
-        1 => (0..random.below(300))
-            .map(|_| random.below(256) as u8)
-            .collect(),
-        _ => {
-            let (account, amount) = (random.below(1000), random.below(100_000));
-            let name = format!("customer number {}", random.below(50));
-            format!(
-                "{{\"account\":\"account-{account}\",\"amount\":{amount},\"currency\":\"EUR\",\
-                 \"name\":\"{name}\",\"description\":\"a deposit at the counter\"}}"
-            )
-            .into_bytes()
-        }
-    }
 }
 
 fn open(dir: &Path, options: &LocalOptions) -> trefoil_core::Result<LocalStorage> {
@@ -339,6 +241,7 @@ fn a_group_that_does_not_continue_the_log_is_refused() {
             first_position,
             items: items.clone(),
             commits: Vec::new(),
+            ..Record::default()
         };
         let refused = storage.append(&Group {
             records: vec![record],
@@ -357,7 +260,7 @@ fn segments_never_outgrow_their_offsets() {
     };
     let storage = open(dir.path(), &options).unwrap();
     for capacity in [SEGMENT_BYTES_LIMIT - 1, 8 << 30, u64::MAX] {
-        assert_eq!(storage.log.next_capacity(capacity), SEGMENT_BYTES_LIMIT);
+        assert_eq!(storage.log.doubled(capacity), SEGMENT_BYTES_LIMIT);
     }
 }
 
@@ -371,6 +274,7 @@ fn a_group_beyond_the_largest_segment_is_refused() {
         first_position: 1,
         items: Items::default(),
         commits: vec![0; SEGMENT_BYTES_LIMIT as usize],
+        ..Record::default()
     };
     let records = vec![record];
     let refused = storage.append(&Group { records }).unwrap_err().to_string();
@@ -404,6 +308,7 @@ fn large_and_odd_items_survive_compression() {
                 first_position: round * 5 + 1,
                 items,
                 commits: vec![b'x'; 300_000],
+                ..Record::default()
             };
             let group = Group {
                 records: vec![record],
@@ -465,6 +370,7 @@ fn readers_see_the_same_while_segments_rotate_and_are_compressed() {
                 first_position: group * 3 + 1,
                 items,
                 commits: Vec::new(),
+                ..Record::default()
             };
             storage
                 .append(&Group {
@@ -582,6 +488,3 @@ fn maps_loaded_after_a_restart_stay() {
         storage.drop_map(&passing).unwrap();
     }
 }
-
-mod crashes;
-mod damage;

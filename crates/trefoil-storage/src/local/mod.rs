@@ -20,7 +20,10 @@ use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
 
-use crate::{Batch, Fill, Group, Label, LogEnd, Map, Record, Storage, StoredItem, Upkeep, Usage};
+use crate::{
+    Batch, Fill, Group, Label, LogEnd, Map, Record, Snapshot, Storage, StoredItem, Upkeep, Usage,
+    VisitEntry,
+};
 
 pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
 pub use log::recovery::Recovery;
@@ -130,6 +133,19 @@ impl Storage for LocalStorage {
         visit: &mut dyn FnMut(&Record) -> Result<()>,
     ) -> Result<()> {
         self.log.replay(after_commit, visit)
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        self.log.snapshot().map(|snapshot| snapshot.info())
+    }
+
+    fn write_snapshot(&self, commit: u64, fill: &mut Fill<'_>) -> Result<()> {
+        self.log.write_snapshot(commit, fill)
+    }
+
+    fn read_snapshot(&self, visit: &mut VisitEntry<'_>) -> Result<()> {
+        let snapshot = self.log.snapshot();
+        snapshot.map_or(Ok(()), |snapshot| snapshot.read(visit))
     }
 
     fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {

@@ -12,14 +12,15 @@ use super::log::layout::{
     ALIGNMENT, ITEM_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, items_of,
     short_checksum,
 };
-use super::log::names::{self, FileKind};
+use super::log::names::{self, FileKind, Files};
 use super::log::plain::read_header;
-use super::log::recovery::{Files, list};
 use super::log::scan::{Expected, end_of_data, records_from};
 use super::log::sidecar;
+use super::log::snapshot::SnapshotFile;
 use super::log::summary::Summary;
 use super::mapping::Mapping;
 use super::{LOG_DIR, LocalStorage};
+use crate::Snapshot;
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct LogReport {
     pub commits: u64,
     /// How many items they hold.
     pub items: u64,
+    /// What the snapshot is, if there is one.
+    pub snapshot: Option<Snapshot>,
     /// How many bytes of files were read.
     pub bytes: u64,
     /// All that is wrong; empty for a sound log.
@@ -69,7 +72,7 @@ impl LocalStorage {
     ) -> Result<LogReport> {
         let _lock = DirectoryLock::take(dir.as_ref())?;
         let dir = dir.as_ref().join(LOG_DIR);
-        let (listed, _) = list(&dir)?;
+        let listed = names::list(&dir)?;
         let first = Expected {
             commit: 1,
             position: 1,
@@ -78,10 +81,11 @@ impl LocalStorage {
             report: LogReport::default(),
             expected: first,
             blank: None,
+            dropped_commit: 0,
         };
-        let segments_total = listed.len() as u64;
+        let segments_total = listed.segments.len() as u64;
         let mut next = 1;
-        for (segments_done, (&number, &files)) in (0..).zip(&listed) {
+        for (segments_done, (&number, &files)) in (0..).zip(&listed.segments) {
             progress(Progress {
                 segments_done,
                 segments_total,
@@ -93,6 +97,7 @@ impl LocalStorage {
             next = number + 1;
             verifier.segment(&dir, number, files);
         }
+        verifier.snapshot(&dir, listed.snapshots.last().copied());
         progress(Progress {
             segments_done: segments_total,
             segments_total,
@@ -101,11 +106,25 @@ impl LocalStorage {
     }
 }
 
+impl LocalStorage {
+    /// Reads the snapshot of the namespace in `dir`, if there is one, and checks every checksum.
+    pub fn verify_snapshot(dir: impl AsRef<Path>) -> Result<()> {
+        let _lock = DirectoryLock::take(dir.as_ref())?;
+        let dir = dir.as_ref().join(LOG_DIR);
+        match names::list(&dir)?.snapshots.last() {
+            Some(&commit) => SnapshotFile::open(&dir, commit)?.read(&mut |_, _| Ok(())),
+            None => Ok(()),
+        }
+    }
+}
+
 struct Verifier {
     report: LogReport,
     expected: Expected,
     /// A segment without records: no records may follow.
     blank: Option<PathBuf>,
+    /// The changes of commits up to this one were dropped.
+    dropped_commit: u64,
 }
 
 impl Verifier {
@@ -151,6 +170,40 @@ impl Verifier {
             if let Err(error) = self.plain(&path, number, offsets.as_deref()) {
                 self.find_error(&path, error);
             }
+        }
+    }
+
+    /// Checks the newest snapshot and that it has what the log has dropped.
+    fn snapshot(&mut self, dir: &Path, commit: Option<u64>) {
+        let (path, last) = (
+            names::path_of(dir, commit.unwrap_or(0), FileKind::Snapshot),
+            self.expected.commit - 1,
+        );
+        if self.dropped_commit > commit.unwrap_or(0) {
+            let dropped = self.dropped_commit;
+            self.find(
+                &path,
+                0,
+                format!("the snapshot that has the changes up to commit {dropped} is missing"),
+            );
+        }
+        let Some(commit) = commit else {
+            return;
+        };
+        if commit > last {
+            self.find(
+                &path,
+                0,
+                format!("the log ends at commit {last}, before the snapshot"),
+            );
+        }
+        let read = SnapshotFile::open(dir, commit).and_then(|snapshot| {
+            self.report.bytes += snapshot.file_bytes();
+            self.report.snapshot = Some(snapshot.info());
+            snapshot.read(&mut |_, _| Ok(()))
+        });
+        if let Err(error) = read {
+            self.find_error(&path, error);
         }
     }
 
@@ -242,7 +295,7 @@ impl Verifier {
             length = at + ITEM_HEADER_BYTES + bytes.len();
         }
         self.report.items += offsets.len() as u64;
-        let length = (length + record.commit_bytes as usize).next_multiple_of(ALIGNMENT);
+        let length = (length + record.end_bytes()).next_multiple_of(ALIGNMENT);
         if offsets.len() != record.n_items as usize || length != body.len() {
             self.find(
                 path,
@@ -273,11 +326,12 @@ impl Verifier {
         let segment = CompressedSegment::open(path, number)?;
         let summary = segment.header.summary;
         self.report.bytes += segment.bytes().len() as u64;
+        self.dropped_commit = self.dropped_commit.max(segment.header.dropped_commit);
         self.note_blank(path, false);
         let items = segment.check_items(&mut |error| self.find_error(path, error));
         self.report.items += items.as_ref().copied().unwrap_or(0);
         let (mut n_records, mut n_items) = (0, 0);
-        let walked = segment.walk(0, &mut |place, _| {
+        let walked = segment.walk(0, &mut |place| {
             let RecordPlace {
                 first_commit,
                 first_position,

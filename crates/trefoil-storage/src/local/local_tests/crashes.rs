@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 
 use super::*;
 
-fn simulated(seed: u64) -> (TempDir, TempDir, Arc<SimulatedDisk>, LocalOptions) {
+pub(super) fn simulated(seed: u64) -> (TempDir, TempDir, Arc<SimulatedDisk>, LocalOptions) {
     let (dir, attic) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let disk = Arc::new(SimulatedDisk::new(attic.path(), seed));
     let options = LocalOptions {
@@ -33,21 +33,34 @@ fn run_until_power_fails(
         if random.below(3) == 0 && storage.maintain(false).is_err() {
             return None;
         }
+        if random.below(12) == 0 && model.write_snapshot(&storage).is_err() {
+            return None;
+        }
     }
 }
 
 impl Model {
     /// Takes a group in that was not acknowledged, if it is there after all.
-    fn settle(&mut self, lost: Option<Group>, records: &[Record]) {
+    fn settle(&mut self, lost: Option<Group>, storage: &dyn Storage) {
         if let Some(group) = lost
-            && records.len() > self.records().len()
+            && storage.end().commit > self.commit
         {
             let last = group.records.last().unwrap();
             self.commit = last.last_commit();
             self.position = last.end_position() - 1;
             self.groups.push(group);
         }
-        assert_eq!(records, self.records());
+        self.check(storage);
+        // What was seen stays.
+        self.snapshot = storage.snapshot().map_or(0, |snapshot| snapshot.commit);
+    }
+
+    /// Half of the models have no items.
+    fn seeded(seed: u64) -> Self {
+        Self {
+            is_quiet: seed % 2 == 1,
+            ..Self::default()
+        }
     }
 }
 
@@ -55,7 +68,7 @@ impl Model {
 fn acknowledged_groups_survive_power_loss_and_others_are_whole_or_absent() {
     for seed in 0..300 {
         let (dir, _attic, disk, options) = simulated(seed);
-        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        let (mut model, mut random) = (Model::seeded(seed), Random::new(seed + 1));
         for _ in 0..4 {
             disk.cut_power_after(random.below(300));
             let lost = run_until_power_fails(dir.path(), &options, &mut model, &mut random);
@@ -64,8 +77,7 @@ fn acknowledged_groups_survive_power_loss_and_others_are_whole_or_absent() {
                 Ok(storage) => storage,
                 Err(error) => panic!("seed {seed}: {error}"),
             };
-            model.settle(lost, &replay(&storage, 0).unwrap());
-            model.check(&storage);
+            model.settle(lost, &storage);
             drop(storage);
             assert_eq!(findings(dir.path()), 0, "seed {seed}");
         }
@@ -78,7 +90,7 @@ fn acknowledged_groups_survive_power_loss_and_others_are_whole_or_absent() {
 fn what_is_seen_after_a_kill_survives_power_loss() {
     for seed in 0..300 {
         let (dir, _attic, disk, options) = simulated(seed);
-        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        let (mut model, mut random) = (Model::seeded(seed), Random::new(seed + 1));
         for _ in 0..4 {
             disk.cut_power_after(random.below(300));
             let lost = run_until_power_fails(dir.path(), &options, &mut model, &mut random);
@@ -89,7 +101,7 @@ fn what_is_seen_after_a_kill_survives_power_loss() {
                 disk.kill();
             }
             let storage = open(dir.path(), &options).unwrap();
-            model.settle(lost, &replay(&storage, 0).unwrap());
+            model.settle(lost, &storage);
             drop(storage);
             disk.crash().unwrap();
             let storage = match open(dir.path(), &options) {
@@ -150,12 +162,11 @@ fn power_may_fail_while_a_torn_tail_is_cut() {
             disk.crash().unwrap();
         }
         let storage = open(dir.path(), &options).unwrap();
-        let records = replay(&storage, 0).unwrap();
-        assert_eq!(
-            records[..model.records().len()],
-            model.records(),
-            "seed {seed}"
-        );
+        let end = storage.end().commit;
+        assert!(end >= model.commit, "seed {seed}");
+        if end == model.commit {
+            model.check(&storage);
+        }
     }
 }
 

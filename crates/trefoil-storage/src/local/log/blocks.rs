@@ -1,5 +1,8 @@
-//! The records of a compressed segment, without their items: blocks of varints and commits, each
-//! block compressed as a whole. They are only read in order.
+//! The records of a compressed segment, without their items: blocks of varints, commits and changes,
+//! each block compressed as a whole. They are only read in order.
+//!
+//! Records of which nothing is left but the numbers of their commits are written as one, so that a
+//! million changes of a counter take a few bytes once they are dropped.
 
 use trefoil_core::{Result, put_bytes, put_varint, take_bytes, take_varint};
 
@@ -7,11 +10,13 @@ use crate::Record;
 
 use super::codec::{Encoder, decompress};
 use super::compressed::CompressedSegment;
-use super::layout::{RecordHeader, checksum, u32_at, u64_at};
+use super::layout::{checksum, u32_at, u64_at};
 
 const BLOCK_HEADER_BYTES: usize = 48;
 /// A block is closed when it holds this much.
 const BLOCK_BYTES: usize = 256 * 1024;
+/// Instead of the length of changes, plus one: they were dropped.
+const DROPPED: u64 = 0;
 
 /// What stands before a block.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +75,9 @@ pub(crate) struct BlockWriter<'a> {
     block: Vec<u8>,
     open: Option<BlockHeader>,
     next_position: u64,
+    /// The last record, which may absorb the next one, without its items.
+    last: Option<(Record, u32)>,
+    n_records: u32,
 }
 
 impl BlockWriter<'_> {
@@ -81,31 +89,54 @@ impl BlockWriter<'_> {
             block: Vec::new(),
             open: None,
             next_position: 0,
+            last: None,
+            n_records: 0,
         })
     }
 
-    /// Adds a record without its items.
-    pub(crate) fn push(&mut self, header: &RecordHeader, commits: &[u8]) -> Result<()> {
+    /// Adds a record of so many items, which it comes without.
+    pub(crate) fn push(&mut self, record: Record, n_items: u32) -> Result<()> {
+        if let Some((last, 0)) = &mut self.last
+            && n_items == 0
+            && last.commits.len() < BLOCK_BYTES
+            && last.absorb(&record)
+        {
+            return Ok(());
+        }
+        match self.last.replace((record, n_items)) {
+            Some((record, n_items)) => self.write(&record, n_items),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, record: &Record, n_items: u32) -> Result<()> {
         let block = self.open.get_or_insert_with(|| {
-            self.next_position = header.first_position;
+            self.next_position = record.first_position;
             BlockHeader {
                 plain_bytes: 0,
                 stored_bytes: 0,
                 n_records: 0,
                 n_items: 0,
-                first_commit: header.first_commit,
+                first_commit: record.first_commit,
                 last_commit: 0,
-                first_position: header.first_position,
+                first_position: record.first_position,
             }
         });
+        self.n_records += 1;
         block.n_records += 1;
-        block.n_items += header.n_items;
-        block.last_commit = header.last_commit();
-        put_varint(&mut self.block, u64::from(header.n_commits));
-        put_varint(&mut self.block, u64::from(header.n_items));
-        put_varint(&mut self.block, header.first_position - self.next_position);
-        put_bytes(&mut self.block, commits);
-        self.next_position = header.end_position();
+        block.n_items += n_items;
+        block.last_commit = record.last_commit();
+        put_varint(&mut self.block, u64::from(record.n_commits));
+        put_varint(&mut self.block, u64::from(n_items));
+        put_varint(&mut self.block, record.first_position - self.next_position);
+        put_bytes(&mut self.block, &record.commits);
+        if record.changes_dropped {
+            put_varint(&mut self.block, DROPPED);
+        } else {
+            put_varint(&mut self.block, record.changes.len() as u64 + 1);
+            self.block.extend_from_slice(&record.changes);
+        }
+        self.next_position = record.first_position + u64::from(n_items);
         if self.block.len() >= BLOCK_BYTES {
             self.close()
         } else {
@@ -127,26 +158,49 @@ impl BlockWriter<'_> {
         Ok(())
     }
 
-    /// All blocks.
-    pub(crate) fn finish(mut self) -> Result<Vec<u8>> {
+    /// All blocks, and how many records they hold.
+    pub(crate) fn finish(mut self) -> Result<(Vec<u8>, u32)> {
+        if let Some((record, n_items)) = self.last.take() {
+            self.write(&record, n_items)?;
+        }
         self.close()?;
-        Ok(self.out)
+        Ok((self.out, self.n_records))
     }
 }
 
-/// A record without its items and commits.
+/// A record without its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RecordPlace {
+pub(crate) struct RecordPlace<'a> {
     pub(crate) first_commit: u64,
     pub(crate) n_commits: u32,
     pub(crate) first_position: u64,
     /// The ordinal of the first item.
     pub(crate) ordinal: usize,
     pub(crate) n_items: usize,
+    pub(crate) commits: &'a [u8],
+    /// The changes; `None` if they were dropped.
+    pub(crate) changes: Option<&'a [u8]>,
 }
 
-/// Gets each record's place and its commits.
-type VisitPlace<'a> = &'a mut dyn FnMut(RecordPlace, &[u8]) -> Result<()>;
+impl RecordPlace<'_> {
+    /// Makes `record` this one, without items.
+    pub(crate) fn fill(&self, record: &mut Record) {
+        record.first_commit = self.first_commit;
+        record.n_commits = self.n_commits;
+        record.first_position = self.first_position;
+        record.items.clear();
+        record.commits.clear();
+        record.commits.extend_from_slice(self.commits);
+        record.changes.clear();
+        record
+            .changes
+            .extend_from_slice(self.changes.unwrap_or_default());
+        record.changes_dropped = self.changes.is_none();
+    }
+}
+
+/// Gets each record's place.
+type VisitPlace<'a> = &'a mut dyn FnMut(RecordPlace<'_>) -> Result<()>;
 
 impl CompressedSegment {
     /// Hands every record with a commit after `after_commit` to `visit`.
@@ -156,13 +210,8 @@ impl CompressedSegment {
         visit: &mut dyn FnMut(&Record) -> Result<()>,
     ) -> Result<()> {
         let mut record = Record::default();
-        self.walk(after_commit, &mut |place, commits| {
-            record.first_commit = place.first_commit;
-            record.n_commits = place.n_commits;
-            record.first_position = place.first_position;
-            record.items.clear();
-            record.commits.clear();
-            record.commits.extend_from_slice(commits);
+        self.walk(after_commit, &mut |place| {
+            place.fill(&mut record);
             for at in 0..place.n_items {
                 let position = place.first_position + at as u64;
                 let item = self.item_at(place.ordinal + at, position)?;
@@ -172,8 +221,8 @@ impl CompressedSegment {
         })
     }
 
-    /// Hands the place and the commits of every record with a commit after `after_commit` to
-    /// `visit`; items are not read.
+    /// Hands the place of every record with a commit after `after_commit` to `visit`; items are not
+    /// read.
     pub(crate) fn walk(&self, after_commit: u64, visit: VisitPlace<'_>) -> Result<()> {
         let start = self.header.blocks_start();
         let blocks = &self.bytes()[start..self.header.index_start()];
@@ -213,31 +262,46 @@ fn walk_block(
 ) -> Result<Option<()>> {
     let (mut first_commit, mut first_position) = (block.first_commit, block.first_position);
     for _ in 0..block.n_records {
-        let Some((n_commits, n_items, gap, commits)) = take_record(&mut content) else {
+        let start = (first_commit, first_position, ordinal);
+        let Some(place) = take_record(&mut content, start) else {
             return Ok(None);
         };
-        first_position += gap;
-        let place = RecordPlace {
-            first_commit,
-            n_commits,
-            first_position,
-            ordinal,
-            n_items,
-        };
-        first_commit += u64::from(n_commits);
-        first_position += n_items as u64;
-        ordinal += n_items;
+        first_commit += u64::from(place.n_commits);
+        first_position = place.first_position + place.n_items as u64;
+        ordinal += place.n_items;
         if first_commit - 1 > after_commit {
-            visit(place, commits)?;
+            visit(place)?;
         }
     }
     Ok(Some(()))
 }
 
-/// The number of commits and of items, the positions skipped, and the commits.
-fn take_record<'a>(content: &mut &'a [u8]) -> Option<(u32, usize, u64, &'a [u8])> {
+/// The record at the beginning of `content`; the one before it ended at this commit, position and
+/// ordinal.
+fn take_record<'a>(
+    content: &mut &'a [u8],
+    (first_commit, position, ordinal): (u64, u64, usize),
+) -> Option<RecordPlace<'a>> {
     let n_commits = u32::try_from(take_varint(content)?).ok()?;
     let n_items = usize::try_from(take_varint(content)?).ok()?;
-    let gap = take_varint(content)?;
-    Some((n_commits, n_items, gap, take_bytes(content)?))
+    let first_position = position.checked_add(take_varint(content)?)?;
+    let commits = take_bytes(content)?;
+    let changes = match take_varint(content)? {
+        DROPPED => None,
+        length => {
+            let length = usize::try_from(length - 1).ok()?;
+            let (changes, rest) = content.split_at_checked(length)?;
+            *content = rest;
+            Some(changes)
+        }
+    };
+    Some(RecordPlace {
+        first_commit,
+        n_commits,
+        first_position,
+        ordinal,
+        n_items,
+        commits,
+        changes,
+    })
 }

@@ -1,14 +1,19 @@
-//! Making a compressed segment from a plain one.
+//! Making a compressed segment from a plain one, or a smaller one from a compressed one: changes that
+//! the snapshot has are dropped on the way.
 
 use trefoil_core::Result;
 use zstd::zstd_safe::CDict;
 
 use super::blocks::BlockWriter;
 use super::codec::Encoder;
-use super::compressed::{CompressedHeader, put_item, table_check};
+use super::compressed::{
+    COMPRESSED_HEADER_BYTES, CompressedHeader, CompressedSegment, put_item, table_check,
+};
 use super::index::RANGE_BYTES;
-use super::layout::{ITEM_HEADER_BYTES, items_of};
+use super::layout::{ITEM_HEADER_BYTES, RecordHeader, items_of, parts_of};
 use super::plain::PlainSegment;
+use super::summary::{self, Summary};
+use crate::Record;
 
 /// The largest dictionary.
 const DICTIONARY_BYTES_MAX: usize = 64 * 1024;
@@ -21,8 +26,9 @@ const SAMPLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many bytes of one item count: one large item must not be the whole sample.
 const SAMPLE_ITEM_BYTES_MAX: usize = 16 * 1024;
 
-/// The bytes of the compressed form of a full segment.
-pub(crate) fn compress(segment: &PlainSegment, level: i32) -> Result<Vec<u8>> {
+/// The bytes of the compressed form of a full segment, without the changes up to the commit of the
+/// snapshot.
+pub(crate) fn compress(segment: &PlainSegment, level: i32, snapshot: u64) -> Result<Vec<u8>> {
     let dictionary = train(segment)?;
     let prepared = CDict::try_create(&dictionary, level).filter(|_| !dictionary.is_empty());
     let dictionary = if prepared.is_some() {
@@ -34,6 +40,7 @@ pub(crate) fn compress(segment: &PlainSegment, level: i32) -> Result<Vec<u8>> {
     let salt = segment.header.salt;
     let mut blocks = BlockWriter::new(level, salt)?;
     let (mut items, mut offsets) = (Vec::new(), Vec::new());
+    let mut summary = segment.summary();
     for found in segment.headers() {
         let (offset, header) = found?;
         let body = segment.body(offset, &header)?;
@@ -51,17 +58,24 @@ pub(crate) fn compress(segment: &PlainSegment, level: i32) -> Result<Vec<u8>> {
             );
             end = at + ITEM_HEADER_BYTES + bytes.len();
         }
-        blocks.push(&header, &body[end..end + header.commit_bytes as usize])?;
+        let mut record = without_items(&header, body, end);
+        record.drop_changes(snapshot);
+        if record.changes_dropped {
+            summary.droppable_bytes -= summary::droppable(&header, offset, header.end(offset));
+        }
+        blocks.push(record, header.n_items)?;
     }
     offsets.extend_from_slice(&(items.len() as u32).to_le_bytes());
-    let blocks = blocks.finish()?;
+    let (blocks, n_records) = blocks.finish()?;
+    summary.n_records = n_records;
     let (table, n_ranges) = segment.index()?.encode();
     let mut index = table[..n_ranges as usize * RANGE_BYTES].to_vec();
     index.extend_from_slice(&offsets);
     let header = CompressedHeader {
         number: segment.header.number,
         salt,
-        summary: segment.summary(),
+        summary,
+        dropped_commit: dropped_commit(&summary, snapshot),
         n_ranges,
         dictionary_bytes: dictionary.len() as u64,
         items_bytes: items.len() as u64,
@@ -69,6 +83,54 @@ pub(crate) fn compress(segment: &PlainSegment, level: i32) -> Result<Vec<u8>> {
         table_check: table_check(&dictionary, &index, salt),
     };
     Ok([header.encode(), dictionary, items, blocks, index].concat())
+}
+
+/// A record of a plain segment without its items, which end at `end` of its body.
+fn without_items(header: &RecordHeader, body: &[u8], end: usize) -> Record {
+    let (commits, changes) = parts_of(header, body, end).unwrap_or_default();
+    Record {
+        first_commit: header.first_commit,
+        n_commits: header.n_commits,
+        first_position: header.first_position,
+        commits: commits.to_vec(),
+        changes: changes.to_vec(),
+        ..Record::default()
+    }
+}
+
+/// Up to which commit a segment's changes are dropped, given the commit of the snapshot.
+fn dropped_commit(summary: &Summary, snapshot: u64) -> u64 {
+    match snapshot < summary.first_commit {
+        true => 0,
+        false => snapshot.min(summary.last_commit),
+    }
+}
+
+/// The bytes of a compressed segment without its changes, all of which the snapshot has.
+pub(crate) fn shrink(segment: &CompressedSegment, level: i32) -> Result<Vec<u8>> {
+    let before = &segment.header;
+    let mut blocks = BlockWriter::new(level, before.salt)?;
+    segment.walk(0, &mut |place| {
+        let mut record = Record::default();
+        place.fill(&mut record);
+        record.drop_changes(before.summary.last_commit);
+        blocks.push(record, place.n_items as u32)
+    })?;
+    let (blocks, n_records) = blocks.finish()?;
+    let header = CompressedHeader {
+        summary: Summary {
+            n_records,
+            droppable_bytes: 0,
+            ..before.summary
+        },
+        dropped_commit: before.summary.last_commit,
+        blocks_bytes: blocks.len() as u64,
+        ..*before
+    };
+    let bytes = segment.bytes();
+    let dictionary_and_items = &bytes[COMPRESSED_HEADER_BYTES..before.blocks_start()];
+    let index = &bytes[before.index_start()..];
+    Ok([&header.encode(), dictionary_and_items, &blocks, index].concat())
 }
 
 /// A dictionary for the segment's items; empty if they are too few or have nothing in common.

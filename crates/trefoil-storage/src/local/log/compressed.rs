@@ -24,8 +24,8 @@ use super::summary::{SUMMARY_BYTES, Summary};
 
 const MAGIC: [u8; 8] = *b"TREFCMP\0";
 /// The length of the header, which the dictionary follows.
-pub(crate) const COMPRESSED_HEADER_BYTES: usize = 128;
-const _: () = assert!(32 + SUMMARY_BYTES + 5 * 8 == COMPRESSED_HEADER_BYTES);
+pub(crate) const COMPRESSED_HEADER_BYTES: usize = 144;
+const _: () = assert!(32 + SUMMARY_BYTES + 6 * 8 == COMPRESSED_HEADER_BYTES);
 /// Two checksums, the flags and the word; the length follows as a varint.
 const ITEM_FIXED_BYTES: usize = 17;
 /// In the length of an item: whether its bytes are compressed.
@@ -37,6 +37,8 @@ pub(crate) struct CompressedHeader {
     pub(crate) number: u64,
     pub(crate) salt: u64,
     pub(crate) summary: Summary,
+    /// The changes of records up to this commit were dropped; 0 if none were.
+    pub(crate) dropped_commit: u64,
     pub(crate) n_ranges: u32,
     pub(crate) dictionary_bytes: u64,
     pub(crate) items_bytes: u64,
@@ -54,6 +56,7 @@ impl CompressedHeader {
         out.extend_from_slice(&self.number.to_le_bytes());
         out.extend_from_slice(&self.salt.to_le_bytes());
         out.extend_from_slice(&self.summary.encode());
+        out.extend_from_slice(&self.dropped_commit.to_le_bytes());
         out.extend_from_slice(&self.dictionary_bytes.to_le_bytes());
         out.extend_from_slice(&self.items_bytes.to_le_bytes());
         out.extend_from_slice(&self.blocks_bytes.to_le_bytes());
@@ -79,10 +82,11 @@ impl CompressedHeader {
             number: u64_at(bytes, 16),
             salt: u64_at(bytes, 24),
             summary: Summary::decode(&bytes[32..]),
-            dictionary_bytes: u64_at(bytes, 88),
-            items_bytes: u64_at(bytes, 96),
-            blocks_bytes: u64_at(bytes, 104),
-            table_check: u64_at(bytes, 112),
+            dropped_commit: u64_at(bytes, 96),
+            dictionary_bytes: u64_at(bytes, 104),
+            items_bytes: u64_at(bytes, 112),
+            blocks_bytes: u64_at(bytes, 120),
+            table_check: u64_at(bytes, 128),
         };
         let index = header.n_ranges as usize * RANGE_BYTES
             + (header.summary.n_items as usize + 1) * OFFSET_BYTES;

@@ -38,8 +38,16 @@ pub(crate) struct Room {
 }
 
 /// Runs one step on the file at `path` and says in its error which one failed.
-fn step<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T> {
+pub(crate) fn step<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T> {
     result.map_err(|error| Error::io(format!("{what} {}", path.display()), &error))
+}
+
+/// A random number that seeds the checksums of a file.
+pub(crate) fn new_salt() -> Result<u64> {
+    getrandom::u64().map_err(|error| Error::Io {
+        context: "making a salt".to_owned(),
+        message: error.to_string(),
+    })
 }
 
 impl Room {
@@ -92,11 +100,10 @@ impl Room {
         number: u64,
     ) -> Result<NewSegment> {
         let path = names::path_of(dir, number, FileKind::Plain);
-        let salt = getrandom::u64().map_err(|error| Error::Io {
-            context: "making a salt".to_owned(),
-            message: error.to_string(),
-        })?;
-        let header = SegmentHeader { number, salt };
+        let header = SegmentHeader {
+            number,
+            salt: new_salt()?,
+        };
         step(
             "writing",
             &path,
@@ -143,22 +150,33 @@ pub(crate) fn write_zeros(
 /// Writes a whole file, durably.
 pub(crate) fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let unfinished = names::unfinished(path);
+    write_unfinished(disk, &unfinished, bytes)?;
+    finish_file(disk, &unfinished, path)
+}
+
+/// Writes a file that does not count yet. Nothing is left of it if that fails.
+pub(crate) fn write_unfinished(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || -> Result<()> {
-        let file = step("creating", &unfinished, disk.create(&unfinished))?;
-        step(
-            "reserving room for",
-            &unfinished,
-            disk.allocate(&file, bytes.len() as u64),
-        )?;
-        step("writing", &unfinished, disk.write_at(&file, bytes, 0))?;
-        step("syncing", &unfinished, disk.sync_data(&file))?;
-        step("renaming to", path, disk.rename(&unfinished, path))
+        let file = step("creating", path, disk.create(path))?;
+        let reserved = disk.allocate(&file, bytes.len() as u64);
+        step("reserving room for", path, reserved)?;
+        step("writing", path, disk.write_at(&file, bytes, 0))?;
+        step("syncing", path, disk.sync_data(&file))
     };
     let written = write();
     if written.is_err() {
-        disk.remove(&unfinished).ok();
+        disk.remove(path).ok();
     }
-    written?;
+    written
+}
+
+/// Gives a file that is complete and synced the name under which it counts, durably.
+pub(crate) fn finish_file(disk: &dyn Disk, unfinished: &Path, path: &Path) -> Result<()> {
+    let renamed = step("renaming to", path, disk.rename(unfinished, path));
+    if renamed.is_err() {
+        disk.remove(unfinished).ok();
+    }
+    renamed?;
     sync_parent(disk, path)
 }
 

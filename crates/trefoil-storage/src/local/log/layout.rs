@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{Label, Record};
 
-/// The version of every file format here. A newer one is refused.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The version of every file format here. Another one is refused.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
@@ -66,14 +66,14 @@ pub(crate) fn damaged(file: &Path, offset: u64, position: u64, what: impl Into<S
     }))
 }
 
-/// Refuses a format that is newer than this program.
+/// Refuses a format that this program does not read.
 pub(crate) fn check_version(file: &Path, version: u32) -> Result<()> {
-    if version <= FORMAT_VERSION {
+    if version == FORMAT_VERSION {
         return Ok(());
     }
     let file = file.display();
     Err(Error::invalid(format!(
-        "{file} has format version {version}, this program reads versions up to {FORMAT_VERSION}"
+        "{file} has format version {version}, this program reads version {FORMAT_VERSION}"
     )))
 }
 
@@ -112,13 +112,15 @@ impl SegmentHeader {
     }
 }
 
-/// What stands before a record's items and commits.
+/// What stands before a record's items, commits and changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     /// Whether another record of the same group follows.
     pub(crate) continues: bool,
-    /// The bytes of items, commits and padding.
-    pub(crate) body_bytes: u64,
+    /// The bytes of items, commits, changes and padding.
+    pub(crate) body_bytes: u32,
+    /// The bytes of the changes alone.
+    pub(crate) change_bytes: u32,
     pub(crate) n_commits: u32,
     pub(crate) n_items: u32,
     pub(crate) first_commit: u64,
@@ -137,7 +139,8 @@ impl RecordHeader {
         let group_start = (self.group_start / ALIGNMENT as u64) as u32;
         out[..4].copy_from_slice(&RECORD_MAGIC);
         out[4..8].copy_from_slice(&flags.to_le_bytes());
-        out[8..16].copy_from_slice(&self.body_bytes.to_le_bytes());
+        out[8..12].copy_from_slice(&self.body_bytes.to_le_bytes());
+        out[12..16].copy_from_slice(&self.change_bytes.to_le_bytes());
         out[16..20].copy_from_slice(&self.n_commits.to_le_bytes());
         out[20..24].copy_from_slice(&self.n_items.to_le_bytes());
         out[24..32].copy_from_slice(&self.first_commit.to_le_bytes());
@@ -161,7 +164,8 @@ impl RecordHeader {
         }
         let header = Self {
             continues: u32_at(bytes, 4) & GROUP_CONTINUES != 0,
-            body_bytes: u64_at(bytes, 8),
+            body_bytes: u32_at(bytes, 8),
+            change_bytes: u32_at(bytes, 12),
             n_commits: u32_at(bytes, 16),
             n_items: u32_at(bytes, 20),
             first_commit: u64_at(bytes, 24),
@@ -171,7 +175,7 @@ impl RecordHeader {
             body_check: u64_at(bytes, 48),
         };
         let room = segment.len() - offset - RECORD_HEADER_BYTES;
-        (header.body_bytes <= room as u64).then_some(header)
+        (header.body_bytes as usize <= room).then_some(header)
     }
 
     /// The body of the record at `offset`, if its checksum is right.
@@ -185,6 +189,11 @@ impl RecordHeader {
     /// The offset after the record at `offset`.
     pub(crate) fn end(&self, offset: usize) -> usize {
         offset + RECORD_HEADER_BYTES + self.body_bytes as usize
+    }
+
+    /// The bytes of what stands behind the items, without padding.
+    pub(crate) fn end_bytes(&self) -> usize {
+        self.commit_bytes as usize + self.change_bytes as usize
     }
 
     pub(crate) fn last_commit(&self) -> u64 {
@@ -237,7 +246,7 @@ impl ItemHeader {
 /// How many bytes a record takes in a segment.
 pub(crate) fn encoded_bytes(record: &Record) -> usize {
     let headers = record.items.len() * ITEM_HEADER_BYTES;
-    let body = record.items.n_bytes() + headers + record.commits.len();
+    let body = record.items.n_bytes() + headers + record.commits.len() + record.changes.len();
     RECORD_HEADER_BYTES + body.next_multiple_of(ALIGNMENT)
 }
 
@@ -279,12 +288,14 @@ pub(crate) fn encode_record(
         out.extend_from_slice(item);
     }
     out.extend_from_slice(&record.commits);
+    out.extend_from_slice(&record.changes);
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
     let seed = salt.wrapping_add(group_start + start as u64);
     let body = &out[start + RECORD_HEADER_BYTES..];
     let header = RecordHeader {
         continues,
-        body_bytes: body.len() as u64,
+        body_bytes: body.len() as u32,
+        change_bytes: record.changes.len() as u32,
         n_commits: record.n_commits,
         n_items: record.items.len() as u32,
         first_commit: record.first_commit,
@@ -314,6 +325,18 @@ pub(crate) fn items_of<'a>(
     })
 }
 
+/// The commits and the changes in a record's body whose items end at `end`, if it has them.
+pub(crate) fn parts_of<'a>(
+    header: &RecordHeader,
+    body: &'a [u8],
+    end: usize,
+) -> Option<(&'a [u8], &'a [u8])> {
+    let (commits, rest) = body
+        .get(end..)?
+        .split_at_checked(header.commit_bytes as usize)?;
+    Some((commits, rest.get(..header.change_bytes as usize)?))
+}
+
 /// Rebuilds a record from its header and body; `None` if they do not agree.
 pub(crate) fn decode_record(
     header: &RecordHeader,
@@ -326,12 +349,15 @@ pub(crate) fn decode_record(
     record.first_position = header.first_position;
     record.items.clear();
     record.commits.clear();
+    record.changes.clear();
+    record.changes_dropped = false;
     let mut end = 0;
     for (offset, item, bytes) in items_of(header, body, salt) {
         record.items.push(item.label, bytes);
         end = offset + ITEM_HEADER_BYTES + bytes.len();
     }
-    let commits = body.get(end..end + header.commit_bytes as usize)?;
+    let (commits, changes) = parts_of(header, body, end)?;
     record.commits.extend_from_slice(commits);
+    record.changes.extend_from_slice(changes);
     (record.items.len() == header.n_items as usize).then_some(())
 }

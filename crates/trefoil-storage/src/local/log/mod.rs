@@ -3,6 +3,7 @@
 //! - [`layout`] is the format of a plain segment, [`scan`] reads one from its beginning.
 //! - [`plain`] and [`compressed`] read items from the two kinds of segment; [`sidecar`] and
 //!   [`index`] find them.
+//! - [`snapshot`] is what stands for changes that were dropped.
 //! - [`writer`] appends, [`upkeep`] works behind it, [`recovery`] opens and [`settle`] makes the
 //!   end durable.
 
@@ -17,10 +18,12 @@ pub(crate) mod layout;
 pub(crate) mod names;
 pub(crate) mod plain;
 pub(crate) mod recovery;
+mod same;
 pub(crate) mod scan;
 pub(crate) mod segments;
 pub(crate) mod settle;
 pub(crate) mod sidecar;
+pub(crate) mod snapshot;
 pub(crate) mod summary;
 mod upkeep;
 pub(crate) mod writer;
@@ -38,6 +41,7 @@ use crate::{Label, LogEnd, Record, StoredItem, Usage};
 use super::options::LocalOptions;
 use create::NewSegment;
 use segments::{Found, Segment, Segments};
+use snapshot::SnapshotFile;
 use writer::Writer;
 
 /// The log.
@@ -52,6 +56,8 @@ pub(crate) struct Log {
     /// The end of what is durable.
     end: RwLock<LogEnd>,
     writer: Mutex<Writer>,
+    /// The snapshot, if there is one.
+    snapshot: RwLock<Option<Arc<SnapshotFile>>>,
     /// The segment after the active one, if it is ready.
     prepared: Mutex<Option<NewSegment>>,
     /// The numbers of segments that cannot be compressed.
@@ -73,6 +79,7 @@ impl Log {
         writer: Writer,
         end: LogEnd,
         prepared: Option<NewSegment>,
+        snapshot: Option<Arc<SnapshotFile>>,
     ) -> Self {
         Self {
             dir,
@@ -80,6 +87,7 @@ impl Log {
             segments: RwLock::new(Arc::new(segments)),
             end: RwLock::new(end),
             writer: Mutex::new(writer),
+            snapshot: RwLock::new(snapshot),
             prepared: Mutex::new(prepared),
             skipped: Mutex::default(),
             demand: AtomicU64::new(0),
@@ -171,6 +179,9 @@ impl Log {
                 }
             }
         }
+        let snapshot = self.snapshot().map_or(0, |snapshot| snapshot.file_bytes());
+        usage.log_bytes += snapshot;
+        usage.log_used_bytes += snapshot;
         let prepared = self.prepared.lock();
         usage.log_bytes += prepared.as_ref().map_or(0, |new| new.segment.capacity());
     }

@@ -1,6 +1,10 @@
-//! The names of the log's files.
+//! The names of the log's files, and which there are.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use trefoil_core::{Error, Result};
 
 /// What a file in the log's directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +15,8 @@ pub(crate) enum FileKind {
     Offsets,
     /// A compressed segment.
     Compressed,
+    /// The snapshot of the state as of the commit that is its number.
+    Snapshot,
     /// A file that was being written.
     Unfinished,
 }
@@ -18,14 +24,17 @@ pub(crate) enum FileKind {
 const PLAIN: &str = "segment";
 const OFFSETS: &str = "offsets";
 const COMPRESSED: &str = "compressed";
+const SNAPSHOT: &str = "snapshot";
 const UNFINISHED: &str = "new";
 
-/// The path of segment `number`'s file of this kind.
+/// The path of the file of this kind with this number: that of its segment, or the commit of a
+/// snapshot.
 pub(crate) fn path_of(dir: &Path, number: u64, kind: FileKind) -> PathBuf {
     let extension = match kind {
         FileKind::Plain => PLAIN,
         FileKind::Offsets => OFFSETS,
         FileKind::Compressed => COMPRESSED,
+        FileKind::Snapshot => SNAPSHOT,
         FileKind::Unfinished => UNFINISHED,
     };
     dir.join(format!("{number:010}.{extension}"))
@@ -54,8 +63,49 @@ pub(crate) fn parse(name: &str) -> Option<(u64, FileKind)> {
         PLAIN => FileKind::Plain,
         OFFSETS => FileKind::Offsets,
         COMPRESSED => FileKind::Compressed,
+        SNAPSHOT => FileKind::Snapshot,
         other if other.ends_with(UNFINISHED) => FileKind::Unfinished,
         _ => return None,
     };
     Some((number.parse().ok()?, kind))
+}
+
+/// The files of one segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Files {
+    pub(crate) plain: bool,
+    pub(crate) offsets: bool,
+    pub(crate) compressed: bool,
+}
+
+/// The files of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Those of each segment, by its number.
+    pub(crate) segments: BTreeMap<u64, Files>,
+    /// The commits of the snapshots.
+    pub(crate) snapshots: BTreeSet<u64>,
+    /// Those that were not finished.
+    pub(crate) unfinished: Vec<PathBuf>,
+}
+
+/// Which files the log in `dir` has.
+pub(crate) fn list(dir: &Path) -> Result<Listed> {
+    let failed = |error| Error::io(format!("listing {}", dir.display()), &error);
+    let mut listed = Listed::default();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Some((number, kind)) = entry.file_name().to_str().and_then(parse) else {
+            continue;
+        };
+        let segments = &mut listed.segments;
+        match kind {
+            FileKind::Plain => segments.entry(number).or_default().plain = true,
+            FileKind::Offsets => segments.entry(number).or_default().offsets = true,
+            FileKind::Compressed => segments.entry(number).or_default().compressed = true,
+            FileKind::Snapshot => drop(listed.snapshots.insert(number)),
+            FileKind::Unfinished => listed.unfinished.push(entry.path()),
+        }
+    }
+    Ok(listed)
 }

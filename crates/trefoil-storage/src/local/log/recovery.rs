@@ -4,12 +4,11 @@
 //! an unfinished file (removed), a prepared segment without records (kept), a torn group at the end
 //! of the last segment with records (cut off and saved aside), a sidecar that is missing (made
 //! again), a compressed segment beside its plain one (the plain one is removed), a sidecar without
-//! its segment (removed). Everything else is damage and refused.
+//! its segment (removed), an older snapshot beside the newest (removed). Everything else is damage
+//! and refused.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,12 +23,13 @@ use super::Log;
 use super::compressed::CompressedSegment;
 use super::create::{NewSegment, Room, remove_file, sync_parent};
 use super::layout::{SEGMENT_HEADER_BYTES, damaged};
-use super::names::{self, FileKind};
+use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
 use super::scan::{Expected, Tail, end_of_data, scan};
 use super::segments::{Entry, Segment, Segments};
 use super::settle::{self, Cut};
 use super::sidecar;
+use super::snapshot::SnapshotFile;
 use super::writer::{SEGMENT_BYTES_LIMIT, Writer};
 
 /// What opening found and did.
@@ -41,34 +41,6 @@ pub struct Recovery {
     pub scanned_segments: u64,
     /// How long it took.
     pub elapsed: Duration,
-}
-
-/// The files of one segment.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Files {
-    pub(crate) plain: bool,
-    pub(crate) offsets: bool,
-    pub(crate) compressed: bool,
-}
-
-/// The files of a log by segment number, and those that were not finished.
-pub(crate) fn list(dir: &Path) -> Result<(BTreeMap<u64, Files>, Vec<PathBuf>)> {
-    let failed = |error| Error::io(format!("listing {}", dir.display()), &error);
-    let mut segments: BTreeMap<u64, Files> = BTreeMap::new();
-    let mut unfinished = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let Some((number, kind)) = entry.file_name().to_str().and_then(names::parse) else {
-            continue;
-        };
-        match kind {
-            FileKind::Unfinished => unfinished.push(entry.path()),
-            FileKind::Plain => segments.entry(number).or_default().plain = true,
-            FileKind::Offsets => segments.entry(number).or_default().offsets = true,
-            FileKind::Compressed => segments.entry(number).or_default().compressed = true,
-        }
-    }
-    Ok((segments, unfinished))
 }
 
 /// A segment as it was found.
@@ -121,8 +93,14 @@ pub(crate) fn open(dir: &Path, options: LocalOptions) -> Result<(Log, Recovery)>
         expected: first,
         recovery: Recovery::default(),
     };
-    let mut found = opening.find_all()?;
+    // Before anything is built on the names: a process that was killed may have left renames that
+    // are not durable.
+    disk.sync_dir(dir)
+        .map_err(|error| Error::io(format!("syncing {}", dir.display()), &error))?;
+    let listed = names::list(dir)?;
+    let mut found = opening.find_all(&listed)?;
     let end = end_of(&found);
+    let snapshot = opening.find_snapshot(&listed, &found, end)?;
     opening.cut_tail(&mut found)?;
     let n_used = found.iter().take_while(|found| !found.is_blank()).count();
     let n_listed = match n_used.checked_sub(1) {
@@ -135,7 +113,7 @@ pub(crate) fn open(dir: &Path, options: LocalOptions) -> Result<(Log, Recovery)>
         found.push(Found::durable(Segment::Plain(Arc::new(new.segment))));
     }
     let expected = opening.expected;
-    let log = assemble(dir, options, found, expected, end, spare)?;
+    let log = assemble(dir, options, found, (expected, end), (spare, snapshot))?;
     opening.recovery.elapsed = started.elapsed();
     Ok((log, opening.recovery))
 }
@@ -153,9 +131,8 @@ fn assemble(
     dir: &Path,
     options: LocalOptions,
     found: Vec<Found>,
-    expected: Expected,
-    end: LogEnd,
-    spare: Option<NewSegment>,
+    (expected, end): (Expected, LogEnd),
+    (spare, snapshot): (Option<NewSegment>, Option<Arc<SnapshotFile>>),
 ) -> Result<Log> {
     let last_group = found.last().map_or(0..0, |found| found.last_group.clone());
     let entries = found.into_iter().map(|Found { segment, .. }| {
@@ -199,23 +176,18 @@ fn assemble(
         writer,
         end,
         spare,
+        snapshot,
     ))
 }
 
 impl Opening<'_> {
     /// Opens all segments in order and checks that each continues the one before.
-    fn find_all(&mut self) -> Result<Vec<Found>> {
-        // Before anything is built on the names: a process that was killed may have left renames
-        // that are not durable.
-        self.disk
-            .sync_dir(self.dir)
-            .map_err(|error| Error::io(format!("syncing {}", self.dir.display()), &error))?;
-        let (listed, unfinished) = list(self.dir)?;
-        for path in unfinished {
-            remove_file(self.disk, &path)?;
+    fn find_all(&mut self, listed: &Listed) -> Result<Vec<Found>> {
+        for path in &listed.unfinished {
+            remove_file(self.disk, path)?;
         }
         let mut all: Vec<Found> = Vec::new();
-        for (&number, &files) in &listed {
+        for (&number, &files) in &listed.segments {
             if !files.plain && !files.compressed {
                 remove_file(
                     self.disk,
@@ -303,6 +275,41 @@ impl Opening<'_> {
         remove_file(self.disk, &offsets)?;
         let segment = Segment::Compressed(Arc::new(segment));
         Ok(Some(Found::durable(segment)))
+    }
+
+    /// The newest snapshot. Older ones, which it has replaced, are removed.
+    fn find_snapshot(
+        &self,
+        listed: &Listed,
+        found: &[Found],
+        end: LogEnd,
+    ) -> Result<Option<Arc<SnapshotFile>>> {
+        let commit = listed.snapshots.last().copied().unwrap_or(0);
+        let path = names::path_of(self.dir, commit, FileKind::Snapshot);
+        let dropped = found
+            .iter()
+            .map(|found| found.segment.dropped_commit())
+            .max();
+        if let Some(dropped) = dropped.filter(|&dropped| dropped > commit) {
+            let what =
+                format!("the snapshot that has the changes up to commit {dropped} is missing");
+            return Err(damaged(self.dir, 0, 0, what));
+        }
+        if commit > end.commit {
+            let what = format!("the log ends at commit {}, before the snapshot", end.commit);
+            return Err(damaged(&path, 0, end.position, what));
+        }
+        if listed.snapshots.is_empty() {
+            return Ok(None);
+        }
+        let newest = SnapshotFile::open(self.dir, commit)?;
+        for &older in listed.snapshots.range(..commit) {
+            remove_file(
+                self.disk,
+                &names::path_of(self.dir, older, FileKind::Snapshot),
+            )?;
+        }
+        Ok(Some(Arc::new(newest)))
     }
 
     fn check_order(&self, path: &Path, summary: &super::summary::Summary) -> Result<()> {

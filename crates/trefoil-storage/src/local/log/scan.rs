@@ -139,7 +139,7 @@ fn add_record(
     });
     index.push(header.first_position, offsets);
     summary.add(header, header.end(offset) as u64);
-    let padded = (end + header.commit_bytes as usize).next_multiple_of(ALIGNMENT);
+    let padded = (end + header.end_bytes()).next_multiple_of(ALIGNMENT);
     (n_items == header.n_items && padded == body.len()).then_some(())
 }
 

@@ -28,10 +28,22 @@ impl Segment {
         }
     }
 
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
     pub(crate) fn summary(&self) -> Summary {
         match self {
             Self::Plain(segment) => segment.summary(),
             Self::Compressed(segment) => segment.header.summary,
+        }
+    }
+
+    /// The changes of its records up to this commit were dropped; 0 if none were.
+    pub(crate) fn dropped_commit(&self) -> u64 {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Compressed(segment) => segment.header.dropped_commit,
         }
     }
 
@@ -181,6 +193,15 @@ impl Segments {
     /// The segments that are not written any more.
     pub(crate) fn full(&self) -> &[Entry] {
         self.entries.split_last().map_or(&[], |(_, full)| full)
+    }
+
+    /// The bytes of what all segments hold, without room that is not used yet.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let held = |entry: &Entry| match &entry.segment {
+            Segment::Plain(segment) => segment.summary().used_bytes,
+            Segment::Compressed(_) => entry.segment.file_bytes(),
+        };
+        self.entries.iter().map(held).sum()
     }
 
     /// Puts `segment` in the place of the one with the same number.

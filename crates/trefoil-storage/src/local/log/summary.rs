@@ -4,7 +4,7 @@
 use super::layout::{RecordHeader, u32_at, u64_at};
 
 /// The length of a stored summary.
-pub(crate) const SUMMARY_BYTES: usize = 56;
+pub(crate) const SUMMARY_BYTES: usize = 64;
 
 /// What a segment holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +23,17 @@ pub(crate) struct Summary {
     pub(crate) n_records: u32,
     /// The bytes of the plain segment up to the end of its last record.
     pub(crate) used_bytes: u64,
+    /// The bytes that dropping all changes saves: those of the changes, and all of records without
+    /// items.
+    pub(crate) droppable_bytes: u64,
+}
+
+/// The bytes that dropping the changes of a record saves, which is at `start..end` of its segment.
+pub(crate) fn droppable(header: &RecordHeader, start: usize, end: usize) -> u64 {
+    match header.n_items {
+        0 => (end - start) as u64,
+        _ => header.change_bytes.into(),
+    }
 }
 
 impl Summary {
@@ -39,6 +50,7 @@ impl Summary {
         }
         self.n_items += header.n_items;
         self.n_records += 1;
+        self.droppable_bytes += droppable(header, self.used_bytes as usize, end as usize);
         self.used_bytes = end;
     }
 
@@ -51,7 +63,8 @@ impl Summary {
         out[32..40].copy_from_slice(&self.last_position.to_le_bytes());
         out[40..44].copy_from_slice(&self.n_items.to_le_bytes());
         out[44..48].copy_from_slice(&self.n_records.to_le_bytes());
-        out[48..].copy_from_slice(&self.used_bytes.to_le_bytes());
+        out[48..56].copy_from_slice(&self.used_bytes.to_le_bytes());
+        out[56..].copy_from_slice(&self.droppable_bytes.to_le_bytes());
         out
     }
 
@@ -66,6 +79,7 @@ impl Summary {
             n_items: u32_at(bytes, 40),
             n_records: u32_at(bytes, 44),
             used_bytes: u64_at(bytes, 48),
+            droppable_bytes: u64_at(bytes, 56),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The work that can wait: room ahead, sidecars of full segments, compression of old ones.
+//! The work that can wait: room ahead, sidecars of full segments, compression of old ones, and
+//! dropping the changes that the snapshot has.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,17 +9,23 @@ use trefoil_core::{Error, Result};
 use crate::Upkeep;
 
 use super::Log;
-use super::compress::compress;
+use super::compress::{compress, shrink};
 use super::compressed::CompressedSegment;
-use super::create::{Room, remove_file, sync_parent, write_file};
+use super::create::{Room, finish_file, remove_file, sync_parent, write_file, write_unfinished};
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
+use super::same::holds_the_same;
 use super::segments::{Segment, Segments};
 use super::sidecar;
 
 /// Groups of more bytes than this on average are a bulk load: zeroing ahead would write everything
 /// twice.
 const BULK_GROUP_BYTES: u64 = 64 * 1024;
+/// A segment of which dropping changes saves at least one part in this many is written again.
+const DROPPED_SHARE_MIN: u64 = 8;
+/// If dropping changes saves one part in this many, a segment need not be old, and is not written again
+/// before it can be done.
+const DROPPED_SHARE_YOUNG: u64 = 2;
 /// How many segments may wait to be compressed until the writer is less busy.
 const WAITING_SEGMENTS_MAX: usize = 16;
 /// The average takes one part in this many from the newest group.
@@ -32,18 +38,18 @@ impl Log {
             Ok(true) => return Ok(Upkeep::More),
             Ok(false) => {}
             // Compressing a segment makes room.
-            Err(Error::DiskFull(what)) if self.to_compress(false).1.is_none() => {
+            Err(Error::DiskFull(what)) if self.to_rewrite(false).1.is_none() => {
                 return Err(Error::DiskFull(what));
             }
             Err(Error::DiskFull(_)) => {}
             Err(error) => return Err(error),
         }
-        let (state, segment) = self.to_compress(is_busy);
+        let (state, segment) = self.to_rewrite(is_busy);
         let Some(segment) = segment else {
             return Ok(state);
         };
-        self.compress_or_skip(&segment)?;
-        Ok(self.to_compress(is_busy).0)
+        self.rewrite_or_skip(&segment)?;
+        Ok(self.to_rewrite(is_busy).0)
     }
 
     /// Prepares the next segment, or writes the sidecar of a full one. Answers whether it did.
@@ -57,26 +63,48 @@ impl Log {
         }
     }
 
-    /// Whether there is something to compress, and the oldest segment if it is due.
-    fn to_compress(&self, is_busy: bool) -> (Upkeep, Option<Arc<PlainSegment>>) {
-        let mut plain = compressible(&self.segments(), &self.skipped.lock());
-        let n_kept = self.options.plain_segments;
-        if plain.len() <= n_kept {
-            (Upkeep::Done, None)
-        } else if is_busy && plain.len() <= n_kept.saturating_add(WAITING_SEGMENTS_MAX) {
-            (Upkeep::Waiting, None)
-        } else {
-            (Upkeep::More, Some(plain.swap_remove(0)))
+    /// Whether there is something to compress or to drop, and what to begin with.
+    fn to_rewrite(&self, is_busy: bool) -> (Upkeep, Option<Segment>) {
+        let segments = self.segments();
+        let skipped = self.skipped.lock();
+        let full = segments.full().iter().map(|entry| &entry.segment);
+        let snapshot = self.snapshot_commit();
+        let full: Vec<&Segment> = full
+            .filter(|segment| !skipped.contains(&segment.number()))
+            .filter(|segment| !awaits_snapshot(segment, snapshot))
+            .collect();
+        let n_plain = full.iter().filter(|segment| segment.is_plain()).count();
+        let mut n_old = n_plain.saturating_sub(self.options.plain_segments);
+        let is_dropping = |segment: &&Segment| is_worth_dropping(segment, snapshot);
+        let due = full.into_iter().filter(|segment| {
+            let is_old = segment.is_plain() && n_old > 0;
+            n_old -= usize::from(is_old);
+            is_old || is_dropping(segment)
+        });
+        let due: Vec<&Segment> = due.collect();
+        // Dropping is little work and makes much room, so it does not wait.
+        match (due.first(), due.iter().copied().find(is_dropping)) {
+            (_, Some(segment)) => (Upkeep::More, Some(segment.clone())),
+            (None, None) => (Upkeep::Done, None),
+            (Some(_), None) if is_busy && due.len() <= WAITING_SEGMENTS_MAX => {
+                (Upkeep::Waiting, None)
+            }
+            (Some(&segment), None) => (Upkeep::More, Some(segment.clone())),
         }
+    }
+
+    /// The commit up to which the snapshot has all changes.
+    fn snapshot_commit(&self) -> u64 {
+        self.snapshot().map_or(0, |snapshot| snapshot.info().commit)
     }
 
     /// A damaged segment stays as it is until the log is opened again: the ones after it must not
     /// wait for it.
-    fn compress_or_skip(&self, segment: &PlainSegment) -> Result<()> {
-        match self.compress_segment(segment) {
+    fn rewrite_or_skip(&self, segment: &Segment) -> Result<()> {
+        match self.rewrite_segment(segment) {
             Err(Error::Damaged(damage)) => {
                 tracing::warn!(%damage, "a segment is not compressed");
-                self.skipped.lock().insert(segment.header.number);
+                self.skipped.lock().insert(segment.number());
                 Ok(())
             }
             other => other,
@@ -129,33 +157,64 @@ impl Log {
         Ok(())
     }
 
-    /// Replaces a plain segment by its compressed form, once that is known to hold the same.
-    fn compress_segment(&self, segment: &PlainSegment) -> Result<()> {
+    /// Replaces a segment by its compressed form without the changes that the snapshot has, once
+    /// that is known to hold the same otherwise.
+    fn rewrite_segment(&self, segment: &Segment) -> Result<()> {
         let disk = &*self.options.disk;
-        let number = segment.header.number;
-        let path = names::path_of(&self.dir, number, FileKind::Compressed);
-        write_file(
-            disk,
-            &path,
-            &compress(segment, self.options.compression_level)?,
-        )?;
-        let opened = CompressedSegment::open(&path, number).and_then(|compressed| {
-            holds_the_same(segment, &compressed)?;
-            Ok(compressed)
-        });
-        let compressed = match opened {
-            Ok(compressed) => compressed,
-            Err(error) => {
-                remove_file(disk, &path)?;
-                return Err(error);
-            }
+        let (number, level) = (segment.number(), self.options.compression_level);
+        let snapshot = self.snapshot_commit();
+        let bytes = match segment {
+            Segment::Plain(segment) => compress(segment, level, snapshot)?,
+            Segment::Compressed(segment) => shrink(segment, level)?,
         };
+        let path = names::path_of(&self.dir, number, FileKind::Compressed);
+        let unfinished = names::unfinished(&path);
+        write_unfinished(disk, &unfinished, &bytes)?;
+        let same = CompressedSegment::open(&unfinished, number).and_then(|compressed| {
+            holds_the_same(
+                segment,
+                &Segment::Compressed(Arc::new(compressed)),
+                snapshot,
+            )
+        });
+        if !matches!(same, Ok(true)) {
+            remove_file(disk, &unfinished)?;
+            same?;
+            let what = "the compressed segment does not hold the same";
+            let position = segment.summary().first_position;
+            return Err(super::layout::damaged(&path, 0, position, what));
+        }
+        finish_file(disk, &unfinished, &path)?;
+        let compressed = CompressedSegment::open(&path, number)?;
         let compressed = Segment::Compressed(Arc::new(compressed));
         self.change_segments(|segments| segments.replace(compressed));
-        remove_file(disk, &segment.path)?;
-        remove_file(disk, &names::path_of(&self.dir, number, FileKind::Offsets))?;
-        sync_parent(disk, &path)
+        if let Segment::Plain(segment) = segment {
+            remove_file(disk, &segment.path)?;
+            remove_file(disk, &names::path_of(&self.dir, number, FileKind::Offsets))?;
+            sync_parent(disk, &path)?;
+        }
+        Ok(())
     }
+}
+
+/// Whether dropping the changes of a segment, once the snapshot has all of them, saves enough.
+fn is_droppable(segment: &Segment) -> bool {
+    let summary = segment.summary();
+    let share = match segment {
+        Segment::Plain(_) => summary.used_bytes / DROPPED_SHARE_YOUNG,
+        Segment::Compressed(_) => segment.file_bytes() / DROPPED_SHARE_MIN,
+    };
+    summary.droppable_bytes > share
+}
+
+/// Whether the snapshot has all changes of a segment and dropping them saves enough.
+fn is_worth_dropping(segment: &Segment, snapshot: u64) -> bool {
+    segment.summary().last_commit <= snapshot && is_droppable(segment)
+}
+
+/// Whether most of a plain segment goes with the next snapshot: compressing it would be for nothing.
+fn awaits_snapshot(segment: &Segment, snapshot: u64) -> bool {
+    segment.is_plain() && segment.summary().last_commit > snapshot && is_droppable(segment)
 }
 
 /// The oldest full segment without a sidecar.
@@ -167,42 +226,4 @@ fn without_sidecar(segments: &Segments) -> Option<Arc<PlainSegment>> {
             Segment::Plain(segment) if !segment.has_sidecar() => Some(Arc::clone(segment)),
             _ => None,
         })
-}
-
-/// The full plain segments without those to skip, oldest first.
-fn compressible(segments: &Segments, skipped: &BTreeSet<u64>) -> Vec<Arc<PlainSegment>> {
-    let plain = segments
-        .full()
-        .iter()
-        .filter_map(|entry| match &entry.segment {
-            Segment::Plain(segment) => Some(segment),
-            Segment::Compressed(_) => None,
-        });
-    let plain = plain.filter(|segment| !skipped.contains(&segment.header.number));
-    plain.cloned().collect()
-}
-
-/// Reads both and compares every record.
-fn holds_the_same(plain: &PlainSegment, compressed: &CompressedSegment) -> Result<()> {
-    let mut n_same = 0;
-    let mut headers = plain.headers();
-    let mut expected = crate::Record::default();
-    let wrong = || {
-        let what = "the compressed segment does not hold the same";
-        super::layout::damaged(&plain.path, 0, plain.summary().first_position, what)
-    };
-    compressed.replay(0, &mut |record| {
-        let (offset, header) = headers.next().ok_or_else(wrong)??;
-        let body = plain.body(offset, &header)?;
-        super::layout::decode_record(&header, body, plain.header.salt, &mut expected)
-            .filter(|()| *record == expected)
-            .ok_or_else(wrong)?;
-        n_same += 1;
-        Ok(())
-    })?;
-    if n_same == plain.summary().n_records {
-        Ok(())
-    } else {
-        Err(wrong())
-    }
 }

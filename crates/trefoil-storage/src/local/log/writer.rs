@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
 
+use crate::contract::dropped;
 use crate::{Group, LogEnd, Record};
 
 use super::Log;
@@ -65,6 +66,9 @@ impl Writer {
                     "the group does not continue the log: {wrong}"
                 )));
             }
+            if record.changes_dropped {
+                return Err(dropped());
+            }
             bytes += encoded_bytes(record) as u64;
         }
         if bytes + SEGMENT_HEADER_BYTES as u64 > SEGMENT_BYTES_LIMIT {
@@ -97,6 +101,7 @@ fn header_of(record: &Record) -> RecordHeader {
     RecordHeader {
         continues: false,
         body_bytes: 0,
+        change_bytes: record.changes.len() as u32,
         n_commits: record.n_commits,
         n_items: record.items.len() as u32,
         first_commit: record.first_commit,
@@ -201,8 +206,16 @@ impl Log {
         Room::reserve(disk, &path, capacity, false)?.into_segment(disk, &self.dir, number)
     }
 
-    /// The size of the segment after one of this size.
+    /// The size of the segment after one of this size: twice as much, but no more than the log has.
+    /// A log that forgets as fast as it grows needs no large segments.
     pub(crate) fn next_capacity(&self, capacity: u64) -> u64 {
+        let held = self.segments().held_bytes().next_power_of_two();
+        self.doubled(capacity)
+            .min(held.max(self.options.segment_bytes_min))
+    }
+
+    /// Twice a size, as far as the limits allow.
+    pub(crate) fn doubled(&self, capacity: u64) -> u64 {
         capacity
             .saturating_mul(2)
             .min(self.options.segment_bytes_max)

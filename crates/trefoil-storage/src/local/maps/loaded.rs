@@ -54,7 +54,7 @@ impl std::fmt::Debug for LoadedMaps {
 
 impl LoadedMaps {
     /// The maps in `dir`, which need not exist.
-    pub(super) fn open(dir: PathBuf, options: &LocalOptions) -> Result<Self> {
+    pub(super) fn open(dir: PathBuf, cache: Arc<Cache>, options: &LocalOptions) -> Result<Self> {
         let mut maps = HashMap::new();
         if dir.exists() {
             for entry in fs::read_dir(&dir).map_err(io("listing", &dir))? {
@@ -69,7 +69,7 @@ impl LoadedMaps {
         }
         Ok(Self {
             dir,
-            cache: Arc::new(Cache::with_capacity_bytes(options.cache_bytes)),
+            cache,
             files: Arc::new(DescriptorTable::new(options.cached_files_max.max(10))),
             maps: Mutex::new(maps),
         })
@@ -279,7 +279,9 @@ mod tests {
     #[test]
     fn a_load_that_fails_says_why_even_if_nothing_is_left_to_remove() {
         let dir = tempfile::tempdir().unwrap();
-        let maps = LoadedMaps::open(dir.path().to_owned(), &LocalOptions::default()).unwrap();
+        let cache = Arc::new(Cache::with_capacity_bytes(0));
+        let options = LocalOptions::default();
+        let maps = LoadedMaps::open(dir.path().to_owned(), cache, &options).unwrap();
         let unfinished = dir.path().join("run.new");
         let failed = maps.load("run", &mut |_| {
             fs::remove_dir_all(&unfinished).unwrap();

@@ -11,6 +11,7 @@ mod written;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lsm_tree::Cache;
 use trefoil_core::{Damage, Error, Result};
 
 use crate::{Batch, Fill, Map};
@@ -25,7 +26,8 @@ const KEY_BYTES_MAX: usize = 65_535;
 /// The longest name of a map, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The maps of a namespace.
+/// The maps of a namespace. They share one cache of blocks, so that whichever are read the most have
+/// the most of it.
 #[derive(Debug)]
 pub(super) struct Maps {
     written: Arc<WrittenMaps>,
@@ -35,9 +37,11 @@ pub(super) struct Maps {
 impl Maps {
     /// The maps in `dir`, which need not exist.
     pub(super) fn open(dir: &Path, options: &LocalOptions) -> Result<Self> {
+        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
+        let written = WrittenMaps::open(dir.join("written"), Arc::clone(&cache))?;
         Ok(Self {
-            written: Arc::new(WrittenMaps::open(dir.join("written"))?),
-            loaded: LoadedMaps::open(dir.join("loaded"), options)?,
+            written: Arc::new(written),
+            loaded: LoadedMaps::open(dir.join("loaded"), cache, options)?,
         })
     }
 

@@ -10,21 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
+use lsm_tree::Cache;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Direction, Error, Result};
 
 use crate::local::{io, sync_dir};
 use crate::{Batch, Map, Scan};
 
-/// The smallest journal limit that fjall accepts. Its journal file is sparse.
+/// The smallest journal limit that fjall accepts: beyond it, maps that are seldom written have to
+/// write their tables too. Its journal file is sparse.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What a map keeps in memory before it writes a table.
-const MEMTABLE_BYTES: u64 = 8 * 1024 * 1024;
-/// The memory for cached blocks: these maps are small.
-const CACHE_BYTES: u64 = 1024 * 1024;
+/// What a map keeps in memory before it writes a table. Little, because hundreds of namespaces may
+/// be open; batches are large, so that tables are too where much is written.
+const MEMTABLE_BYTES: u64 = 2 * 1024 * 1024;
 /// How many files may be open at once.
-const CACHED_FILES_MAX: usize = 16;
+const CACHED_FILES_MAX: usize = 32;
 
 /// The file that fjall creates last when it creates a database.
 const CREATED_MARKER: &str = "version";
@@ -34,6 +35,7 @@ const KEYSPACES_DIR: &str = "keyspaces";
 /// The maps of a namespace that are written to.
 pub(super) struct WrittenMaps {
     dir: PathBuf,
+    cache: Arc<Cache>,
     /// Locked before a handle's keyspace.
     state: RwLock<State>,
 }
@@ -74,9 +76,10 @@ fn map_options() -> KeyspaceCreateOptions {
 
 impl WrittenMaps {
     /// The maps in `dir`, which need not exist.
-    pub(super) fn open(dir: PathBuf) -> Result<Self> {
+    pub(super) fn open(dir: PathBuf, cache: Arc<Cache>) -> Result<Self> {
         let maps = Self {
             dir,
+            cache,
             state: RwLock::default(),
         };
         maps.existing()?;
@@ -84,14 +87,14 @@ impl WrittenMaps {
     }
 
     fn open_database(&self) -> Result<Database> {
-        Database::builder(&self.dir)
+        let builder = Database::builder(&self.dir)
             .worker_threads(1)
-            .cache_size(CACHE_BYTES)
             .max_cached_files(Some(CACHED_FILES_MAX))
             .max_journaling_size(JOURNAL_BYTES_MAX)
-            .manual_journal_persist(true)
-            .open()
-            .map_err(|error| self.failed("opening", &error))
+            .manual_journal_persist(true);
+        let mut config = builder.into_config();
+        config.cache = Arc::clone(&self.cache);
+        Database::open(config).map_err(|error| self.failed("opening", &error))
     }
 
     fn failed(&self, what: &str, error: &fjall::Error) -> Error {
@@ -143,7 +146,7 @@ impl WrittenMaps {
     fn let_go(&self) {
         let mut state = self.state.write();
         for map in state.handles.drain(..).filter_map(|map| map.upgrade()) {
-            *map.keyspace.lock() = None;
+            *map.opened.lock() = None;
         }
         state.database = None;
     }
@@ -168,7 +171,7 @@ impl WrittenMaps {
         let map = Arc::new(WrittenMap {
             maps: Arc::clone(self),
             name: name.to_owned(),
-            keyspace: Mutex::new(Some(self.keyspace(&database, name)?)),
+            opened: Mutex::new(Some((database.clone(), self.keyspace(&database, name)?))),
         });
         state.handles.retain(|handle| handle.strong_count() > 0);
         state.handles.push(Arc::downgrade(&map));
@@ -206,11 +209,17 @@ impl WrittenMaps {
     fn try_write(&self, batch: &Batch) -> Result<()> {
         let database = self.database()?;
         let mut changes = database.batch().durability(Some(PersistMode::SyncAll));
-        for (name, key, value) in &batch.changes {
-            let keyspace = self.keyspace(&database, name)?;
-            match value {
-                Some(value) => changes.insert(&keyspace, key.as_slice(), value.as_slice()),
-                None => changes.remove(&keyspace, key.as_slice()),
+        // Most changes are of the same map as the one before.
+        for same in batch
+            .changes
+            .chunk_by(|(one, ..), (other, ..)| one == other)
+        {
+            let keyspace = self.keyspace(&database, &same[0].0)?;
+            for (_, key, value) in same {
+                match value {
+                    Some(value) => changes.insert(&keyspace, key.as_slice(), value.as_slice()),
+                    None => changes.remove(&keyspace, key.as_slice()),
+                }
             }
         }
         changes
@@ -246,7 +255,7 @@ struct WrittenMap {
     maps: Arc<WrittenMaps>,
     name: String,
     /// `None` after the database was let go.
-    keyspace: Mutex<Option<Keyspace>>,
+    opened: Mutex<Option<(Database, Keyspace)>>,
 }
 
 impl std::fmt::Debug for WrittenMap {
@@ -259,14 +268,17 @@ impl std::fmt::Debug for WrittenMap {
 }
 
 impl WrittenMap {
-    fn keyspace(&self) -> Result<Keyspace> {
-        if let Some(keyspace) = &*self.keyspace.lock() {
-            return Ok(keyspace.clone());
+    fn opened(&self) -> Result<(Database, Keyspace)> {
+        if let Some(opened) = &*self.opened.lock() {
+            return Ok(opened.clone());
         }
         // Looked up on every call from here on, and not kept: see the invariant above.
         let database = self.maps.existing()?;
         match database.filter(|database| database.keyspace_exists(&self.name)) {
-            Some(database) => self.maps.keyspace(&database, &self.name),
+            Some(database) => {
+                let keyspace = self.maps.keyspace(&database, &self.name)?;
+                Ok((database, keyspace))
+            }
             None => Err(Error::Closed("the map was dropped".to_owned())),
         }
     }
@@ -274,7 +286,7 @@ impl WrittenMap {
 
 impl Map for WrittenMap {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let value = self.keyspace()?.get(key);
+        let value = self.opened()?.1.get(key);
         let value = value.map_err(|error| self.maps.failed("reading", &error))?;
         Ok(value.map(Into::into))
     }
@@ -288,11 +300,13 @@ impl Map for WrittenMap {
         } else {
             Bound::Excluded(to)
         };
-        let keyspace = match self.keyspace() {
-            Ok(keyspace) => keyspace,
+        let (database, keyspace) = match self.opened() {
+            Ok(opened) => opened,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
-        let range = keyspace.range::<&[u8], _>((Bound::Included(from), upper));
+        // A range of the keyspace itself would meet what is written while it is walked over.
+        let moment = database.snapshot();
+        let range = moment.range::<&[u8], _>(&keyspace, (Bound::Included(from), upper));
         let entry = |guard: fjall::Guard| match guard.into_inner() {
             Ok((key, value)) => Ok((key.into(), value.into())),
             Err(error) => Err(self.maps.failed("scanning", &error)),
@@ -317,7 +331,8 @@ mod tests {
     #[test]
     fn a_failed_write_lets_the_database_go_and_the_next_opens_it_again() {
         let dir = tempfile::tempdir().unwrap();
-        let maps = Arc::new(WrittenMaps::open(dir.path().join("written")).unwrap());
+        let cache = Arc::new(Cache::with_capacity_bytes(1024));
+        let maps = Arc::new(WrittenMaps::open(dir.path().join("written"), cache).unwrap());
         put(&maps, "one", "before").unwrap();
         let held = maps.map("one").unwrap().unwrap();
         let mut scan = held.scan(b"", b"", Direction::Forwards);
@@ -346,6 +361,36 @@ mod tests {
         ] {
             let told = failed(dir, "writing to", &error);
             assert!(matches!(told, Error::DiskFull(_)), "{told}");
+        }
+    }
+
+    /// A checkpoint of a busy state writes batches like these; `manifest` is never large enough to
+    /// write a table by itself, and must not keep the journal.
+    #[test]
+    fn large_batches_do_not_pile_up_in_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Arc::new(Cache::with_capacity_bytes(1024 * 1024));
+        let maps = WrittenMaps::open(dir.path().join("written"), cache).unwrap();
+        for round in 0..12_u64 {
+            let mut batch = Batch::default();
+            for key in 0..16_384_u64 {
+                let number = (round + key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let value = (1..=256).map(|times| number.wrapping_mul(times).to_le_bytes());
+                batch.put(
+                    "state",
+                    key.to_be_bytes(),
+                    value.collect::<Vec<_>>().concat(),
+                );
+            }
+            batch.put("manifest", "index", round.to_be_bytes());
+            maps.write(&batch).unwrap();
+            let files = std::fs::read_dir(&maps.dir).unwrap().flatten();
+            let sizes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+            let bytes: u64 = sizes.sum();
+            assert!(
+                bytes < 4 * JOURNAL_BYTES_MAX,
+                "{bytes} after {round} batches"
+            );
         }
     }
 }
