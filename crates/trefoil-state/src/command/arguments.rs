@@ -1,0 +1,129 @@
+//! Reading the arguments of commands.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::failure::{Failure, NOT_FLOAT, NOT_INTEGER, Result, SYNTAX};
+use crate::layout::KEY_BYTES_MAX;
+use crate::number::{parse_double, parse_integer};
+
+/// An integer.
+pub(crate) fn integer(argument: &[u8]) -> Result<i64> {
+    parse_integer(argument).ok_or(NOT_INTEGER)
+}
+
+/// A floating-point number.
+pub(crate) fn double(argument: &[u8]) -> Result<f64> {
+    parse_double(argument).ok_or(NOT_FLOAT)
+}
+
+/// Whether an argument is this word, given in upper case.
+pub(crate) fn is_word(argument: &[u8], word: &str) -> bool {
+    argument.eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// Checks the length of a key, a field or a member that is to be written.
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    if name.len() > KEY_BYTES_MAX {
+        let n = name.len();
+        return Err(Failure::because(format!(
+            "ERR a key, field or member of {n} bytes is over the limit of {KEY_BYTES_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+/// What says that a command has too few or too many arguments.
+pub(crate) fn wrong_arity(command: &str) -> Failure {
+    Failure::because(format!(
+        "ERR wrong number of arguments for '{command}' command"
+    ))
+}
+
+/// A number of things, where none is a number as well.
+pub(crate) fn count(argument: &[u8]) -> Result<usize> {
+    integer_from(0, argument, "ERR value is out of range, must be positive")
+}
+
+/// An integer that is at least `min`, or an error of the command's own, whatever is wrong.
+pub(crate) fn integer_from(min: i64, argument: &[u8], error: &'static str) -> Result<usize> {
+    let number = parse_integer(argument).filter(|number| *number >= min);
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    number.ok_or(Failure::refused(error))
+}
+
+/// The indexes that `start` and `end`, both included and from the end if negative, mean among
+/// `len` elements.
+pub(crate) fn index_range(start: i64, end: i64, len: u64) -> Range<u64> {
+    let len = i64::try_from(len).unwrap_or(i64::MAX);
+    let from_end = |index: i64| if index < 0 { index + len } else { index };
+    let start = from_end(start).max(0);
+    let end = from_end(end).min(len - 1);
+    if start > end {
+        return 0..0;
+    }
+    start as u64..end as u64 + 1
+}
+
+/// `numkeys key [key …] END [COUNT count]`: keys, which end to take elements from, and how many.
+pub(crate) fn multi_pop<T>(
+    arguments: &[Bytes],
+    parse_end: fn(&[u8]) -> Result<T>,
+) -> Result<(&[Bytes], T, usize)> {
+    const NO_KEYS: &str = "ERR numkeys should be greater than 0";
+    const NO_COUNT: &str = "ERR count should be greater than 0";
+    let mut rest = Rest::new(arguments);
+    let n_keys = integer_from(1, rest.next().ok_or(SYNTAX)?, NO_KEYS)?;
+    let split = rest.all().split_at_checked(n_keys);
+    let (keys, options) = split.ok_or(SYNTAX)?;
+    let [end, options @ ..] = options else {
+        return Err(SYNTAX);
+    };
+    let end = parse_end(end)?;
+    let (n_max, surplus) = match options {
+        [word, n_max, surplus @ ..] if is_word(word, "COUNT") => {
+            (integer_from(1, n_max, NO_COUNT)?, surplus)
+        }
+        surplus => (1, surplus),
+    };
+    if !surplus.is_empty() {
+        return Err(SYNTAX);
+    }
+    Ok((keys, end, n_max))
+}
+
+/// The arguments that are still to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rest<'a>(&'a [Bytes]);
+
+impl<'a> Rest<'a> {
+    pub(crate) fn new(arguments: &'a [Bytes]) -> Self {
+        Self(arguments)
+    }
+
+    /// Takes the next argument.
+    pub(crate) fn next(&mut self) -> Option<&'a Bytes> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// Takes the next argument if it is this word, given in upper case.
+    pub(crate) fn take(&mut self, word: &str) -> bool {
+        let is_next = self.0.first().is_some_and(|next| is_word(next, word));
+        if is_next {
+            self.0 = &self.0[1..];
+        }
+        is_next
+    }
+
+    /// What is left.
+    pub(crate) fn all(&self) -> &'a [Bytes] {
+        self.0
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,46 @@
+//! Times and lists of fields among the arguments of commands.
+
+use bytes::Bytes;
+
+use crate::command::arguments::{Rest, integer};
+use crate::command::clock::Clock;
+use crate::command::deadline::invalid_time;
+use crate::failure::{Failure, Result};
+use crate::number::parse_integer;
+
+/// The latest time at which a field may expire, as in Redis: in milliseconds since 1970.
+const FIELD_EXPIRY_MAX: i64 = (1 << 46) - 1;
+
+/// The time at which a field is to expire, in milliseconds since 1970.
+pub(super) fn field_time(clock: Clock, argument: &[u8], now: u64, command: &str) -> Result<u64> {
+    let number = integer(argument)?;
+    if number < 0 {
+        let text = "ERR invalid expire time, must be >= 0";
+        return Err(Failure::refused(text));
+    }
+    let time = clock.time(number, now);
+    let time = time.filter(|time| *time <= FIELD_EXPIRY_MAX);
+    let time = time.ok_or_else(|| invalid_time(command))?;
+    Ok(time.unsigned_abs())
+}
+
+/// What most commands say if a number of fields is none.
+pub(super) const NOT_POSITIVE: Failure =
+    Failure::refused("ERR Number of fields must be a positive integer");
+
+/// `FIELDS numfields field [field …]`, to the end of the arguments.
+pub(super) fn field_names<'a>(mut rest: Rest<'a>, not_positive: Failure) -> Result<&'a [Bytes]> {
+    if !rest.take("FIELDS") {
+        return Err(Failure::refused(
+            "ERR Mandatory argument FIELDS is missing or not at the right position",
+        ));
+    }
+    let count = rest.next().and_then(|count| parse_integer(count));
+    let count = count.filter(|count| *count > 0).ok_or(not_positive)?;
+    if usize::try_from(count) != Ok(rest.all().len()) {
+        return Err(Failure::refused(
+            "ERR The `numfields` parameter must match the number of arguments",
+        ));
+    }
+    Ok(rest.all())
+}

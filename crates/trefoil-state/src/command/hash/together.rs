@@ -1,0 +1,194 @@
+//! A field's value and when it expires, at once.
+
+use bytes::Bytes;
+
+use super::expiry::{expire_field, keep_field};
+use super::field::Field;
+use super::fields::Change;
+use super::options::{NOT_POSITIVE, field_names, field_time};
+use crate::command::arguments::{Rest, check_name, is_word};
+use crate::command::clock::Clock;
+use crate::failure::{Failure, Result};
+use crate::keyspace::Keyspace;
+use crate::number::parse_integer;
+use crate::reply::Reply;
+
+/// What is to become of a field's expiry.
+#[derive(Debug, Clone, Copy)]
+enum Expiry {
+    /// It expires at this time.
+    At(u64),
+    /// As before.
+    Keep,
+    /// It does not expire.
+    Never,
+}
+
+/// `HGETDEL key FIELDS numfields field [field …]`
+pub(super) fn hgetdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let change = Change::existing(keyspace, &arguments[1])?;
+    let names = field_names(Rest::new(&arguments[2..]), NOT_POSITIVE)?;
+    take_each(change, names, |change, name, field| {
+        change.remove(name, field)
+    })
+}
+
+/// `HGETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds |
+/// PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field …]`
+pub(super) fn hgetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let now = keyspace.now();
+    let change = Change::existing(keyspace, &arguments[1])?;
+    let mut rest = Rest::new(&arguments[2..]);
+    let expiry = match Clock::of(&arguments[2]) {
+        Some(clock) => {
+            rest = Rest::new(&arguments[4..]);
+            Expiry::At(field_time(clock, &arguments[3], now, "hgetex")?)
+        }
+        None if rest.take("PERSIST") => Expiry::Never,
+        None => Expiry::Keep,
+    };
+    let names = field_names(rest, NOT_POSITIVE)?;
+    take_each(change, names, |change, name, field| match expiry {
+        Expiry::At(time) => expire_field(change, name, field, time).map(drop),
+        Expiry::Never => keep_field(change, name, field).map(drop),
+        Expiry::Keep => Ok(()),
+    })
+}
+
+/// Answers the values of fields, and does something to each that is there.
+fn take_each(
+    change: Option<Change<'_, '_>>,
+    names: &[Bytes],
+    each: impl Fn(&mut Change<'_, '_>, &Bytes, &Field) -> Result<()>,
+) -> Result<Reply> {
+    let Some(mut change) = change else {
+        return Ok(Reply::Array(vec![Reply::Nil; names.len()]));
+    };
+    let mut values = Vec::with_capacity(names.len());
+    for name in names {
+        let field = change.get(name)?;
+        if let Some(field) = &field {
+            each(&mut change, name, field)?;
+        }
+        values.push(Reply::bulk_or_nil(field.map(|field| field.value)));
+    }
+    change.save()?;
+    Ok(Reply::Array(values))
+}
+
+/// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds |
+/// PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value [field value …]`
+pub(super) fn hsetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let options = SetOptions::parse(&arguments[2..], keyspace.now())?;
+    check_name(&arguments[1])?;
+    let mut change = Change::existing_or_new(keyspace, &arguments[1])?;
+    let is_met = options.is_met(&change)?;
+    if is_met {
+        for [name, value] in options.fields {
+            check_name(name)?;
+            set(&mut change, name, value, options.expiry)?;
+        }
+    }
+    change.save()?;
+    Ok(Reply::flag(is_met))
+}
+
+/// Sets a field; if it is to expire at a time that has passed, it is not there afterwards.
+fn set(change: &mut Change<'_, '_>, name: &Bytes, value: &Bytes, expiry: Expiry) -> Result<()> {
+    let before = change.get(name)?;
+    let after = Field {
+        value: value.clone(),
+        expires: match expiry {
+            Expiry::At(time) => Some(time),
+            Expiry::Keep => before.as_ref().and_then(|before| before.expires),
+            Expiry::Never => None,
+        },
+    };
+    match before {
+        Some(before) if after.is_expired(change.now()) => change.remove(name, &before),
+        None if after.is_expired(change.now()) => Ok(()),
+        before => change.replace(name, before.as_ref(), &after),
+    }
+}
+
+/// What `HSETEX` is to do.
+struct SetOptions<'a> {
+    /// Whether all fields must be there (`FXX`), or none of them (`FNX`).
+    must_exist: Option<bool>,
+    expiry: Expiry,
+    fields: &'a [[Bytes; 2]],
+}
+
+impl<'a> SetOptions<'a> {
+    fn parse(arguments: &'a [Bytes], now: u64) -> Result<Self> {
+        let mut rest = Rest::new(arguments);
+        let mut must_exist = None;
+        let mut expiry = None;
+        while let Some(word) = rest.next() {
+            if is_word(word, "FIELDS") {
+                return Ok(Self {
+                    must_exist,
+                    expiry: expiry.unwrap_or(Expiry::Never),
+                    fields: pairs(rest)?,
+                });
+            }
+            let clock = Clock::of(word);
+            if clock.is_some() || is_word(word, "KEEPTTL") {
+                if expiry.is_some() {
+                    let text = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be \
+                                specified";
+                    return Err(Failure::refused(text));
+                }
+                expiry = Some(match clock {
+                    Some(clock) => Expiry::At(take_time(&mut rest, clock, now)?),
+                    None => Expiry::Keep,
+                });
+            } else if is_word(word, "FXX") || is_word(word, "FNX") {
+                let before = must_exist.replace(is_word(word, "FXX"));
+                if before.is_some() {
+                    let text = "ERR Only one of FXX or FNX arguments can be specified";
+                    return Err(Failure::refused(text));
+                }
+            } else {
+                let word = String::from_utf8_lossy(word);
+                return Err(Failure::because(format!("ERR unknown argument: {word}")));
+            }
+        }
+        Err(WRONG_NUMBER)
+    }
+
+    fn is_met(&self, change: &Change<'_, '_>) -> Result<bool> {
+        let Some(must_exist) = self.must_exist else {
+            return Ok(true);
+        };
+        for [name, _] in self.fields {
+            if change.get(name)?.is_some() != must_exist {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+const WRONG_NUMBER: Failure =
+    Failure::refused("ERR wrong number of arguments for 'hsetex' command");
+
+fn take_time(rest: &mut Rest<'_>, clock: Clock, now: u64) -> Result<u64> {
+    let missing = Failure::refused("ERR missing expire time");
+    field_time(clock, rest.next().ok_or(missing)?, now, "hsetex")
+}
+
+/// `numfields field value [field value …]`, to the end of the arguments.
+fn pairs<'a>(mut rest: Rest<'a>) -> Result<&'a [[Bytes; 2]]> {
+    if rest.all().len() < 3 {
+        return Err(WRONG_NUMBER);
+    }
+    let count = rest.next().and_then(|count| parse_integer(count));
+    let count = count.filter(|count| *count > 0);
+    let count = count.ok_or(Failure::refused("ERR invalid number of fields"))?;
+    let (pairs, odd) = rest.all().as_chunks::<2>();
+    if !odd.is_empty() || usize::try_from(count) != Ok(pairs.len()) {
+        return Err(WRONG_NUMBER);
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,83 @@
+//! All fields, step by step or at random.
+
+use bytes::Bytes;
+
+use super::field::Field;
+use super::fields::{Hash, read};
+use crate::command::arguments::is_word;
+use crate::command::sample::{Choice, at_indexes};
+use crate::command::scan::{self, ScanOptions, parse_cursor};
+use crate::failure::{Failure, Result, SYNTAX};
+use crate::keyspace::Keyspace;
+use crate::reply::Reply;
+
+/// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
+pub(super) fn hscan(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    parse_cursor(&arguments[2])?;
+    let Some(hash) = Hash::find(keyspace, &arguments[1])? else {
+        return Ok(scan::reply(None, Vec::new()));
+    };
+    let options = ScanOptions::parse(&arguments[2..], "NOVALUES")?;
+    let part = keyspace.scan_named(hash.collection.id, options.cursor, options.count)?;
+    let mut replies = Vec::new();
+    for named in part.found {
+        let Some((name, field)) = read(Ok(named), keyspace.now())? else {
+            continue;
+        };
+        if options.selects(&name) {
+            replies.push(Reply::Bulk(name));
+            if !options.without_values {
+                replies.push(Reply::Bulk(field.value));
+            }
+        }
+    }
+    Ok(scan::reply(part.next, replies))
+}
+
+/// `HRANDFIELD key [count [WITHVALUES]]`
+pub(super) fn hrandfield(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let Some(count) = arguments.get(2) else {
+        let found = sample(keyspace, &arguments[1], Choice::ONE)?;
+        let name = found.into_iter().next().map(|(name, _)| name);
+        return Ok(Reply::bulk_or_nil(name));
+    };
+    let choice = Choice::parse(count)?;
+    let with_values = match &arguments[3..] {
+        [] => false,
+        [word] if is_word(word, "WITHVALUES") => true,
+        _ => return Err(SYNTAX),
+    };
+    if with_values && choice.count > i64::MAX as u64 / 2 {
+        return Err(Failure::refused("ERR value is out of range"));
+    }
+    let found = sample(keyspace, &arguments[1], choice)?.into_iter();
+    if !with_values {
+        return Ok(Reply::Array(
+            found.map(|(name, _)| Reply::Bulk(name)).collect(),
+        ));
+    }
+    let pair = |(name, field): (Bytes, Field)| (Reply::Bulk(name), Reply::Bulk(field.value));
+    Ok(Reply::Pairs(found.map(pair).collect()))
+}
+
+/// Chooses among the fields of a hash.
+fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: Choice) -> Result<Vec<(Bytes, Field)>> {
+    let Some(hash) = Hash::find(keyspace, key)? else {
+        return Ok(Vec::new());
+    };
+    let len = hash.len(keyspace)?;
+    if len < hash.collection.len {
+        // Some have expired and are still among the others, so that only a walk finds the rest.
+        let indexes = choice.indexes(keyspace, len)?;
+        let mut found = at_indexes(hash.all(keyspace), &indexes)?;
+        if choice.may_repeat {
+            keyspace.shuffle(&mut found);
+        }
+        return Ok(found);
+    }
+    let found = keyspace.sample(hash.collection.id, len, choice)?;
+    let fields = found.into_iter();
+    fields
+        .map(|(name, stored)| Ok((name, Field::decode(stored)?)))
+        .collect()
+}

@@ -1,0 +1,56 @@
+//! Ids, numbers and the prefix among the arguments.
+
+use std::ops::RangeInclusive;
+
+use bytes::Bytes;
+
+use crate::command::arguments::{Rest, is_word};
+use crate::failure::{Failure, Result, SYNTAX};
+use crate::number::parse_integer;
+use crate::seats::{EventNames, SectionNames, check_prefix};
+
+/// Takes `[PREFIX prefix]` off the end of the arguments, of which at least `n_min` are left, and
+/// the name of the command off their begin.
+pub(super) fn split(arguments: &[Bytes], n_min: usize) -> Result<(Rest<'_>, String)> {
+    let (arguments, prefix) = match arguments {
+        [others @ .., word, prefix] if others.len() >= n_min && is_word(word, "PREFIX") => {
+            (others, check_prefix(prefix)?)
+        }
+        others => (others, String::new()),
+    };
+    let arguments = arguments.get(1..).unwrap_or_default();
+    Ok((Rest::new(arguments), prefix))
+}
+
+/// The next argument.
+pub(super) fn next<'a>(rest: &mut Rest<'a>) -> Result<&'a Bytes> {
+    rest.next().ok_or(SYNTAX)
+}
+
+/// `event section`
+pub(super) fn section(rest: &mut Rest<'_>, prefix: String) -> Result<SectionNames> {
+    let event = EventNames::new(prefix, next(rest)?)?;
+    SectionNames::new(event, next(rest)?)
+}
+
+/// The number after a word, which must be in a range.
+pub(super) fn number<T: TryFrom<i64>>(
+    rest: &mut Rest<'_>,
+    word: &str,
+    range: RangeInclusive<i64>,
+) -> Result<T> {
+    let number = parse_integer(next(rest)?).filter(|number| range.contains(number));
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| {
+        let (low, high) = range.into_inner();
+        Failure::because(format!("ERR {word} must be a number from {low} to {high}"))
+    })
+}
+
+/// Checks that nothing is left.
+pub(super) fn end(rest: &Rest<'_>) -> Result<()> {
+    match rest.is_empty() {
+        true => Ok(()),
+        false => Err(SYNTAX),
+    }
+}

@@ -1,0 +1,82 @@
+//! `SORT`: the elements of a list, a set or a sorted set, in an order of the client's choice.
+
+mod options;
+mod order;
+mod pattern;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use trefoil_core::Direction;
+
+use self::options::{By, Options};
+use self::source::Source;
+use super::Access::{Read, Write};
+use super::arguments::check_name;
+use super::list::{End, Row};
+use super::{Keys, Spec};
+use crate::failure::Result;
+use crate::keyspace::Keyspace;
+use crate::reply::Reply;
+
+/// The commands of this family.
+pub(super) const COMMANDS: &[Spec] = &[
+    Spec::new("sort", -2, Write, Keys::ONE, sort),
+    Spec::new("sort_ro", -2, Read, Keys::ONE, sort_ro),
+];
+
+/// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]
+/// [STORE destination]`
+fn sort(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let options = Options::parse(&arguments[2..], true)?;
+    let elements = elements(keyspace, &arguments[1], &options)?;
+    let Some(destination) = &options.store else {
+        return reply(keyspace, &options, elements);
+    };
+    check_name(destination)?;
+    let mut row = Row::new(keyspace);
+    for element in elements {
+        for value in options.values(keyspace, element)? {
+            row.push(keyspace, End::Right, value.unwrap_or_default())?;
+        }
+    }
+    row.save(keyspace, destination)?;
+    Ok(Reply::count(row.len() as usize))
+}
+
+/// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
+fn sort_ro(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let options = Options::parse(&arguments[2..], false)?;
+    let elements = elements(keyspace, &arguments[1], &options)?;
+    reply(keyspace, &options, elements)
+}
+
+fn reply(keyspace: &Keyspace<'_>, options: &Options, elements: Vec<Bytes>) -> Result<Reply> {
+    let mut replies = Vec::with_capacity(elements.len());
+    for element in elements {
+        let values = options.values(keyspace, element)?;
+        replies.extend(values.into_iter().map(Reply::bulk_or_nil));
+    }
+    Ok(Reply::Array(replies))
+}
+
+/// The elements that are asked for, in order.
+fn elements(keyspace: &Keyspace<'_>, key: &[u8], options: &Options) -> Result<Vec<Bytes>> {
+    let Some(source) = Source::find(keyspace, key)? else {
+        return Ok(Vec::new());
+    };
+    let range = options.range(source.len());
+    let is_unordered = matches!(source, Source::Set { .. });
+    let (by, is_alpha) = match &options.by {
+        // What is stored must not depend on where the members of a set happen to lie.
+        By::Nothing if is_unordered && options.store.is_some() => (&By::Element, true),
+        By::Nothing => return source.elements(keyspace, range, options.direction()),
+        by => (by, options.is_alpha),
+    };
+    let all = source.elements(keyspace, 0..source.len(), Direction::Forwards)?;
+    let mut sorted = order::sort(keyspace, all, by, is_alpha, options.is_descending)?;
+    sorted.truncate(range.end as usize);
+    Ok(sorted.split_off(range.start as usize))
+}

@@ -1,0 +1,75 @@
+//! What `SORT` takes its elements from.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use trefoil_core::Direction;
+
+use crate::command::list::Row;
+use crate::command::zset::Scores;
+use crate::failure::{Result, WRONG_TYPE};
+use crate::keyspace::Keyspace;
+use crate::meta::Kind;
+
+#[derive(Debug)]
+pub(super) enum Source {
+    List(Row),
+    Set { id: u64, len: u64 },
+    SortedSet(Scores),
+}
+
+impl Source {
+    pub(super) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
+        Ok(match keyspace.find(key)?.map(|meta| meta.kind()) {
+            None => None,
+            Some(Kind::List) => Row::find(keyspace, key)?.map(Self::List),
+            Some(Kind::SortedSet) => Scores::find(keyspace, key)?.map(Self::SortedSet),
+            Some(Kind::Set) => {
+                let found = keyspace.collection(key, Kind::Set)?;
+                let collection = found.map(|found| found.collection);
+                collection.map(|collection| Self::Set {
+                    id: collection.id,
+                    len: collection.len,
+                })
+            }
+            Some(Kind::String | Kind::Hash) => return Err(WRONG_TYPE),
+        })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::List(row) => row.len(),
+            Self::Set { len, .. } => *len,
+            Self::SortedSet(scores) => scores.len(),
+        }
+    }
+
+    /// A range of the elements, counted from the end at which the direction begins; those of a set
+    /// are in no order.
+    pub(super) fn elements(
+        &self,
+        keyspace: &Keyspace<'_>,
+        range: Range<u64>,
+        direction: Direction,
+    ) -> Result<Vec<Bytes>> {
+        let (n_skipped, n) = (range.start, range.end - range.start);
+        match self {
+            Self::List(row) => {
+                let range = match direction {
+                    Direction::Forwards => range,
+                    Direction::Backwards => row.len() - range.end..row.len() - range.start,
+                };
+                row.elements(keyspace, range, direction).collect()
+            }
+            Self::Set { id, .. } => {
+                let members = keyspace.all_named(*id);
+                let members = members.skip(n_skipped as usize).take(n as usize);
+                members.map(|member| Ok(member?.0)).collect()
+            }
+            Self::SortedSet(scores) => {
+                let members = scores.ranks(keyspace, range, direction)?;
+                Ok(members.into_iter().map(|(member, _)| member).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Why a command did not do what it was asked to.
+
+use std::borrow::Cow;
+
+use trefoil_core::Error;
+
+use crate::keyspace::damaged;
+
+/// What a command answers with, or why it could not.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, Clone)]
+pub enum Failure {
+    /// The command itself is at fault; the text is Redis' own, with its code.
+    Refused(Cow<'static, str>),
+    /// The database is.
+    Engine(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl Failure {
+    /// The command is at fault.
+    pub const fn refused(text: &'static str) -> Self {
+        Self::Refused(Cow::Borrowed(text))
+    }
+
+    /// The command is at fault, as a text made for it says.
+    pub const fn because(text: String) -> Self {
+        Self::Refused(Cow::Owned(text))
+    }
+
+    /// What is wrong where no command can be at fault.
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Engine(error) => error,
+            Self::Refused(text) => damaged(&text),
+        }
+    }
+}
+
+/// The key holds something of another type.
+pub(crate) const WRONG_TYPE: Failure =
+    Failure::refused("WRONGTYPE Operation against a key holding the wrong kind of value");
+/// The options of the command make no sense.
+pub(crate) const SYNTAX: Failure = Failure::refused("ERR syntax error");
+/// An argument should be an integer.
+pub(crate) const NOT_INTEGER: Failure =
+    Failure::refused("ERR value is not an integer or out of range");
+/// An argument should be a number.
+pub(crate) const NOT_FLOAT: Failure = Failure::refused("ERR value is not a valid float");
+/// The key should be there.
+pub(crate) const NO_SUCH_KEY: Failure = Failure::refused("ERR no such key");
+/// An index is not one of the value's.
+pub(crate) const OUT_OF_RANGE: Failure = Failure::refused("ERR index out of range");
+/// The result of adding integers does not fit.
+pub(crate) const OVERFLOW: Failure = Failure::refused("ERR increment or decrement would overflow");

@@ -1,0 +1,52 @@
+//! Redis data structures and their commands, as pure logic over ordered entries.
+//!
+//! ```text
+//! command    every command: its name, its arity, what it does; one file per family
+//! keyspace   keys and what is under them: types, expiry, elements of collections, garbage
+//! meta       what is remembered of a key: its type, when it expires, where its elements are
+//! copy       copies of values
+//! named      elements that have names
+//! string     the bytes of strings, short and long
+//! fields     when fields of hashes expire
+//! seats      seats of sections: reserved, held, sold and released, with events
+//! cleaning   removing what is no longer there for anybody
+//! layout     the names of all entries
+//! space      what must be there to stand on: ordered entries, bytes under bytes
+//! reply      what a command answers, and stored: how that is kept; failure: why it does not
+//! ```
+//!
+//! Nothing here does I/O or reads a clock. Whoever runs a command brings the entries and the time,
+//! and takes back what the command did to the entries if it fails.
+
+mod cleaning;
+mod command;
+mod copy;
+mod failure;
+mod fields;
+mod glob;
+mod keyspace;
+mod layout;
+mod long_double;
+mod meta;
+mod named;
+mod number;
+mod reply;
+mod seats;
+mod space;
+mod stored;
+mod string;
+
+pub use cleaning::Cleaned;
+pub use command::{Access, Call, Keys, Spec, commands, find_command};
+pub use failure::Failure;
+pub use glob::matches_glob;
+pub use keyspace::{Keyspace, Moment, damaged};
+pub use layout::{KEY_BYTES_MAX, ROOT, STRING_BYTES_MAX};
+pub use meta::{Kind, is_younger};
+pub use number::{format_double, parse_double, parse_integer};
+pub use reply::Reply;
+pub use seats::{SeatValue, replay_seats};
+pub use space::{Entries, Scan, Space};
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,248 @@
+//! What is remembered of a key: its type, when it expires, where its elements are.
+
+use bytes::{Buf, BufMut, Bytes};
+use trefoil_core::{put_varint, take_varint};
+
+use crate::layout;
+
+/// The types of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes.
+    String,
+    /// Values under fields.
+    Hash,
+    /// Values in a row.
+    List,
+    /// Members.
+    Set,
+    /// Members with scores.
+    SortedSet,
+}
+
+impl Kind {
+    /// The name that `TYPE` answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Hash => "hash",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "zset",
+        }
+    }
+}
+
+/// What is remembered of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// When the key expires, in milliseconds since 1970.
+    pub(crate) expires: Option<u64>,
+    pub(crate) value: Value,
+}
+
+/// A value, or where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A short string.
+    String(Bytes),
+    /// A long string, whose chunks are the elements of a collection.
+    LongString { id: u64, len: u64 },
+    /// Elements of a collection.
+    Collection(Collection),
+}
+
+/// Elements under an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Collection {
+    pub(crate) kind: Kind,
+    pub(crate) id: u64,
+    /// How many elements there are. It is never 0: a collection without elements is no key.
+    pub(crate) len: u64,
+    /// What else the type needs to remember: for a list, the index of its first element; for a
+    /// hash, how many fields expire.
+    pub(crate) extra: i64,
+}
+
+const SHORT_STRING: u8 = 0;
+const LONG_STRING: u8 = 1;
+const HASH: u8 = 2;
+const LIST: u8 = 3;
+const SET: u8 = 4;
+const SORTED_SET: u8 = 5;
+
+/// Set in the first byte if the key expires.
+const EXPIRES: u8 = 0x80;
+
+impl Meta {
+    pub(crate) fn kind(&self) -> Kind {
+        match &self.value {
+            Value::String(_) | Value::LongString { .. } => Kind::String,
+            Value::Collection(collection) => collection.kind,
+        }
+    }
+
+    /// The collection that holds the elements or chunks.
+    pub(crate) fn id(&self) -> Option<u64> {
+        match &self.value {
+            Value::String(_) => None,
+            Value::LongString { id, .. } => Some(*id),
+            Value::Collection(collection) => Some(collection.id),
+        }
+    }
+
+    pub(crate) fn is_expired(&self, now: u64) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    pub(crate) fn encode(&self) -> Bytes {
+        let room = match &self.value {
+            Value::String(bytes) => bytes.len(),
+            _ => 24,
+        };
+        let mut out = Vec::with_capacity(room + 10);
+        let code = match &self.value {
+            Value::String(_) => SHORT_STRING,
+            Value::LongString { .. } => LONG_STRING,
+            Value::Collection(collection) => match collection.kind {
+                Kind::Hash => HASH,
+                Kind::List => LIST,
+                Kind::Set => SET,
+                // A string is not a collection.
+                Kind::SortedSet | Kind::String => SORTED_SET,
+            },
+        };
+        match self.expires {
+            Some(expires) => {
+                out.push(code | EXPIRES);
+                put_varint(&mut out, expires);
+            }
+            None => out.push(code),
+        }
+        match &self.value {
+            Value::String(bytes) => out.extend_from_slice(bytes),
+            Value::LongString { id, len } => {
+                put_varint(&mut out, *id);
+                put_varint(&mut out, *len);
+            }
+            Value::Collection(collection) => {
+                put_varint(&mut out, collection.id);
+                put_varint(&mut out, collection.len);
+                out.put_i64(collection.extra);
+            }
+        }
+        out.into()
+    }
+
+    /// Reads it back; `None` if the bytes are none.
+    pub(crate) fn decode(bytes: &Bytes) -> Option<Self> {
+        let mut rest = bytes.as_ref();
+        let first = rest.split_off_first()?;
+        let expires = match first & EXPIRES {
+            0 => None,
+            _ => Some(take_varint(&mut rest)?),
+        };
+        let kind = match first & !EXPIRES {
+            SHORT_STRING => {
+                let value = Value::String(bytes.slice_ref(rest));
+                return Some(Self { expires, value });
+            }
+            LONG_STRING => {
+                let id = take_varint(&mut rest)?;
+                let len = take_varint(&mut rest)?;
+                let value = Value::LongString { id, len };
+                return Some(Self { expires, value });
+            }
+            HASH => Kind::Hash,
+            LIST => Kind::List,
+            SET => Kind::Set,
+            SORTED_SET => Kind::SortedSet,
+            _ => return None,
+        };
+        let id = take_varint(&mut rest)?;
+        let len = take_varint(&mut rest)?;
+        let extra = rest.try_get_i64().ok()?;
+        let value = Value::Collection(Collection {
+            kind,
+            id,
+            len,
+            extra,
+        });
+        Some(Self { expires, value })
+    }
+}
+
+/// What is remembered of the state as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Root {
+    /// How often everything was removed.
+    pub(crate) epoch: u64,
+    /// How many keys there are, expired ones that are still to be cleaned included.
+    pub(crate) keys: u64,
+    /// The id of the last collection.
+    pub(crate) last_id: u64,
+    /// Before this time, in milliseconds since 1970, no hold of a booking ends; `None`: there are
+    /// no holds.
+    pub(crate) next_hold: Option<u64>,
+}
+
+impl Root {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(16);
+        put_varint(&mut out, self.epoch);
+        put_varint(&mut out, self.keys);
+        put_varint(&mut out, self.last_id);
+        put_varint(&mut out, self.next_hold.unwrap_or_default());
+        out.into()
+    }
+
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            epoch: take_varint(&mut bytes)?,
+            keys: take_varint(&mut bytes)?,
+            last_id: take_varint(&mut bytes)?,
+            next_hold: Some(take_varint(&mut bytes)?).filter(|time| *time > 0),
+        })
+    }
+}
+
+/// Whether the entry of this name is an element of a collection that is younger than the state whose
+/// root this is: then it is not there, and nobody need look for it.
+pub fn is_younger(name: &[u8], root: &[u8]) -> bool {
+    let last_id = Root::decode(root).map(|root| root.last_id);
+    let id = layout::collection_of(name);
+    id.zip(last_id).is_some_and(|(id, last_id)| id > last_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_later_collections_are_younger_and_nothing_else_is() {
+        for epoch in [0, 1, 300] {
+            let root = |last_id| {
+                Root {
+                    epoch,
+                    last_id,
+                    ..Root::default()
+                }
+                .encode()
+            };
+            for id in [1, 255, 256, u64::MAX] {
+                let name = layout::element(epoch, id, b"place");
+                assert!(is_younger(&name, &root(id - 1)), "{epoch} {id}");
+                assert!(!is_younger(&name, &root(id)), "{epoch} {id}");
+            }
+            for other in [
+                layout::key(epoch, b"key"),
+                layout::expiry(epoch, 9, 0, b"key"),
+            ] {
+                assert!(!is_younger(&other, &root(0)));
+            }
+            assert!(!is_younger(&layout::collection(epoch, 7)[..2], &root(0)));
+        }
+        assert!(!is_younger(layout::ROOT, &Root::default().encode()));
+        assert!(!is_younger(&layout::element(0, 7, b"place"), b""));
+    }
+}
