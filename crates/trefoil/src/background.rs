@@ -1,16 +1,20 @@
 //! Threads for work that callers do not wait for, shared by all databases of a process.
 //!
 //! There are a few lanes, so that long work of one sort never delays another: leading groups of
-//! commits, checkpoints, merges of the index, upkeep of the log, and conditions that take long.
+//! commits, checkpoints, merges of the index, upkeep of the log, conditions that take long, cleaning,
+//! and snapshots of the state.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result};
+
+use crate::alarm::Alarm;
+use crate::host::Host;
 
 /// What sort of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,16 +24,20 @@ pub(crate) enum Lane {
     Merge = 2,
     Upkeep = 3,
     Condition = 4,
+    Clean = 5,
+    Snapshot = 6,
 }
 
-/// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges
-/// and upkeep can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 5] = [
+/// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges,
+/// upkeep and snapshots can wait when the processor is busy.
+const LANES: [(&str, usize, i32); 7] = [
     ("trefoil-commit", 8, 0),
     ("trefoil-checkpoint", 1, 0),
     ("trefoil-merge", 1, 5),
     ("trefoil-upkeep", 1, 15),
     ("trefoil-condition", 2, 5),
+    ("trefoil-clean", 1, 5),
+    ("trefoil-snapshot", 1, 10),
 ];
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -88,7 +96,12 @@ impl Jobs {
 pub(crate) struct Background {
     lanes: [Arc<Jobs>; LANES.len()],
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// How much memory the tails of all databases take together.
+    /// The runtime in which callers wait, if they do in one.
+    pub(crate) host: OnceLock<Arc<dyn Host>>,
+    /// Wakes databases when something of them is due.
+    pub(crate) alarm: Alarm,
+    /// How much memory is taken by what all databases have not written to disk yet: the tails of
+    /// their indexes, and their entries of state.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
 }
 
@@ -109,6 +122,8 @@ impl Background {
         Ok(Arc::new(Self {
             lanes,
             threads: Mutex::new(threads),
+            host: OnceLock::new(),
+            alarm: Alarm::start()?,
             tail_bytes: Arc::default(),
         }))
     }

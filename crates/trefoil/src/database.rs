@@ -4,22 +4,27 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
 };
+use trefoil_state::{Call, Reply};
 use trefoil_storage::local::DirectoryLock;
 
+use crate::alarm::NEVER;
 use crate::background::Background;
-use crate::condition::{self, Checked, CheckedCommit};
+use crate::condition::{self, Checked};
 use crate::engine::Engine;
 use crate::explain::Explanation;
 use crate::home::Home;
-use crate::state::View;
+use crate::state::{View, Watch};
 use crate::stats::StatsSnapshot;
 use crate::subscription::Subscription;
-use crate::write::{Work, check_version};
-use crate::{Options, Page, read};
+use crate::transaction::{Executed, Transaction};
+use crate::wake::Wake;
+use crate::write::{Work, carry_over, check_version, now};
+use crate::{Options, Page, look, read};
 
 /// One namespace's events: a cheap handle that can be cloned and shared between threads.
 ///
@@ -99,8 +104,14 @@ impl Database {
         let generation = home.current()?;
         let opened = home.open(generation, options)?;
         home.remove_others(generation)?;
-        let (engine, replayed_events) =
-            Engine::open(generation, opened.storage, Arc::clone(&background), options)?;
+        let wake = Arc::new(Wake::new(home.directory().map(Path::to_owned)));
+        let (engine, replayed_events) = Engine::open(
+            generation,
+            opened.storage,
+            wake,
+            Arc::clone(&background),
+            options,
+        )?;
         let recovery = Recovery {
             elapsed: started.elapsed(),
             replayed_events,
@@ -163,18 +174,20 @@ impl Database {
         self.engine()?.write(Work::Import(events)).map(drop)
     }
 
-    /// Removes all events and starts again at position 1. Subscriptions end with
-    /// [`Error::Closed`]. Blocks the thread.
+    /// Removes all events and starts again at position 1; the state stays as it is. Subscriptions
+    /// end with [`Error::Closed`]. Blocks the thread.
     pub fn clear(&self) -> Result<()> {
         let mut generation = self.inner.generation.lock();
         let next = *generation + 1;
         let home = &self.inner.home;
         let opened = home.open(next, &self.inner.options)?;
-        let background = Arc::clone(&self.inner.background);
-        let (engine, _) = Engine::open(next, opened.storage, background, &self.inner.options)?;
-        home.prepare_current(next)?;
         let old = self.engine()?;
         old.close(&Error::Closed("all events were removed".into()));
+        carry_over(&old.store, opened.storage.as_ref())?;
+        let background = Arc::clone(&self.inner.background);
+        let (storage, wake) = (opened.storage, Arc::clone(&old.wake));
+        let (engine, _) = Engine::open(next, storage, wake, background, &self.inner.options)?;
+        home.prepare_current(next)?;
         home.make_current()?;
         *generation = next;
         {
@@ -225,12 +238,59 @@ impl Database {
     pub async fn check_async(&self, conditions: Vec<Condition>) -> Result<()> {
         trefoil_core::validate_conditions(&conditions)?;
         let engine = self.engine()?;
-        let commit = Commit {
-            conditions,
-            ..Commit::default()
-        };
-        let CheckedCommit { commit, checked } = engine.check_async(commit).await?;
-        decide(&engine, &commit.conditions, &checked)
+        let (conditions, checked) = engine.check_async(conditions).await?;
+        decide(&engine, &conditions, &checked)
+    }
+
+    /// Executes a transaction and returns when it is durable. Blocks the thread.
+    pub fn transact(&self, transaction: Transaction) -> Result<Executed> {
+        let transaction = self.accept(transaction);
+        let mut executed = self.engine()?.execute(vec![transaction])?;
+        executed.pop().unwrap_or_else(|| Err(closed()))
+    }
+
+    /// Executes transactions, one after the other and each on its own; the future resolves when all
+    /// are durable. Works in any async runtime.
+    pub async fn execute(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<Executed>>> {
+        let accept = |transaction| self.accept(transaction);
+        let accepted = transactions.into_iter().map(accept).collect();
+        self.engine()?.execute_async(accepted).await
+    }
+
+    fn accept(&self, mut transaction: Transaction) -> Result<Transaction> {
+        transaction.validate(self.inner.options.event_data_bytes_max)?;
+        transaction.settle();
+        Ok(transaction)
+    }
+
+    /// Runs commands that only read, all on the state of one moment, which is durable.
+    pub fn look(&self, calls: &[Call]) -> Result<Vec<Reply>> {
+        look::look(self.engine()?.as_ref(), calls.iter())
+    }
+
+    /// Begins to watch keys for a transaction.
+    pub fn watch(&self, keys: &[Bytes]) -> Result<Watch> {
+        let mut watch = Watch::new(&self.engine()?.store.watches);
+        self.watch_more(&mut watch, keys)?;
+        Ok(watch)
+    }
+
+    /// Watches more keys.
+    pub fn watch_more(&self, watch: &mut Watch, keys: &[Bytes]) -> Result<()> {
+        watch.add(&self.engine()?.store, now().millis(), keys)
+    }
+
+    /// When something of the database is due next, such as a key that expires, in milliseconds since
+    /// 1970; `None` if nothing is.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let due = self.engine().map_or(NEVER, |engine| engine.due());
+        (due != NEVER).then_some(due)
+    }
+
+    /// The number of the last durable commit; 0 if there is none or the database is closed.
+    pub fn last_commit(&self) -> u64 {
+        self.engine()
+            .map_or(0, |engine| engine.writer.last_commit())
     }
 
     /// The position that was last recorded for a source of tracked positions.
@@ -353,6 +413,7 @@ impl Database {
             return Ok(());
         };
         engine.close(&closed());
+        engine.wake.close(engine.due())?;
         wait_for_readers(&engine);
         drop(engine);
         self.inner.lock.lock().take();

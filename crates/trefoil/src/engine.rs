@@ -1,21 +1,25 @@
 //! One generation of a database, open: its storage, index and writer, and the work behind them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use trefoil_core::{Commit, Committed, Error, Result, Timestamp};
-use trefoil_storage::{Record, Storage, StoredItem, Upkeep};
+use trefoil_core::{Commit, Committed, Condition, Error, Result};
+use trefoil_storage::{Storage, Upkeep};
 
+use crate::Options;
+use crate::alarm::NEVER;
 use crate::background::{Background, Lane};
-use crate::condition::{self, Check, CheckedCommit};
+use crate::condition::{self, Check, Checked, CheckedCommit};
 use crate::demand::Demand;
 use crate::duty::Duty;
-use crate::index::{Index, IndexedEvent};
-use crate::read::decode;
+use crate::index::Index;
+use crate::look::Looks;
+use crate::recovery::{checkpoint, replay};
 use crate::state::Store;
-use crate::write::{Front, Request, Work, Writer, freeze, state_changes};
-use crate::{Options, label};
+use crate::transaction::Transaction;
+use crate::wake::Wake;
+use crate::write::{CheckedTransaction, Executions, Request, Work, Writer, now};
 
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
@@ -25,6 +29,9 @@ const UPKEEP_BYTES: usize = 64 * 1024;
 
 /// How long upkeep that should wait for the writer does.
 const UPKEEP_PAUSE: Duration = Duration::from_millis(10);
+
+/// After how many milliseconds cleaning that failed is tried again.
+const CLEANING_PAUSE: u64 = 1000;
 
 /// How long work in the background may go on after the database is closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(30);
@@ -38,13 +45,18 @@ pub(crate) struct Engine {
     pub(crate) index: Arc<Index>,
     pub(crate) store: Arc<Store>,
     pub(crate) writer: Writer,
+    pub(crate) wake: Arc<Wake>,
     background: Arc<Background>,
     checkpoints: Duty,
     merges: Duty,
     upkeep: Duty,
+    cleaning: Duty,
+    snapshots: Duty,
     bytes_since_upkeep: AtomicUsize,
     demand: Demand,
     is_closing: AtomicBool,
+    /// Where the random numbers of reads begin.
+    random: AtomicU64,
 }
 
 impl Engine {
@@ -52,13 +64,16 @@ impl Engine {
     pub(crate) fn open(
         generation: u64,
         storage: Arc<dyn Storage>,
+        wake: Arc<Wake>,
         background: Arc<Background>,
         options: &Options,
     ) -> Result<(Arc<Self>, u64)> {
         let shared_bytes = Arc::clone(&background.tail_bytes);
         let index = Index::open(Arc::clone(&storage), options.tail_events_max, shared_bytes)?;
         let index = Arc::new(index);
-        let store = Arc::new(Store::open(Arc::clone(&storage))?);
+        let shared_bytes = Arc::clone(&background.tail_bytes);
+        let store = Store::open(Arc::clone(&storage), shared_bytes)?;
+        let store = Arc::new(store.retaining(options.commit_id_retention));
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
         let seed = getrandom::u64().map_err(|error| Error::Io {
             context: "random numbers".into(),
@@ -70,9 +85,11 @@ impl Engine {
                 Arc::clone(&storage),
                 Arc::clone(&index),
                 Arc::clone(&store),
+                Arc::clone(&wake),
                 front,
                 seed,
             ),
+            wake,
             storage,
             index,
             store,
@@ -80,10 +97,14 @@ impl Engine {
             checkpoints: Duty::default(),
             merges: Duty::default(),
             upkeep: Duty::default(),
+            cleaning: Duty::default(),
+            snapshots: Duty::default(),
             bytes_since_upkeep: AtomicUsize::new(UPKEEP_BYTES),
             demand: Demand::new(),
             is_closing: AtomicBool::new(false),
+            random: AtomicU64::new(seed.rotate_left(32)),
         });
+        engine.background.alarm.add(&engine);
         Ok((engine, replayed))
     }
 
@@ -96,26 +117,31 @@ impl Engine {
 
     /// Writes a commit; the future resolves when it is durable. Conditions that take long to look
     /// into are looked into on a thread for that, until nobody waits for the answer any more.
-    pub(crate) async fn commit_async(self: &Arc<Self>, commit: Commit) -> Result<Committed> {
-        let work = self.check_async(commit).await?;
-        self.write_async(Work::Commit(decide(work)?)).await
+    pub(crate) async fn commit_async(self: &Arc<Self>, mut commit: Commit) -> Result<Committed> {
+        let conditions = std::mem::take(&mut commit.conditions);
+        let (conditions, checked) = self.check_async(conditions).await?;
+        commit.conditions = conditions;
+        let work = decide(CheckedCommit { commit, checked })?;
+        self.write_async(Work::Commit(work)).await
     }
 
-    /// Looks into the conditions of a commit, on this thread if that is short.
-    pub(crate) async fn check_async(self: &Arc<Self>, commit: Commit) -> Result<CheckedCommit> {
-        let mut check = Check::new(self, &commit.conditions);
-        if check.advance(self, &commit.conditions)? {
-            let checked = check.finish();
-            return Ok(CheckedCommit { commit, checked });
+    /// Looks into conditions, on this thread if that is short. Hands them back.
+    pub(crate) async fn check_async(
+        self: &Arc<Self>,
+        conditions: Vec<Condition>,
+    ) -> Result<(Vec<Condition>, Checked)> {
+        let mut check = Check::new(self, &conditions);
+        if check.advance(self, &conditions)? {
+            return Ok((conditions, check.finish()));
         }
-        self.check_elsewhere(commit, check).await
+        self.check_elsewhere(conditions, check).await
     }
 
     async fn check_elsewhere(
         self: &Arc<Self>,
-        commit: Commit,
+        conditions: Vec<Condition>,
         mut check: Check,
-    ) -> Result<CheckedCommit> {
+    ) -> Result<(Vec<Condition>, Checked)> {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
         self.background.run(Lane::Condition, move || {
@@ -124,14 +150,14 @@ impl Engine {
                 if reply.is_closed() || is_closing {
                     return;
                 }
-                match check.advance(&engine, &commit.conditions) {
+                match check.advance(&engine, &conditions) {
                     Ok(false) => {}
                     Ok(true) => break Ok(check.finish()),
                     Err(error) => break Err(error),
                 }
             };
             // Whoever asked may have gone.
-            let _ = reply.send(checked.map(|checked| CheckedCommit { commit, checked }));
+            let _ = reply.send(checked.map(|checked| (conditions, checked)));
         });
         answer.await.unwrap_or_else(|_| Err(abandoned()))
     }
@@ -139,7 +165,7 @@ impl Engine {
     /// Queues work and returns when it is durable.
     pub(crate) fn write(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
-        if self.writer.queue.push(Request { work, reply })? {
+        if self.writer.queue.push(Request::Write(work, reply))? {
             // The first group has this request in it: whoever came later is led by others.
             self.lead(1);
         }
@@ -149,10 +175,88 @@ impl Engine {
     /// Queues work; the future resolves when it is durable.
     pub(crate) async fn write_async(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::async_channel();
-        if self.writer.queue.push(Request { work, reply })? {
-            self.hand_over_lead();
+        if self.writer.queue.push(Request::Write(work, reply))? {
+            self.have_it_led();
         }
         answer.await.unwrap_or_else(|_| Err(abandoned()))
+    }
+
+    /// Executes transactions and returns when they are durable.
+    pub(crate) fn execute(
+        self: &Arc<Self>,
+        transactions: Vec<Result<Transaction>>,
+    ) -> Result<Executions> {
+        let transactions = match Looks::new(transactions) {
+            Ok(looks) => return Ok(looks.run(self)),
+            Err(transactions) => transactions,
+        };
+        let check = |transaction: Result<Transaction>| {
+            let transaction = transaction?;
+            let checked = condition::check(self, &transaction.conditions)?;
+            Ok(CheckedTransaction {
+                transaction,
+                checked,
+            })
+        };
+        let works = transactions.into_iter().map(check).collect();
+        let (reply, answer) = oneshot::channel();
+        if self.writer.queue.push(Request::Execute(works, reply))? {
+            self.lead(1);
+        }
+        answer.recv().map_err(|_| abandoned())
+    }
+
+    /// Executes transactions; the future resolves when they are durable.
+    pub(crate) async fn execute_async(
+        self: &Arc<Self>,
+        transactions: Vec<Result<Transaction>>,
+    ) -> Result<Executions> {
+        let transactions = match Looks::new(transactions) {
+            Ok(looks) if looks.are_short() => return Ok(looks.run(self)),
+            Ok(looks) => return self.look_elsewhere(looks).await,
+            Err(transactions) => transactions,
+        };
+        let mut works = Vec::with_capacity(transactions.len());
+        for transaction in transactions {
+            works.push(match transaction {
+                Ok(transaction) => self.check_transaction(transaction).await,
+                Err(error) => Err(error),
+            });
+        }
+        let (reply, answer) = oneshot::async_channel();
+        if self.writer.queue.push(Request::Execute(works, reply))? {
+            self.have_it_led();
+        }
+        answer.await.map_err(|_| abandoned())
+    }
+
+    async fn look_elsewhere(self: &Arc<Self>, looks: Looks) -> Result<Executions> {
+        let (reply, answer) = oneshot::async_channel();
+        let engine = Arc::clone(self);
+        self.background.run(Lane::Condition, move || {
+            // Whoever asked may have gone.
+            let _ = reply.send(looks.run(&engine));
+        });
+        answer.await.map_err(|_| abandoned())
+    }
+
+    async fn check_transaction(
+        self: &Arc<Self>,
+        mut transaction: Transaction,
+    ) -> Result<CheckedTransaction> {
+        let conditions = std::mem::take(&mut transaction.conditions);
+        let (conditions, checked) = self.check_async(conditions).await?;
+        transaction.conditions = conditions;
+        Ok(CheckedTransaction {
+            transaction,
+            checked,
+        })
+    }
+
+    /// Where the random numbers of a read begin.
+    pub(crate) fn random(&self) -> u64 {
+        self.random
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
 
     /// Leads the queue for a number of groups, then lets another thread lead, so that no caller is
@@ -160,6 +264,16 @@ impl Engine {
     fn lead(self: &Arc<Self>, n_groups: usize) {
         if self.writer.lead(n_groups, &|bytes| self.after_group(bytes)) {
             self.hand_over_lead();
+        }
+    }
+
+    /// Sees to it that somebody leads the queue, for a caller that is asynchronous.
+    fn have_it_led(self: &Arc<Self>) {
+        match self.background.host.get() {
+            // What waits is that caller's alone, most likely, and a thread that is here already is
+            // faster than one that has to be woken.
+            Some(host) if self.writer.is_calm() => host.block(&mut || self.lead(1)),
+            _ => self.hand_over_lead(),
         }
     }
 
@@ -180,6 +294,7 @@ impl Engine {
                 },
             );
         }
+        self.background.alarm.note(self.due());
         self.demand.note(bytes);
         if self.bytes_since_upkeep.fetch_add(bytes, Ordering::Relaxed) + bytes >= UPKEEP_BYTES {
             self.bytes_since_upkeep.store(0, Ordering::Relaxed);
@@ -209,6 +324,47 @@ impl Engine {
                 duty(&engine).perform(|| work(&engine));
             }
         });
+    }
+
+    /// When something is to be cleaned, in milliseconds since 1970.
+    pub(crate) fn due(&self) -> u64 {
+        self.store.due.load(Ordering::SeqCst)
+    }
+
+    /// Has what is due cleaned in the background.
+    pub(crate) fn schedule_cleaning(self: &Arc<Self>) {
+        // Until it is known what is due next: what becomes due meanwhile is noted there.
+        self.store.due.store(NEVER, Ordering::SeqCst);
+        self.schedule(
+            Lane::Clean,
+            |engine| &engine.cleaning,
+            |engine| {
+                let next = match engine.clean() {
+                    Ok(next) => next,
+                    Err(error) => {
+                        report("cleaning", Err(error));
+                        now().millis() + CLEANING_PAUSE
+                    }
+                };
+                engine.store.due.fetch_min(next, Ordering::SeqCst);
+                engine.background.alarm.note(next);
+            },
+        );
+    }
+
+    /// Cleans all that is due. Answers when something is due next.
+    fn clean(self: &Arc<Self>) -> Result<u64> {
+        while !self.is_closing.load(Ordering::SeqCst) {
+            let (reply, answer) = oneshot::channel();
+            if self.writer.queue.push(Request::Clean(reply))? {
+                self.lead(1);
+            }
+            let cleaned = answer.recv().unwrap_or_else(|_| Err(abandoned()))?;
+            if cleaned.is_done {
+                return Ok(cleaned.next.unwrap_or(NEVER));
+            }
+        }
+        Ok(NEVER)
     }
 
     /// One step at a time, so that no namespace keeps the thread from the others.
@@ -247,6 +403,39 @@ impl Engine {
                 report("merge of the index", engine.merge_while_due());
             },
         );
+        if self.store.is_snapshot_due() {
+            self.schedule(
+                Lane::Snapshot,
+                |engine| &engine.snapshots,
+                |engine| {
+                    // One that was being written meanwhile may have done.
+                    if engine.store.is_snapshot_due() {
+                        report("snapshot of the state", engine.write_snapshot());
+                    }
+                },
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes a snapshot of the state as of the last checkpoint. Writing and reading go on meanwhile,
+    /// and so do checkpoints.
+    fn write_snapshot(self: &Arc<Self>) -> Result<()> {
+        let Some(map) = self.store.map() else {
+            return Ok(());
+        };
+        let moment = self.checkpoints.perform(|| -> Result<_> {
+            // One that failed may be in the map all the same.
+            checkpoint(&self.index, &self.store)?;
+            let (commit, _) = self.index.checkpoint_end();
+            Ok(self.store.moment(map.as_ref(), commit))
+        })?;
+        self.store
+            .write_snapshot(moment, &|| match self.is_closing.load(Ordering::Relaxed) {
+                true => Err(Error::Closed("a snapshot was given up".into())),
+                false => Ok(()),
+            })?;
+        self.schedule_upkeep();
         Ok(())
     }
 
@@ -269,9 +458,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Merges the index into one run and compresses all that may be, and returns when that is done.
+    /// Merges the index into one run, takes a snapshot of the state and compresses all that may be,
+    /// and returns when that is done.
     pub(crate) fn compact(self: &Arc<Self>) -> Result<()> {
         self.checkpoint()?;
+        if self.store.has_changed_since_snapshot() {
+            self.snapshots.perform(|| self.write_snapshot())?;
+        }
         self.merges
             .perform(|| self.index.merge_all(&self.is_closing))?;
         self.upkeep.perform(|| self.keep_up_while_open())
@@ -286,7 +479,13 @@ impl Engine {
         }
         self.is_closing.store(true, Ordering::SeqCst);
         self.index.abandon();
-        for duty in [&self.checkpoints, &self.merges, &self.upkeep] {
+        for duty in [
+            &self.checkpoints,
+            &self.merges,
+            &self.upkeep,
+            &self.cleaning,
+            &self.snapshots,
+        ] {
             duty.wait_until_idle(deadline);
         }
         self.writer.changed.notify(usize::MAX);
@@ -313,102 +512,9 @@ fn abandoned() -> Error {
 }
 
 /// Work behind the scenes that failed is tried again later; the log has lost nothing.
-fn report(what: &str, done: Result<()>) {
+pub(crate) fn report(what: &str, done: Result<()>) {
     match done {
         Ok(()) | Err(Error::Closed(_)) => {}
         Err(error) => tracing::warn!(%error, "{what} failed"),
     }
-}
-
-/// Adds what the log holds after the last checkpoint to the index. Answers where the log ends and
-/// how many events were read.
-fn replay(storage: &dyn Storage, index: &Index, store: &Store) -> Result<(Front, u64)> {
-    let end = storage.end();
-    let (commit, clock) = index.checkpoint_end();
-    let mut front = Front {
-        commit: end.commit,
-        position: end.position,
-        clock,
-    };
-    if end.commit < commit {
-        return Err(crate::index::beyond_log(commit, end.commit));
-    }
-    let mut n_events = 0;
-    storage.replay(commit, &mut |record| {
-        front.clock = front.clock.max(replay_record(index, store, record)?);
-        n_events += record.items.len() as u64;
-        let is_full = index.is_tail_full() || store.is_full();
-        if is_full && freeze(index, store, record.last_commit(), front.clock) {
-            // As when the database is open: what fails is tried again later.
-            report("checkpoint", checkpoint(index, store));
-            report("merge of the index", merge_all_due(index));
-        }
-        Ok(())
-    })?;
-    Ok((front, n_events))
-}
-
-fn merge_all_due(index: &Index) -> Result<()> {
-    let never = AtomicBool::new(false);
-    let mut is_due = true;
-    while is_due {
-        is_due = index.merge(&never)?;
-    }
-    Ok(())
-}
-
-/// Writes what is frozen of index and state, atomically.
-fn checkpoint(index: &Index, store: &Store) -> Result<()> {
-    index.checkpoint(|batch| store.fill(batch), || store.thaw())
-}
-
-/// Takes over the changes of state of a record.
-pub(crate) fn replay_state(store: &Store, record: &Record) -> Result<()> {
-    let mut failure = None;
-    let read = state_changes(record, &mut |changes| match store.replay(changes) {
-        Ok(replayed) => replayed,
-        Err(error) => {
-            failure = Some(error);
-            None
-        }
-    });
-    match failure {
-        Some(error) => Err(error),
-        None => read.ok_or_else(|| unreadable(record)),
-    }
-}
-
-/// What says that the commit part of a record, whose checksum was right, is not one.
-fn unreadable(record: &Record) -> Error {
-    Error::Damaged(Box::new(trefoil_core::Damage {
-        file: "log".into(),
-        offset: 0,
-        position: record.first_position,
-        what: format!("unreadable commits from {} on", record.first_commit),
-        help: "run `trefoil verify` to see all damage".into(),
-    }))
-}
-
-/// Adds a record's events to the index. Answers the highest time the server gave to one of them.
-fn replay_record(index: &Index, store: &Store, record: &Record) -> Result<Timestamp> {
-    let mut clock = Timestamp::default();
-    let mut events = Vec::with_capacity(record.items.len());
-    for (position, (label, bytes)) in (record.first_position..).zip(record.items.iter()) {
-        let bytes = bytes::Bytes::copy_from_slice(bytes);
-        let event = decode(StoredItem {
-            position,
-            label,
-            bytes,
-        })?;
-        if !label::is_imported(label) {
-            clock = clock.max(event.time());
-        }
-        events.push((label, event.correlation(), event));
-    }
-    let indexed = events.iter().map(|(label, correlation, event)| {
-        IndexedEvent::of(event, label::is_new_stream(*label), correlation.as_deref())
-    });
-    index.add(&indexed.collect::<Vec<_>>(), || {});
-    replay_state(store, record)?;
-    Ok(clock)
 }

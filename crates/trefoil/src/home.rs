@@ -40,6 +40,14 @@ impl Home {
         directory.join(CURRENT).is_file()
     }
 
+    /// The directory, if it is one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Memory => None,
+            Self::Directory(directory) => Some(directory),
+        }
+    }
+
     /// Keeps other processes, and other handles of this one, from the directory.
     pub(crate) fn lock(&self) -> Result<Option<DirectoryLock>> {
         let Self::Directory(directory) = self else {
@@ -170,7 +178,7 @@ impl Home {
     }
 }
 
-fn sync(directory: &Path) -> Result<()> {
+pub(crate) fn sync(directory: &Path) -> Result<()> {
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| Error::io(format!("syncing {}", directory.display()), &error))
 }

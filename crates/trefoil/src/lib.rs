@@ -50,6 +50,7 @@
 //! [`Database::open`] keeps the log in a directory. [`Namespaces`] holds many databases under one
 //! directory, each behind a token of its own.
 
+mod alarm;
 mod background;
 mod condition;
 mod database;
@@ -58,33 +59,46 @@ mod duty;
 mod engine;
 mod explain;
 mod home;
+mod host;
 mod index;
 mod label;
 mod listing;
+mod look;
 mod namespaces;
 mod options;
 mod read;
+mod recovery;
+#[cfg(test)]
+mod recovery_tests;
 mod state;
 mod stats;
 mod subscription;
 pub mod tools;
+mod transaction;
+mod wake;
 mod write;
 
 pub use database::{Database, Info, Recovery};
 pub use explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
+pub use host::Host;
 pub use listing::{CategoryInfo, List, StreamInfo};
 pub use namespaces::{
     NamespaceEntry, Namespaces, NamespacesOptions, NewNamespace, OpenDatabase, Settings,
 };
 pub use options::Options;
 pub use read::Page;
+pub use state::Watch;
 pub use stats::{HistogramSnapshot, StatsSnapshot};
 pub use subscription::Subscription;
+pub use transaction::{Executed, Guard, Step, Transaction, Wanted};
 pub use trefoil_core::{
     Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
     Error, Event, EventId, Filter, From, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
     QueryItem, Read, Result, Source, Timestamp, Token, TokenError, Tracking, limits,
     located_position, parse_event_id,
+};
+pub use trefoil_state::{
+    Access, Call, Failure, Keys, Reply, SeatValue, Spec, commands, find_command, replay_seats,
 };
 
 /// The README's example is compiled and run like the one above.

@@ -1,5 +1,7 @@
 //! What can be chosen when a database is opened.
 
+use std::time::Duration;
+
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 
 /// How a database is opened. The defaults suit a server with a few busy namespaces.
@@ -15,6 +17,8 @@ pub struct Options {
     pub segment_bytes_max: u64,
     /// How many of the newest full segments stay uncompressed.
     pub plain_segments: usize,
+    /// For how long a transaction that has an id is remembered.
+    pub commit_id_retention: Duration,
 }
 
 impl Default for Options {
@@ -25,6 +29,7 @@ impl Default for Options {
             tail_events_max: 256 * 1024,
             segment_bytes_max: 64 * 1024 * 1024,
             plain_segments: 4,
+            commit_id_retention: Duration::from_secs(24 * 60 * 60),
         }
     }
 }

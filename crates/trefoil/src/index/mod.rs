@@ -34,6 +34,7 @@ pub(crate) use describe::describe_entry;
 pub(crate) use layers::{Layer, Layers};
 pub(crate) use lookup::Lookup;
 use manifest::RUN_PREFIX;
+pub(crate) use manifest::{MAP as MANIFEST_MAP, damaged as damaged_maps};
 pub(crate) use manifest::{Manifest, ManifestRun};
 pub(crate) use postings::Summary;
 use run::Run;
@@ -80,10 +81,15 @@ struct Frozen {
 
 /// A tail is full when it takes as much memory as its limit of events would at this cost each.
 const TAIL_BYTES_PER_EVENT: usize = 512;
-/// When the tails of all databases together take more memory than this, each is moved to disk as
-/// soon as it takes [`TAIL_BYTES_MIN`].
+/// When the tails of all databases together, and their entries of state that are not in a map yet,
+/// take more memory than this, each tail is moved to disk as soon as it takes [`TAIL_BYTES_MIN`].
 const SHARED_TAIL_BYTES_MAX: usize = 384 * 1024 * 1024;
 const TAIL_BYTES_MIN: usize = 1024 * 1024;
+
+/// Whether what is not on disk yet takes more memory than it should, in all databases together.
+pub(crate) fn is_crowded(shared_bytes: &AtomicUsize) -> bool {
+    shared_bytes.load(Ordering::Relaxed) > SHARED_TAIL_BYTES_MAX
+}
 
 /// The memory for the last ordinals of streams, and about what one takes besides its name.
 const STREAM_ENDS_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -202,7 +208,7 @@ impl Index {
     pub(crate) fn is_tail_full(&self) -> bool {
         let live = self.live_tail();
         let tail = live.read();
-        let is_crowded = self.shared_bytes.load(Ordering::Relaxed) > SHARED_TAIL_BYTES_MAX;
+        let is_crowded = is_crowded(&self.shared_bytes);
         self.has_reached(&tail, 1) || (is_crowded && tail.n_bytes() >= TAIL_BYTES_MIN)
     }
 
@@ -247,12 +253,12 @@ impl Index {
         });
     }
 
-    /// Waits while a frozen tail is being written and the live one is far over its limit too. Fails
-    /// if the frozen tail cannot be written.
-    pub(crate) fn wait_for_room(&self) -> Result<()> {
+    /// Waits while a frozen tail is being written and the live one is far over its limit too, or
+    /// what else is not on disk yet is. Fails if the frozen tail cannot be written.
+    pub(crate) fn wait_for_room(&self, is_overfull: impl Fn() -> bool) -> Result<()> {
         let mut frozen = self.frozen.lock();
         while let Some(Frozen { failure, .. }) = &*frozen
-            && self.has_reached(&self.live_tail().read(), 2)
+            && (self.has_reached(&self.live_tail().read(), 2) || is_overfull())
         {
             if let Some(failure) = failure {
                 return Err(failure.clone());
@@ -264,7 +270,7 @@ impl Index {
 
     /// The state in the maps.
     pub(crate) fn state(&self) -> Result<Store> {
-        Store::open(Arc::clone(&self.storage))
+        Store::open(Arc::clone(&self.storage), Arc::default())
     }
 
     /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what

@@ -10,6 +10,7 @@
 //! it, renaming it away deletes it. Databases are opened when they are first used and closed again,
 //! least recently used first, when more than [`NamespacesOptions::open_max`] are open.
 
+mod due;
 mod entry;
 mod files;
 mod pool;
@@ -20,7 +21,7 @@ mod registry;
 mod tests;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use trefoil_core::{
@@ -32,7 +33,10 @@ pub use pool::OpenDatabase;
 
 use crate::background::Background;
 use crate::home::Home;
+use crate::host::Host;
+use crate::wake::wakes;
 use crate::{Database, Info, Options};
+use due::Due;
 use entry::{Record, TokenHash};
 use pool::Pool;
 use registry::Registry;
@@ -79,6 +83,7 @@ pub struct Namespaces {
 struct Inner {
     registry: Registry,
     pool: Pool,
+    due: Arc<Due>,
     options: NamespacesOptions,
     /// Threads that all databases share.
     background: Arc<Background>,
@@ -102,10 +107,12 @@ impl Namespaces {
         if options.open_max == 0 {
             return Err(Error::invalid("open_max must be at least 1"));
         }
-        let pool = Pool::new(registry.is_durable().then_some(options.open_max));
+        let due = Arc::new(Due::default());
+        let open_max = registry.is_durable().then_some(options.open_max);
         let inner = Inner {
             registry,
-            pool,
+            pool: Pool::new(open_max, Arc::clone(&due)),
+            due,
             options,
             background: Background::start()?,
         };
@@ -114,22 +121,25 @@ impl Namespaces {
         })
     }
 
-    /// Opens the namespaces that want to be open from the start, without making anybody wait.
+    /// Opens the namespaces that want to be open from the start, and from then on those of which
+    /// something is due, without making anybody wait.
     fn warm(&self) -> Result<()> {
         let mut wanted = self.list()?;
+        for entry in &wanted {
+            let directory = self.inner.registry.directory(&entry.id);
+            if let Some(due) = directory.as_deref().and_then(wakes) {
+                self.inner.due.note(entry.id.clone(), due);
+            }
+        }
         wanted.retain(|entry| entry.settings.warm);
         wanted.truncate(self.inner.options.open_max);
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let namespaces = self.clone();
+        let (inner, due) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.due));
         std::thread::Builder::new()
             .name("warm".to_owned())
             .spawn(move || {
-                for entry in wanted {
-                    if let Err(error) = namespaces.database(&entry.id) {
-                        tracing::warn!(namespace = %entry.id, %error, "cannot open at start");
-                    }
+                open_all(&inner, wanted.into_iter().map(|entry| entry.id));
+                while let Some(ids) = due.wait(|| now().millis()) {
+                    open_all(&inner, ids.into_iter());
                 }
             })
             .map_err(|error| Error::io("start the thread that warms namespaces", &error))?;
@@ -249,11 +259,24 @@ impl Namespaces {
         )
     }
 
+    /// Says in which asynchronous runtime callers wait. Only the first call counts.
+    pub fn hosted_by(&self, host: Arc<dyn Host>) {
+        // Who came first stays.
+        let _ = self.inner.background.host.set(host);
+    }
+
     /// Closes every database, also those that are held, and unlocks the data directory.
     pub fn close(&self) -> Result<()> {
+        self.inner.due.close();
         let closed = self.inner.pool.close();
         self.inner.registry.unlock()?;
         closed
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.due.close();
     }
 }
 
@@ -274,6 +297,17 @@ impl Inner {
         let parts = self.options.open_max as u64 + self.registry.extra_shares();
         let bytes = u128::from(self.options.cache_bytes) * u128::from(share) / u128::from(parts);
         Ok(u64::try_from(bytes).unwrap_or(self.options.cache_bytes))
+    }
+}
+
+fn open_all(inner: &Weak<Inner>, ids: impl Iterator<Item = NamespaceId>) {
+    for id in ids {
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        if let Err(error) = (Namespaces { inner }).database(&id) {
+            tracing::warn!(namespace = %id, %error, "cannot open");
+        }
     }
 }
 

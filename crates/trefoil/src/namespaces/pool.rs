@@ -13,6 +13,7 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
+use super::due::Due;
 use crate::{Database, Info};
 
 /// An open database that is not closed for lack of room while this is held.
@@ -37,6 +38,7 @@ pub(super) struct Pool {
     settled: Condvar,
     /// `None` where closing would lose data.
     open_max: Option<usize>,
+    due: Arc<Due>,
 }
 
 #[derive(Debug, Default)]
@@ -77,8 +79,9 @@ impl Slot {
 }
 
 impl Pool {
-    pub(super) fn new(open_max: Option<usize>) -> Self {
+    pub(super) fn new(open_max: Option<usize>, due: Arc<Due>) -> Self {
         Self {
+            due,
             state: Mutex::default(),
             settled: Condvar::new(),
             open_max,
@@ -122,6 +125,7 @@ impl Pool {
         }
         exists()?;
         state.counted.remove(id);
+        self.due.forget(id);
         let slot = Arc::new(Slot::default());
         *slot.displaced.lock() = self.displace(&mut state)?;
         let used = Used {
@@ -169,11 +173,15 @@ impl Pool {
             .get()
             .and_then(|opened| opened.as_ref().ok());
         let info = database.and_then(|database| database.info().ok());
+        let due = database.and_then(Database::next_due);
         if let Err(error) = displaced.close() {
             tracing::warn!(namespace = %id, %error, "cannot close");
         }
         if let Some(info) = info {
             self.state.lock().counted.insert(id.clone(), info);
+        }
+        if let Some(due) = due {
+            self.due.note(id.clone(), due);
         }
         self.settle(&id);
     }
@@ -200,6 +208,7 @@ impl Pool {
         let mut state = self.wait_for(id);
         state.busy.insert(id.clone());
         state.counted.remove(id);
+        self.due.forget(id);
         let used = state.open.remove(id);
         drop(state);
         if let Some(used) = used

@@ -20,7 +20,7 @@ struct Counted {
 impl Counted {
     fn new(open_max: usize) -> Self {
         Self {
-            pool: Pool::new(Some(open_max)),
+            pool: Pool::new(Some(open_max), Arc::default()),
             opened: AtomicUsize::new(0),
         }
     }

@@ -491,3 +491,45 @@ fn a_warm_namespace_is_opened_at_start() {
     }
     assert!(!namespaces.inner.pool.is_open(&id("cold")));
 }
+
+/// How many keys a namespace says it has, expired ones that are not cleaned yet included.
+fn keys(database: &Database) -> trefoil_state::Reply {
+    let words = vec![bytes::Bytes::from_static(b"DBSIZE")];
+    let call = trefoil_state::Call::new(words).unwrap().unwrap();
+    database.look(&[call]).unwrap().remove(0)
+}
+
+#[test]
+fn a_closed_namespace_is_opened_when_a_key_of_it_expires() {
+    let directory = tempfile::tempdir().unwrap();
+    let id = NamespaceId::new("tenant").unwrap();
+    let set = |milliseconds: &'static str| {
+        let words = ["SET", "key", "value", "PX", milliseconds];
+        let words = words.map(|word| bytes::Bytes::from_static(word.as_bytes()));
+        let call = trefoil_state::Call::new(words.into()).unwrap().unwrap();
+        crate::Transaction::of_call(call)
+    };
+    let namespaces = Namespaces::open(directory.path(), options(1)).unwrap();
+    namespaces.create(&id, NewNamespace::default()).unwrap();
+    namespaces
+        .database(&id)
+        .unwrap()
+        .transact(set("300"))
+        .unwrap();
+    namespaces.close().unwrap();
+
+    let namespaces = Namespaces::open(directory.path(), options(1)).unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !namespaces.inner.pool.is_open(&id) {
+        assert!(std::time::Instant::now() < deadline, "never opened");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let database = namespaces.database(&id).unwrap();
+    while keys(&database) != trefoil_state::Reply::Integer(0) {
+        assert!(std::time::Instant::now() < deadline, "never cleaned");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    drop(database);
+    namespaces.close().unwrap();
+    assert!(!directory.path().join("tenant/due").exists());
+}

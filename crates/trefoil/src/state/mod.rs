@@ -1,9 +1,16 @@
 //! State: what a namespace remembers besides its events, changed by the same commits.
 //!
 //! ```text
+//! watch      keys that a transaction must find unchanged
+//! remembered the replies of transactions that have a name
 //! tracking   how far writers have come in other logs
 //! view       what a transaction sees and changes: staged entries over durable ones, with savepoints
+//! lately     the entries that a view has read lately
 //! store      the durable entries: those since the last checkpoint in memory, the others in a map
+//! memory     how much of it those take that are there
+//! merged     several walks over entries as one
+//! name       names of entries that compare fast
+//! snapshot   what stands for changes that the log may forget
 //! change     changes of entries as the log keeps them
 //! ```
 //!
@@ -11,9 +18,22 @@
 //! back, checkpoint and rebuild them.
 
 mod change;
+mod lately;
+mod memory;
+mod merged;
+mod name;
+mod remembered;
+mod snapshot;
 mod store;
 mod tracking;
 mod view;
+mod watch;
 
+pub(crate) use change::Changes;
+pub(crate) use remembered::Remembered;
+pub(crate) use snapshot::snapshot_commit;
 pub(crate) use store::{Entries, STATE_END, Store};
-pub(crate) use view::{Savepoint, View};
+pub(crate) use tracking::is_carried;
+pub(crate) use view::{Savepoint, Touched, View};
+pub use watch::Watch;
+pub(crate) use watch::Watches;

@@ -2,68 +2,141 @@
 //!
 //! A checkpoint freezes what changed, writes it to the map together with the index's manifest, and
 //! lets go of it. Like the index, the map can be thrown away and rebuilt from the log.
+//!
+//! What is in memory is persistent in the other sense of the word: whoever reads takes the entries
+//! as they are, and however long the read takes, no writer waits for it. Only the checkpoint does
+//! before it changes the map: whoever began to read before what it writes was set aside would find
+//! later values there.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use imbl::OrdMap;
+use parking_lot::Mutex;
 use trefoil_core::{Direction, Result};
+use trefoil_state::{ROOT, Scan, is_younger};
 use trefoil_storage::{Batch, Map, Storage};
 
+use super::Watches;
 use super::change::{Change, Changes};
+use super::memory::Memory;
+use super::merged::{Merged, Source};
+use super::name::{Name, Sought};
 
 /// The map that holds the entries.
-const MAP: &str = "state";
+pub(super) const MAP: &str = "state";
 
-/// About how much memory an entry takes besides its bytes.
-const ENTRY_BYTES: usize = 96;
+/// About how much memory an entry takes besides its bytes, as measured.
+const ENTRY_BYTES: usize = 240;
 
 /// After the keys of all entries, which begin with letters.
 pub(crate) const STATE_END: &[u8] = &[0xff];
 
-/// When so much changed, in memory or in number of groups, it is time for a checkpoint.
+/// When so much of memory is taken by what changed, it is time for a checkpoint.
 const RECENT_BYTES_MAX: usize = 32 * 1024 * 1024;
-const RECENT_CHANGES_MAX: usize = 100_000;
+/// When so much of the log is changes, and so many times as much as of memory, it is time too: the
+/// same entries change again and again.
+const LOGGED_BYTES_MIN: u64 = 8 * 1024 * 1024;
+const LOGGED_TIMES: u64 = 2;
+/// When memory is short, it is time when so much changed.
+const RECENT_BYTES_MIN: usize = 1024 * 1024;
 
-/// Changed entries: their values, or `None` for those that are gone.
+/// How long a checkpoint waits before it looks again whether readers have gone.
+const READERS_PAUSE: Duration = Duration::from_micros(200);
+
+/// Entries that a group changes: their values, or `None` for those that are gone.
 pub(crate) type Entries = BTreeMap<Bytes, Option<Bytes>>;
+
+/// Entries that changed since the last checkpoint.
+type Changed = OrdMap<Name, Option<Bytes>>;
 
 /// The durable entries of a namespace.
 #[derive(Debug)]
 pub(crate) struct Store {
-    storage: Arc<dyn Storage>,
-    recent: RwLock<Recent>,
-    /// The map, once there is one.
-    map: Mutex<Option<Arc<dyn Map>>>,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) recent: Mutex<Recent>,
+    /// Who watches which keys.
+    pub(crate) watches: Arc<Watches>,
+    /// When something is to be cleaned, in milliseconds since 1970.
+    pub(crate) due: AtomicU64,
+    /// For how many milliseconds transactions that have a name are remembered.
+    pub(crate) retention: u64,
 }
 
-/// What changed since the last checkpoint.
+/// What changed since the last checkpoint, and where everything else is.
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
-    live: Entries,
-    live_bytes: usize,
-    /// How often something changed: what would have to be read again without a checkpoint.
-    n_changes: usize,
+pub(super) struct Recent {
+    live: Changed,
     /// What a checkpoint is writing.
-    frozen: Option<Arc<Entries>>,
+    frozen: Option<Changed>,
+    memory: Memory,
+    pub(super) logged: Logged,
+    /// The map, once there is one.
+    pub(super) map: Option<Arc<dyn Map>>,
+    /// The entry that everybody reads.
+    pub(super) root: Option<Bytes>,
+    /// Held by all who began to read since the last freeze.
+    readers: Arc<()>,
+    /// Held by all who began to read before it.
+    readers_before: Arc<()>,
+}
+
+/// How many bytes of the log changes take, so far and at moments before.
+#[derive(Debug, Default)]
+pub(super) struct Logged {
+    /// Since the last checkpoint began: what would have to be read again without one.
+    pub(super) live: u64,
+    /// Since the snapshot.
+    pub(super) now: u64,
+    /// Since the snapshot, when the checkpoint began that is being written.
+    pub(super) frozen: u64,
+    /// Since the snapshot, when the checkpoint began that was written last.
+    pub(super) written: u64,
 }
 
 impl Store {
-    pub(crate) fn open(storage: Arc<dyn Storage>) -> Result<Self> {
+    /// Opens the entries that `storage` holds; what they take in memory until a checkpoint is
+    /// counted in `shared_bytes`.
+    pub(crate) fn open(storage: Arc<dyn Storage>, shared_bytes: Arc<AtomicUsize>) -> Result<Self> {
         let map = storage.map(MAP)?;
+        let root = map.as_ref().map_or(Ok(None), |map| map.get(ROOT))?;
+        let recent = Recent {
+            map,
+            root,
+            memory: Memory::new(shared_bytes),
+            logged: super::snapshot::logged(storage.as_ref())?,
+            ..Recent::default()
+        };
         Ok(Self {
             storage,
-            recent: RwLock::default(),
-            map: Mutex::new(map),
+            recent: Mutex::new(recent),
+            watches: Arc::default(),
+            // Whoever opens it does not know what is due.
+            due: AtomicU64::new(0),
+            retention: u64::MAX,
         })
     }
 
-    /// The entries as they are now; they do not change while this is held.
-    pub(crate) fn read(&self) -> Reader<'_> {
-        let recent = self.recent.read();
-        let map = self.map.lock().clone();
-        Reader { recent, map }
+    /// Remembers transactions that have a name for so long.
+    pub(crate) fn retaining(mut self, retention: Duration) -> Self {
+        self.retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The entries as they are now; for whoever holds this they do not change.
+    pub(crate) fn read(&self) -> Reader {
+        let recent = self.recent.lock();
+        Reader {
+            live: recent.live.clone(),
+            frozen: recent.frozen.clone(),
+            map: recent.map.clone(),
+            root: recent.root.clone(),
+            _presence: Arc::clone(&recent.readers),
+        }
     }
 
     /// Takes over the entries that a group changed, once it is durable. `publish` runs before any
@@ -72,12 +145,20 @@ impl Store {
         if changed.is_empty() {
             return publish();
         }
-        let mut recent = self.recent.write();
-        recent.n_changes += 1;
+        let mut recent = self.recent.lock();
         for (key, value) in changed {
             recent.set(key, value);
         }
         publish();
+    }
+
+    /// Notes how many bytes of the log the changes of a group take.
+    pub(crate) fn note_logged(&self, bytes: u64) {
+        if bytes > 0 {
+            let logged = &mut self.recent.lock().logged;
+            logged.live += bytes;
+            logged.now += bytes;
+        }
     }
 
     /// Takes over the changes of a commit that is read from the log again; `None` if they do not fit.
@@ -107,33 +188,48 @@ impl Store {
 
     /// Whether nothing changed since the last checkpoint.
     pub(crate) fn is_empty(&self) -> bool {
-        self.recent.read().live.is_empty()
+        self.recent.lock().live.is_empty()
     }
 
     /// Whether it is time for a checkpoint.
     pub(crate) fn is_full(&self) -> bool {
-        let recent = self.recent.read();
-        recent.live_bytes >= RECENT_BYTES_MAX || recent.n_changes >= RECENT_CHANGES_MAX
+        let recent = self.recent.lock();
+        let live_bytes = recent.memory.live();
+        live_bytes >= RECENT_BYTES_MAX
+            || recent.logged.live >= LOGGED_BYTES_MIN.max(LOGGED_TIMES * live_bytes as u64)
+            || (live_bytes >= RECENT_BYTES_MIN && recent.memory.is_short())
+    }
+
+    /// Whether so much changed since the last checkpoint began that writing should wait for it.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.recent.lock().memory.live() >= 2 * RECENT_BYTES_MAX
     }
 
     /// Sets aside what changed, for a checkpoint.
     pub(crate) fn freeze(&self) {
-        let mut recent = self.recent.write();
-        let mut live = std::mem::take(&mut recent.live);
-        if let Some(frozen) = recent.frozen.take() {
-            let mut all = Entries::clone(&frozen);
-            all.append(&mut live);
-            live = all;
-        }
-        recent.live_bytes = 0;
-        recent.n_changes = 0;
-        recent.frozen = Some(Arc::new(live));
+        let mut recent = self.recent.lock();
+        let live = std::mem::take(&mut recent.live);
+        let frozen = recent.frozen.take().unwrap_or_default();
+        recent.memory.freeze();
+        recent.logged.live = 0;
+        recent.logged.frozen = recent.logged.now;
+        recent.readers_before = std::mem::take(&mut recent.readers);
+        // What changed later counts.
+        recent.frozen = Some(live.union(frozen));
     }
 
-    /// Adds to a batch what a checkpoint has to write.
+    /// Adds to a batch what a checkpoint has to write, once nobody reads who must not find it.
     pub(crate) fn fill(&self, batch: &mut Batch) {
-        let frozen = self.recent.read().frozen.clone();
-        for (key, value) in frozen.iter().flat_map(|frozen| frozen.iter()) {
+        let (frozen, readers) = {
+            let recent = self.recent.lock();
+            (recent.frozen.clone(), Arc::clone(&recent.readers_before))
+        };
+        // One is the store itself, one is this call.
+        while Arc::strong_count(&readers) > 2 {
+            std::thread::sleep(READERS_PAUSE);
+        }
+        self.fill_logged(batch);
+        for (Name { bytes: key, .. }, value) in frozen.iter().flat_map(|frozen| frozen.iter()) {
             match value {
                 Some(value) => batch.put(MAP, key.to_vec(), value.to_vec()),
                 None => batch.remove(MAP, key.to_vec()),
@@ -143,56 +239,63 @@ impl Store {
 
     /// Lets go of what was set aside: the map has it.
     pub(crate) fn thaw(&self) {
-        let has_map = {
-            let mut map = self.map.lock();
-            if map.is_none() {
-                // If it cannot be opened, what is in memory stays there.
-                *map = self.storage.map(MAP).unwrap_or_default();
-            }
-            map.is_some()
-        };
-        if has_map {
-            self.recent.write().frozen = None;
+        let mut recent = self.recent.lock();
+        if recent.map.is_none() {
+            // If it cannot be opened, what is in memory stays there.
+            recent.map = self.storage.map(MAP).unwrap_or_default();
+        }
+        recent.logged.written = recent.logged.frozen;
+        if recent.map.is_some() {
+            recent.frozen = None;
+            recent.memory.thaw();
         }
     }
 }
 
 impl Recent {
     fn set(&mut self, key: Bytes, value: Option<Bytes>) {
+        if key == ROOT {
+            self.root.clone_from(&value);
+        }
         let size = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         let (added, key_bytes) = (size(&value), key.len() + ENTRY_BYTES);
-        let removed = match self.live.insert(key, value) {
-            Some(before) => size(&before),
-            None => {
-                self.live_bytes += key_bytes;
-                0
-            }
+        let (added, removed) = match self.live.insert(Name::new(key), value) {
+            Some(before) => (added, size(&before)),
+            None => (added + key_bytes, 0),
         };
-        self.live_bytes = (self.live_bytes + added).saturating_sub(removed);
+        self.memory.change(added, removed);
     }
 }
 
-/// The durable entries, held still.
+/// The durable entries at a moment.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
-    recent: RwLockReadGuard<'a, Recent>,
+pub(crate) struct Reader {
+    live: Changed,
+    frozen: Option<Changed>,
     map: Option<Arc<dyn Map>>,
+    root: Option<Bytes>,
+    _presence: Arc<()>,
 }
 
-/// An ordered walk over entries.
-pub(crate) type Scan<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + 'a>;
-
-impl Reader<'_> {
+impl Reader {
     /// The value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        if let Some(value) = self.recent.live.get(key) {
+        if key == ROOT {
+            return Ok(self.root.clone());
+        }
+        let sought = Sought::new(key);
+        if let Some(value) = self.live.get(&sought) {
             return Ok(value.clone());
         }
-        let frozen = self.recent.frozen.as_ref();
-        if let Some(value) = frozen.and_then(|frozen| frozen.get(key)) {
+        if let Some(value) = self.frozen.as_ref().and_then(|frozen| frozen.get(&sought)) {
             return Ok(value.clone());
         }
-        self.map.as_ref().map_or(Ok(None), |map| map.get(key))
+        match &self.map {
+            Some(map) if !self.root.as_ref().is_some_and(|root| is_younger(key, root)) => {
+                map.get(key)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The entries with `from <= key < to`, with `over` laid over them.
@@ -203,10 +306,21 @@ impl Reader<'_> {
         direction: Direction,
         over: &'b Entries,
     ) -> Scan<'b> {
-        let mut sources = vec![Source::changed(over, from, to, direction)];
-        sources.push(Source::changed(&self.recent.live, from, to, direction));
-        if let Some(frozen) = &self.recent.frozen {
-            sources.push(Source::changed(frozen, from, to, direction));
+        if from >= to {
+            return Box::new(std::iter::empty());
+        }
+        let range = (Bound::Included(from), Bound::Excluded(to));
+        let mut sources = vec![Source::changed(over.range::<[u8], _>(range), direction)];
+        let changed = [Some(&self.live), self.frozen.as_ref()];
+        for changed in changed.into_iter().flatten() {
+            let range = (
+                Bound::Included(Sought::new(from)),
+                Bound::Excluded(Sought::new(to)),
+            );
+            let changed = changed
+                .range(range)
+                .map(|(name, value)| (&name.bytes, value));
+            sources.push(Source::changed(changed, direction));
         }
         if let Some(map) = &self.map {
             let entries = map.scan(from, to, direction);
@@ -214,88 +328,5 @@ impl Reader<'_> {
             sources.push(Source::new(Box::new(walk)));
         }
         Box::new(Merged { sources, direction })
-    }
-}
-
-/// One of the walks that are merged, and the entry it is at.
-struct Source<'a> {
-    walk: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
-    next: Option<Result<(Bytes, Option<Bytes>)>>,
-}
-
-impl<'a> Source<'a> {
-    fn new(mut walk: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>) -> Self {
-        let next = walk.next();
-        Self { walk, next }
-    }
-
-    fn changed(entries: &'a Entries, from: &[u8], to: &[u8], direction: Direction) -> Self {
-        if from >= to {
-            return Self::new(Box::new(std::iter::empty()));
-        }
-        let range = (
-            std::ops::Bound::Included(from),
-            std::ops::Bound::Excluded(to),
-        );
-        let range = entries.range::<[u8], _>(range);
-        let own = |(key, value): (&Bytes, &Option<Bytes>)| Ok((key.clone(), value.clone()));
-        match direction {
-            Direction::Forwards => Self::new(Box::new(range.map(own))),
-            Direction::Backwards => Self::new(Box::new(range.rev().map(own))),
-        }
-    }
-}
-
-/// Several walks as one: of entries with one key, that of the first source counts.
-struct Merged<'a> {
-    sources: Vec<Source<'a>>,
-    direction: Direction,
-}
-
-impl Merged<'_> {
-    /// The key that comes next, or an error.
-    fn next_key(&mut self) -> Option<Result<Bytes>> {
-        let mut first: Option<&Bytes> = None;
-        for source in &mut self.sources {
-            match &source.next {
-                Some(Err(_)) => return source.next.take().map(|next| next.map(|(key, _)| key)),
-                Some(Ok((key, _))) => {
-                    let is_first = first.is_none_or(|first| match self.direction {
-                        Direction::Forwards => key < first,
-                        Direction::Backwards => key > first,
-                    });
-                    if is_first {
-                        first = Some(key);
-                    }
-                }
-                None => {}
-            }
-        }
-        first.cloned().map(Ok)
-    }
-}
-
-impl Iterator for Merged<'_> {
-    type Item = Result<(Bytes, Bytes)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let key = match self.next_key()? {
-                Ok(key) => key,
-                Err(error) => return Some(Err(error)),
-            };
-            let mut counts = None;
-            for source in &mut self.sources {
-                if matches!(&source.next, Some(Ok((other, _))) if *other == key) {
-                    let entry = std::mem::replace(&mut source.next, source.walk.next());
-                    if let (None, Some(Ok((_, value)))) = (&counts, entry) {
-                        counts = Some(value);
-                    }
-                }
-            }
-            if let Some(Some(value)) = counts {
-                return Some(Ok((key, value)));
-            }
-        }
     }
 }

@@ -8,6 +8,11 @@ use super::View;
 /// What the keys of these entries begin with.
 const TRACKING: u8 = b't';
 
+/// Whether an entry outlives the events: all but tracked positions do, which tell of them.
+pub(crate) fn is_carried(key: &[u8]) -> bool {
+    key.first() != Some(&TRACKING)
+}
+
 fn key(source: &str) -> Bytes {
     let mut key = Vec::with_capacity(1 + source.len());
     key.push(TRACKING);
@@ -15,7 +20,7 @@ fn key(source: &str) -> Bytes {
     key.into()
 }
 
-impl View<'_> {
+impl View {
     /// The position that was last recorded for a source.
     pub(crate) fn tracking(&self, source: &str) -> Result<Option<u64>> {
         let value = self.get(&key(source))?;

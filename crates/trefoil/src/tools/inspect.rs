@@ -4,7 +4,7 @@ use std::path::Path;
 
 use trefoil_core::{Direction, Result};
 use trefoil_storage::local::{RecordInfo, SegmentInfo};
-use trefoil_storage::{LocalOptions, LocalStorage, Storage as _};
+use trefoil_storage::{LocalOptions, LocalStorage, Snapshot, Storage as _};
 
 use super::generation_directory;
 use crate::index::{Manifest, describe_entry};
@@ -28,6 +28,8 @@ pub struct Inspection {
     storage: LocalStorage,
     /// The log's segments, in order.
     pub segments: Vec<SegmentInfo>,
+    /// The snapshot of the state, if there is one.
+    pub snapshot: Option<Snapshot>,
     /// The last commit that the index on disk covers.
     pub checkpoint_commit: u64,
     /// The runs of the index, oldest first.
@@ -50,6 +52,7 @@ pub fn inspect(directory: impl AsRef<Path>) -> Result<Inspection> {
     };
     Ok(Inspection {
         segments: storage.segments(),
+        snapshot: storage.snapshot(),
         storage,
         checkpoint_commit,
         runs: runs.into_iter().map(run_info).collect(),

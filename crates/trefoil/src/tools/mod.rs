@@ -15,6 +15,7 @@ use crate::home::Home;
 use crate::{Database, Options};
 
 pub use inspect::{Inspection, RunInfo, inspect};
+pub use trefoil_storage::Snapshot;
 pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};
 pub use verify::{Report, Step, verify};
 
@@ -25,9 +26,13 @@ pub struct Repaired {
     pub events: u64,
 }
 
-/// Throws the maps of the database in `directory` away and rebuilds them from the log.
+/// Throws the maps of the database in `directory` away and rebuilds them from the log and the
+/// snapshot of the state.
 pub fn repair(directory: impl AsRef<Path>, options: &Options) -> Result<Repaired> {
-    LocalStorage::remove_maps(generation_directory(directory.as_ref())?)?;
+    let generation = generation_directory(directory.as_ref())?;
+    // Without the snapshot the maps are all there is of the state.
+    LocalStorage::verify_snapshot(&generation)?;
+    LocalStorage::remove_maps(&generation)?;
     let database = Database::open(directory, options)?;
     database.checkpoint()?;
     let events = database.recovery().replayed_events;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use trefoil_core::{Error, Event, Result};
 use trefoil_storage::local::{Finding, LogReport};
-use trefoil_storage::{LocalOptions, LocalStorage, Record, Storage, StoredItem};
+use trefoil_storage::{LocalOptions, LocalStorage, Record, Snapshot, Storage, StoredItem};
 
 use super::compare::Comparison;
 use super::generation_directory;
@@ -25,6 +25,8 @@ pub struct Report {
     pub commits: u64,
     /// Events in those.
     pub events: u64,
+    /// What the snapshot of the state is, if there is one.
+    pub snapshot: Option<Snapshot>,
     /// Bytes of the log that were read.
     pub bytes: u64,
     /// Postings of the index on disk that were compared with the log.
@@ -75,6 +77,7 @@ fn from_log(log: LogReport) -> Report {
         records: log.records,
         commits: log.commits,
         events: log.items,
+        snapshot: log.snapshot,
         bytes: log.bytes,
         postings: 0,
         findings: log.findings,
@@ -104,7 +107,7 @@ fn verify_events(
     };
     let mut comparison = index
         .as_ref()
-        .map(|index| Comparison::new(index, generation.join("maps")))
+        .map(|index| Comparison::new(index, storage.as_ref(), generation.join("maps")))
         .transpose()?;
     let mut order = Order::default();
     let (mut done, total) = (0, report.events);

@@ -1,7 +1,5 @@
-//! The commit part of a record: how many events each commit has, and what else it changes.
-//!
-//! First the numbers of events, one per commit; then, up to the end, changes: the commit's index in
-//! the record, what sort of change it is, and the change itself.
+//! The changes of a record: the commit's index in the record, what sort of change it is, and the
+//! change itself, up to the end. They are dropped once a snapshot has what they lead to.
 
 use trefoil_core::{put_bytes, put_varint, take_bytes, take_varint};
 use trefoil_storage::Record;
@@ -16,16 +14,24 @@ pub(super) fn put_state(out: &mut Vec<u8>, commit: u64, changes: &[u8]) {
     put_bytes(out, changes);
 }
 
-/// Hands the changes of state of a record to `visit`, in order; `None` if its commit part is not one
-/// or `visit` says so.
+/// About what a record takes in the log besides what it holds.
+const RECORD_BYTES: u64 = 64;
+
+/// About how many bytes of the log the changes of a record take.
+pub(crate) fn logged_bytes(record: &Record) -> u64 {
+    match record.changes.len() as u64 {
+        0 => 0,
+        bytes => bytes + RECORD_BYTES,
+    }
+}
+
+/// Hands the changes of state of a record to `visit`, in order; `None` if they are none or
+/// `visit` says so.
 pub(crate) fn state_changes(
     record: &Record,
     visit: &mut dyn FnMut(&[u8]) -> Option<()>,
 ) -> Option<()> {
-    let mut rest = record.commits.as_slice();
-    for _ in 0..record.n_commits {
-        take_varint(&mut rest)?;
-    }
+    let mut rest = record.changes.as_slice();
     while !rest.is_empty() {
         let index = take_varint(&mut rest)?;
         let kind = take_varint(&mut rest)?;

@@ -5,14 +5,20 @@
 //! asynchronous one by handing the lead to a background thread. The leader drains the queue until
 //! it is empty; there is no timer.
 
+mod carry;
 mod changes;
+mod clean;
+mod execute;
+mod import;
 mod known;
 mod queue;
 mod stage;
 mod staged;
 mod writer;
 
-pub(crate) use changes::state_changes;
-pub(crate) use queue::{Request, Work};
+pub(crate) use carry::carry_over;
+pub(crate) use changes::{logged_bytes, state_changes};
+pub(crate) use execute::CheckedTransaction;
+pub(crate) use queue::{Executions, Request, Work};
 pub(crate) use stage::{Front, check_version};
-pub(crate) use writer::{Writer, freeze};
+pub(crate) use writer::{Writer, freeze, now};

@@ -7,8 +7,23 @@ use trefoil_core::limits::{
     COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX, GROUP_BYTES_MAX, GROUP_COMMITS_MAX,
 };
 use trefoil_core::{Committed, Error, ImportedEvent, Result};
+use trefoil_state::Cleaned;
 
+use super::execute::CheckedTransaction;
 use crate::condition::CheckedCommit;
+use crate::transaction::Executed;
+
+/// Something to be written, and who waits for the answer.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Write(Work, oneshot::Sender<Result<Committed>>),
+    /// Those that are refused already keep their places among the others.
+    Execute(Vec<Result<CheckedTransaction>>, oneshot::Sender<Executions>),
+    Clean(oneshot::Sender<Result<Cleaned>>),
+}
+
+/// What became of transactions that were handed in together.
+pub(crate) type Executions = Vec<Result<Executed>>;
 
 /// What is to be written.
 #[derive(Debug)]
@@ -17,20 +32,30 @@ pub(crate) enum Work {
     Import(Vec<ImportedEvent>),
 }
 
-impl Work {
+impl Request {
     fn size(&self) -> usize {
         match self {
-            Self::Commit(work) => work.commit.events.iter().map(|event| event.size()).sum(),
-            Self::Import(events) => events.iter().map(|event| event.event.size()).sum(),
+            Self::Write(Work::Commit(work), _) => {
+                work.commit.events.iter().map(|event| event.size()).sum()
+            }
+            Self::Write(Work::Import(events), _) => {
+                events.iter().map(|event| event.event.size()).sum()
+            }
+            Self::Execute(works, _) => {
+                let works = works.iter().flatten();
+                works.map(|work| work.transaction.size()).sum()
+            }
+            Self::Clean(_) => 0,
         }
     }
-}
 
-/// Something to be written, and who waits for the answer.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub(crate) work: Work,
-    pub(crate) reply: oneshot::Sender<Result<Committed>>,
+    /// How many commits it may become.
+    fn n_commits(&self) -> usize {
+        match self {
+            Self::Write(..) | Self::Clean(_) => 1,
+            Self::Execute(works, _) => works.len(),
+        }
+    }
 }
 
 /// Requests in the order in which they came.
@@ -63,7 +88,7 @@ impl Queue {
             )));
         }
         // A request that is larger than the limit may still wait alone.
-        let bytes = request.work.size();
+        let bytes = request.size();
         if state.bytes > 0 && state.bytes + bytes > COMMIT_QUEUE_BYTES_MAX {
             return Err(Error::Overloaded(format!(
                 "{} bytes are waiting, the limit of the queue is {COMMIT_QUEUE_BYTES_MAX}",
@@ -78,13 +103,14 @@ impl Queue {
     /// The next group for the leader; if there is none, it is no longer the leader.
     pub(crate) fn next_group(&self, group: &mut Vec<Request>) -> bool {
         let mut state = self.state.lock();
-        let mut bytes = 0;
-        while group.len() < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
+        let (mut n_commits, mut bytes) = (0, 0);
+        while n_commits < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
             let Some(request) = state.waiting.pop_front() else {
                 break;
             };
-            let size = request.work.size();
+            let size = request.size();
             bytes += size;
+            n_commits += request.n_commits();
             state.bytes -= size;
             group.push(request);
         }

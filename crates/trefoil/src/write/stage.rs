@@ -6,20 +6,22 @@
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 use trefoil_core::{
-    Appended, Commit, Committed, Condition, Error, Event, EventId, EventItem, ImportedEvent,
-    NewEvent, Result, Timestamp, Tracking, correlation_category, located_position, make_event_id,
-    put_varint, stream_group_hash,
+    Appended, Commit, Committed, Condition, Error, Event, EventId, EventItem, NewEvent, Result,
+    Timestamp, Tracking, correlation_category, located_position, make_event_id, put_varint,
+    stream_group_hash,
 };
+use trefoil_state::Moment;
 use trefoil_storage::{Group, Label, Record};
 
 use super::changes;
 use super::known::{Known, replayed};
 use super::staged::{Staged, StagedTerms};
+use crate::alarm::NEVER;
 use crate::condition::{Checked, CheckedCommit};
 use crate::index::{Index, IndexedEvent, Tags};
 use crate::label;
 use crate::read::Selection;
-use crate::state::{Entries, Savepoint, Store, View};
+use crate::state::{Entries, Savepoint, Store, Touched, View};
 
 /// Finds the event at a durable position.
 pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
@@ -42,13 +44,13 @@ pub(crate) struct Stage<'a> {
     index: &'a Index,
     fetch: &'a Fetch<'a>,
     search: &'a Search<'a>,
-    front: Front,
+    pub(super) front: Front,
     /// The position before the group's first event.
-    base: u64,
+    pub(super) base: u64,
     now: Timestamp,
     random: u64,
     group: Group,
-    staged: Vec<Staged>,
+    pub(super) staged: Vec<Staged>,
     /// The last ordinals of the streams the group has to do with; `None` for one without events.
     ordinals: HashMap<String, Option<u64>>,
     /// The ids that clients gave to events of the group, to the index of the event.
@@ -56,20 +58,20 @@ pub(crate) struct Stage<'a> {
     /// The types and tags of the staged events.
     terms: StagedTerms,
     /// The state as the group changes it, once a commit has to do with it.
-    view: Option<View<'a>>,
+    view: Option<View>,
     store: &'a Store,
     /// What the commits of the last record change besides appending events.
     changes: Vec<u8>,
 }
 
 /// What an event is appended with.
-struct Place<'t> {
-    position: u64,
-    time: Timestamp,
+pub(super) struct Place<'t> {
+    pub(super) position: u64,
+    pub(super) time: Timestamp,
     /// `None`: the next one of the stream.
-    stream_position: Option<u64>,
-    is_imported: bool,
-    tracking: Option<&'t Tracking>,
+    pub(super) stream_position: Option<u64>,
+    pub(super) is_imported: bool,
+    pub(super) tracking: Option<&'t Tracking>,
 }
 
 impl<'a> Stage<'a> {
@@ -120,7 +122,11 @@ impl<'a> Stage<'a> {
     }
 
     /// Stages a commit whose conditions hold.
-    fn stage_commit(&mut self, commit: Commit, known: &[Option<Known>]) -> Result<Committed> {
+    pub(super) fn stage_commit(
+        &mut self,
+        commit: Commit,
+        known: &[Option<Known>],
+    ) -> Result<Committed> {
         self.check_unique(&commit.events, known)?;
         self.resolve(
             commit
@@ -157,68 +163,16 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Stages imported events, or says why they are not written.
-    pub(crate) fn import(&mut self, events: Vec<ImportedEvent>) -> Result<Committed> {
-        self.check_import(&events)?;
-        self.resolve(
-            events
-                .iter()
-                .filter_map(|event| event.event.stream.as_deref()),
-        )?;
-        self.track_imported(&events)?;
-        let mut appended = Vec::with_capacity(events.len());
-        let mut rest = events.into_iter().peekable();
-        while let Some(first) = rest.peek() {
-            // Positions that follow each other go into one record and one commit.
-            self.begin_record(first.position);
-            let number = self.begin_commit();
-            let mut n_events = 0;
-            let mut expected = first.position;
-            while let Some(event) = rest.next_if(|event| event.position == expected) {
-                let place = Place {
-                    position: event.position,
-                    time: event.time,
-                    stream_position: Some(event.stream_position),
-                    is_imported: true,
-                    tracking: event.tracking.as_ref(),
-                };
-                appended.push(self.append(event.event, number, &place));
-                expected += 1;
-                n_events += 1;
-            }
-            self.end_commit(n_events);
-            // All tracked positions of the import are recorded with its first commit.
-            self.end_state(number);
-        }
-        let Front {
-            commit, position, ..
-        } = self.front;
-        Ok(Committed {
-            commit,
-            position,
-            events: appended,
-            replayed: false,
-        })
-    }
-
-    /// Records the tracked positions that imported events bring along, or none of them.
-    fn track_imported(&mut self, events: &[ImportedEvent]) -> Result<()> {
-        let begin = self.savepoint();
-        let mut trackings = events.iter().filter_map(|event| event.tracking.as_ref());
-        let recorded = trackings.try_for_each(|tracking| self.view().set_tracking(tracking));
-        if recorded.is_err() {
-            self.rollback(begin);
-        }
-        recorded
-    }
-
     /// The event that each id belongs to already, as far as there is one.
-    fn known_ids(&self, ids: impl Iterator<Item = Option<EventId>>) -> Result<Vec<Option<Known>>> {
+    pub(super) fn known_ids(
+        &self,
+        ids: impl Iterator<Item = Option<EventId>>,
+    ) -> Result<Vec<Option<Known>>> {
         ids.map(|id| id.map_or(Ok(None), |id| self.find_id(&id)))
             .collect()
     }
 
-    fn find_id(&self, id: &EventId) -> Result<Option<Known>> {
+    pub(super) fn find_id(&self, id: &EventId) -> Result<Option<Known>> {
         if let Some(&index) = self.ids.get(id) {
             return Ok(Some(Known::staged(&self.staged[index])));
         }
@@ -251,7 +205,7 @@ impl<'a> Stage<'a> {
         Ok(None)
     }
 
-    fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
+    pub(super) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
         match self.ordinals.get(stream) {
             Some(ordinal) => Ok(*ordinal),
             None => self.index.last_ordinal(stream),
@@ -260,7 +214,7 @@ impl<'a> Stage<'a> {
 
     /// Asks the index for whatever appending to these streams will need, so that appending cannot
     /// fail half-way.
-    fn resolve<'b>(&mut self, streams: impl Iterator<Item = &'b str>) -> Result<()> {
+    pub(super) fn resolve<'b>(&mut self, streams: impl Iterator<Item = &'b str>) -> Result<()> {
         for stream in streams {
             if let EntryRef::Vacant(vacant) = self.ordinals.entry_ref(stream) {
                 vacant.insert(self.index.last_ordinal(stream)?);
@@ -269,7 +223,11 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    fn check_conditions(&mut self, conditions: &[Condition], checked: &Checked) -> Result<()> {
+    pub(super) fn check_conditions(
+        &mut self,
+        conditions: &[Condition],
+        checked: &Checked,
+    ) -> Result<()> {
         for (condition, wanted) in conditions.iter().enumerate() {
             if let Some((selection, after)) = Selection::of_condition(wanted) {
                 let known = checked.match_of(condition);
@@ -320,53 +278,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    fn check_import(&self, events: &[ImportedEvent]) -> Result<()> {
-        let mut last = self.front.position;
-        let mut ordinals: HashMap<&str, u64> = HashMap::new();
-        let mut seen: HashMap<EventId, u64> = HashMap::new();
-        for (index, event) in events.iter().enumerate() {
-            if event.position <= last {
-                return Err(self.position_refused(event.position, &events[..index]));
-            }
-            last = event.position;
-            if let Some(id) = event.event.id {
-                let known = self.find_id(&id)?.map(|known| known.position);
-                if let Some(position) = known.or(seen.insert(id, event.position)) {
-                    return Err(Error::DuplicateId { id, position });
-                }
-            }
-            if let Some(stream) = event.event.stream.as_deref() {
-                let before = match ordinals.insert(stream, event.stream_position) {
-                    Some(ordinal) => Some(ordinal),
-                    None => self.last_ordinal(stream)?,
-                };
-                check_stream_position(stream, event.stream_position, before)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Why an imported position at or below the last one is refused, after `earlier` ones.
-    fn position_refused(&self, position: u64, earlier: &[ImportedEvent]) -> Error {
-        let is_taken = earlier
-            .binary_search_by_key(&position, |event| event.position)
-            .is_ok()
-            || self
-                .staged
-                .binary_search_by_key(&position, |staged| staged.position)
-                .is_ok()
-            || (position > 0 && position <= self.base && (self.fetch)(position).is_ok());
-        if is_taken {
-            return Error::PositionExists(position);
-        }
-        let last = earlier
-            .last()
-            .map_or(self.front.position, |event| event.position);
-        Error::ImportRefused(format!("global position {position} is not after {last}"))
-    }
-
     /// Makes sure that the group's last record goes on at `position`.
-    fn begin_record(&mut self, position: u64) {
+    pub(super) fn begin_record(&mut self, position: u64) {
         if self
             .group
             .records
@@ -387,18 +300,18 @@ impl<'a> Stage<'a> {
     /// Ends the last record: no commit is added to it any more.
     fn end_record(&mut self) {
         if let Some(record) = self.group.records.last_mut() {
-            record.commits.append(&mut self.changes);
+            record.changes.append(&mut self.changes);
         }
     }
 
     /// Begins a commit in the last record.
-    fn begin_commit(&mut self) -> u64 {
+    pub(super) fn begin_commit(&mut self) -> u64 {
         self.front.commit += 1;
         self.front.commit
     }
 
     /// Says how many events the commit has, which an import knows only at its end.
-    fn end_commit(&mut self, n_events: usize) {
+    pub(super) fn end_commit(&mut self, n_events: usize) {
         if let Some(record) = self.group.records.last_mut() {
             record.n_commits += 1;
             put_varint(&mut record.commits, n_events as u64);
@@ -406,34 +319,76 @@ impl<'a> Stage<'a> {
     }
 
     /// The state as the group has changed it so far.
-    fn view(&mut self) -> &mut View<'a> {
+    pub(super) fn view(&mut self) -> &mut View {
         self.view.get_or_insert_with(|| View::new(self.store))
     }
 
-    fn savepoint(&self) -> Savepoint {
+    pub(super) fn savepoint(&self) -> Savepoint {
         self.view.as_ref().map(View::savepoint).unwrap_or_default()
     }
 
-    fn rollback(&mut self, to: Savepoint) {
+    pub(super) fn rollback(&mut self, to: Savepoint) {
         if let Some(view) = &mut self.view {
             view.rollback(to);
         }
     }
 
-    /// Ends the changes of state of the commit of this number, which is in the last record.
-    fn end_state(&mut self, commit: u64) {
-        let (Some(view), Some(record)) = (&mut self.view, self.group.records.last()) else {
-            return;
-        };
-        let changes = view.commit();
-        if !changes.bytes.is_empty() {
-            let index = commit - record.first_commit;
-            changes::put_state(&mut self.changes, index, &changes.bytes);
+    /// The position that the next event gets.
+    pub(super) fn next_position(&self) -> u64 {
+        self.front.position + 1
+    }
+
+    /// The number that the next commit gets.
+    pub(super) fn next_commit(&self) -> u64 {
+        self.front.commit + 1
+    }
+
+    /// When the commands of the next commit run.
+    pub(super) fn moment(&mut self) -> Moment {
+        Moment {
+            now: self.now.millis(),
+            seed: self.next_random(),
+            position: self.next_position(),
         }
     }
 
+    /// The durable state.
+    pub(super) fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    /// Where the event at a position went, if it is one of the group.
+    pub(super) fn staged_at(&self, position: u64) -> Option<Appended> {
+        let by_position = |staged: &Staged| staged.position;
+        let index = self.staged.binary_search_by_key(&position, by_position);
+        let staged = self.staged.get(index.ok()?)?;
+        Some(Appended {
+            id: staged.id,
+            position,
+            stream_position: staged.event.stream.as_ref().map(|_| staged.stream_position),
+        })
+    }
+
+    /// The event at a durable position.
+    pub(super) fn durable(&self, position: u64) -> Result<Event> {
+        (self.fetch)(position)
+    }
+
+    /// Ends the changes of state of the commit of this number, which is in the last record.
+    pub(super) fn end_state(&mut self, commit: u64) {
+        let (Some(view), Some(record)) = (&mut self.view, self.group.records.last()) else {
+            return;
+        };
+        view.commit(|changes| {
+            if !changes.is_empty() {
+                let index = commit - record.first_commit;
+                changes::put_state(&mut self.changes, index, changes);
+            }
+        });
+    }
+
     /// Appends an event to the last record. All checks have been made and its stream is resolved.
-    fn append(&mut self, event: NewEvent, commit: u64, place: &Place<'_>) -> Appended {
+    pub(super) fn append(&mut self, event: NewEvent, commit: u64, place: &Place<'_>) -> Appended {
         let position = place.position;
         let id = match event.id {
             Some(id) => id,
@@ -511,10 +466,20 @@ impl<'a> Stage<'a> {
         mixed ^ (mixed >> 31)
     }
 
+    /// The keys that the group touches.
+    pub(crate) fn take_touched(&mut self) -> Option<Touched> {
+        self.view.as_mut().map(View::take_touched)
+    }
+
     /// The finished group, and where the log ends with it.
     pub(crate) fn finish(&mut self) -> (&Group, Front) {
         self.end_record();
         (&self.group, self.front)
+    }
+
+    /// When something of what the group changes is to be cleaned.
+    pub(crate) fn due(&self) -> u64 {
+        self.view.as_ref().map_or(NEVER, View::next_due)
     }
 
     /// The entries of the state that the group changes. It sees no more of the state after this.
@@ -564,14 +529,4 @@ pub(crate) fn check_version(
         expected,
         actual,
     })
-}
-
-/// Places in a stream ascend, also imported ones.
-fn check_stream_position(stream: &str, position: u64, before: Option<u64>) -> Result<()> {
-    match before {
-        Some(before) if position <= before => Err(Error::ImportRefused(format!(
-            "position {position} of stream {stream} is not after {before}"
-        ))),
-        _ => Ok(()),
-    }
 }

@@ -1,19 +1,27 @@
 //! The leader's loop: take a group, stage it, sync it, index it, publish it, answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use trefoil_core::{Committed, Error, Event, Result, Timestamp};
-use trefoil_storage::Storage;
+use trefoil_state::Cleaned;
+use trefoil_storage::{Group, Storage};
 
-use super::queue::{Queue, Request, Work};
+use super::changes::logged_bytes;
+use super::queue::{Executions, Queue, Request, Work};
 use super::stage::{Front, Stage};
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Selection, fetch, first_match};
 use crate::state::Store;
 use crate::stats::Stats;
+use crate::transaction::Executed;
+use crate::wake::Wake;
+
+/// After so many groups of one request, requests are taken to come one at a time. With many
+/// clients a group has one now and then, too.
+const CALM_GROUPS_MIN: usize = 64;
 
 /// Writes the commits of one namespace, one group at a time.
 #[derive(Debug)]
@@ -22,6 +30,9 @@ pub(crate) struct Writer {
     storage: Arc<dyn Storage>,
     index: Arc<Index>,
     store: Arc<Store>,
+    wake: Arc<Wake>,
+    /// How many groups in a row had one request.
+    n_calm: AtomicUsize,
     /// Where the next event goes, and the state of the generator of random bits. Held by the
     /// leader.
     front: Mutex<(Front, u64)>,
@@ -39,6 +50,7 @@ impl Writer {
         storage: Arc<dyn Storage>,
         index: Arc<Index>,
         store: Arc<Store>,
+        wake: Arc<Wake>,
         front: Front,
         seed: u64,
     ) -> Self {
@@ -47,6 +59,8 @@ impl Writer {
             storage,
             index,
             store,
+            wake,
+            n_calm: AtomicUsize::new(0),
             front: Mutex::new((front, seed)),
             head: AtomicU64::new(front.position),
             commit: AtomicU64::new(front.commit),
@@ -58,6 +72,11 @@ impl Writer {
     /// The global position of the last durable event.
     pub(crate) fn head(&self) -> u64 {
         self.head.load(Ordering::Acquire)
+    }
+
+    /// Whether requests have come one at a time for a while.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.n_calm.load(Ordering::Relaxed) >= CALM_GROUPS_MIN
     }
 
     /// The number of the last durable commit.
@@ -91,7 +110,7 @@ impl Writer {
         let started = Instant::now();
         let mut guard = self.front.lock();
         let (front, random) = *guard;
-        if let Err(error) = self.index.wait_for_room() {
+        if let Err(error) = self.index.wait_for_room(|| self.store.is_overfull()) {
             refuse(requests, &error);
             return 0;
         }
@@ -108,28 +127,35 @@ impl Writer {
             random,
         );
         let answers = Answers::of(requests, &mut stage);
+        let touched = stage.take_touched().unwrap_or_default();
         if stage.is_empty() {
+            self.store.watches.mark(&touched);
             answers.send();
             return 0;
         }
+        let due = stage.due();
         let (group, end) = stage.finish();
-        let bytes: usize = group
-            .records
-            .iter()
-            .map(|record| record.items.n_bytes())
-            .sum();
-        let n_events: usize = group.records.iter().map(|record| record.items.len()).sum();
+        let (n_events, bytes, logged) = measure(group);
         let sync_started = Instant::now();
-        if let Err(error) = self.storage.append(group) {
+        self.store.watches.begin(touched);
+        let appended = self
+            .wake
+            .mark(due)
+            .and_then(|()| self.storage.append(group));
+        if let Err(error) = appended {
+            self.store.watches.end();
             answers.send_failure(&error);
             return 0;
         }
         let synced = Instant::now();
         let entries = stage.take_entries();
         let indexed = stage.indexed();
+        self.store.note_logged(logged);
         self.store.apply(entries, || {
             self.index.add(&indexed, || self.publish(end));
         });
+        self.store.due.fetch_min(due, Ordering::SeqCst);
+        self.store.watches.end();
         *guard = (end, stage.random());
         self.changed.notify(usize::MAX);
         drop(guard);
@@ -141,8 +167,17 @@ impl Writer {
             synced - sync_started,
             waited,
         );
+        self.note_calm(answers.0.len());
         answers.send();
-        bytes
+        bytes + logged as usize
+    }
+
+    fn note_calm(&self, n_requests: usize) {
+        let n_calm = match n_requests {
+            0 | 1 => self.n_calm.load(Ordering::Relaxed).saturating_add(1),
+            _ => 0,
+        };
+        self.n_calm.store(n_calm, Ordering::Relaxed);
     }
 
     fn publish(&self, end: Front) {
@@ -154,44 +189,89 @@ impl Writer {
 /// The answers to the requests of a group, to be sent once it is known what became of it.
 struct Answers(Vec<Answer>);
 
-struct Answer {
-    reply: oneshot::Sender<Result<Committed>>,
-    answer: Result<Committed>,
+enum Answer {
+    Write(oneshot::Sender<Result<Committed>>, Decided<Committed>),
+    Execute(oneshot::Sender<Executions>, Vec<Decided<Executed>>),
+    Clean(oneshot::Sender<Result<Cleaned>>, Decided<Cleaned>),
+}
+
+/// What was decided about a request.
+struct Decided<T> {
+    answer: Result<T>,
     /// Whether something was staged before, on which the answer may depend.
     depends_on_stage: bool,
+}
+
+impl<T> Decided<T> {
+    fn on<'a>(stage: &mut Stage<'a>, decide: impl FnOnce(&mut Stage<'a>) -> Result<T>) -> Self {
+        Self {
+            depends_on_stage: !stage.is_empty(),
+            answer: decide(stage),
+        }
+    }
+
+    /// The answer. If the group could not be written, only what failed for other reasons is
+    /// certain.
+    fn unless(self, failure: Option<&Error>) -> Result<T> {
+        match (self.answer, failure) {
+            (answer, None) => answer,
+            (Err(reason), _) if !self.depends_on_stage => Err(reason),
+            (_, Some(error)) => Err(error.clone()),
+        }
+    }
 }
 
 impl Answers {
     /// Stages the requests of a group.
     fn of(requests: &mut Vec<Request>, stage: &mut Stage<'_>) -> Self {
-        let answers = requests.drain(..).map(|Request { work, reply }| Answer {
-            reply,
-            depends_on_stage: !stage.is_empty(),
-            answer: match work {
-                Work::Commit(commit) => stage.commit(commit),
-                Work::Import(events) => stage.import(events),
-            },
+        let answers = requests.drain(..).map(|request| match request {
+            Request::Write(Work::Commit(commit), reply) => {
+                Answer::Write(reply, Decided::on(stage, |stage| stage.commit(commit)))
+            }
+            Request::Write(Work::Import(events), reply) => {
+                Answer::Write(reply, Decided::on(stage, |stage| stage.import(events)))
+            }
+            Request::Execute(works, reply) => {
+                let execute = |work: Result<_>| {
+                    Decided::on(stage, |stage| work.and_then(|work| stage.execute(work)))
+                };
+                Answer::Execute(reply, works.into_iter().map(execute).collect())
+            }
+            Request::Clean(reply) => Answer::Clean(reply, Decided::on(stage, Stage::clean)),
         });
         Self(answers.collect())
     }
 
     fn send(self) {
-        for Answer { reply, answer, .. } in self.0 {
-            // Whoever asked may have gone.
-            drop(reply.send(answer));
-        }
+        self.send_unless(None);
     }
 
-    /// The group could not be written: only what failed for other reasons is certain.
+    /// The group could not be written.
     fn send_failure(self, error: &Error) {
-        for mut one in self.0 {
-            let is_certain = !one.depends_on_stage && one.answer.is_err();
-            if !is_certain {
-                one.answer = Err(error.clone());
+        self.send_unless(Some(error));
+    }
+
+    fn send_unless(self, failure: Option<&Error>) {
+        for answer in self.0 {
+            // Whoever asked may have gone.
+            match answer {
+                Answer::Write(reply, decided) => drop(reply.send(decided.unless(failure))),
+                Answer::Clean(reply, decided) => drop(reply.send(decided.unless(failure))),
+                Answer::Execute(reply, decided) => {
+                    let answers = decided.into_iter().map(|decided| decided.unless(failure));
+                    drop(reply.send(answers.collect()));
+                }
             }
-            drop(one.reply.send(one.answer));
         }
     }
+}
+
+/// How many events a group has, how many bytes they take, and how many the changes of state do.
+fn measure(group: &Group) -> (usize, usize, u64) {
+    let records = &group.records;
+    let n_events = records.iter().map(|record| record.items.len()).sum();
+    let bytes = records.iter().map(|record| record.items.n_bytes()).sum();
+    (n_events, bytes, records.iter().map(logged_bytes).sum())
 }
 
 /// Freezes what was added to index and state, unless there is nothing or something is frozen
@@ -241,13 +321,20 @@ impl Drop for LeaderGuard<'_> {
 }
 
 fn refuse(requests: &mut Vec<Request>, error: &Error) {
-    for Request { reply, .. } in requests.drain(..) {
-        drop(reply.send(Err::<Committed, _>(error.clone())));
+    for request in requests.drain(..) {
+        match request {
+            Request::Write(_, reply) => drop(reply.send(Err(error.clone()))),
+            Request::Execute(works, reply) => {
+                let refused = works.iter().map(|_| Err(error.clone()));
+                drop(reply.send(refused.collect()));
+            }
+            Request::Clean(reply) => drop(reply.send(Err(error.clone()))),
+        }
     }
 }
 
 /// The wall clock. What the server does with it never goes backwards: see [`Stage`].
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

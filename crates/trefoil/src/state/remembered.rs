@@ -1,0 +1,110 @@
+//! The replies of transactions that have a name, kept for when one is sent again.
+//!
+//! ```text
+//! i name        when it was executed, its commit, its events, its replies
+//! j time name   for forgetting the oldest first
+//! ```
+
+use bytes::{BufMut, Bytes, BytesMut};
+use trefoil_core::{Direction, Result, put_varint, take_varint};
+use trefoil_state::{Reply, Space as _, damaged};
+
+use super::View;
+
+const BY_NAME: u8 = b'i';
+const BY_TIME: u8 = b'j';
+
+/// What is remembered of a transaction.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// Its commit; 0 if it changed nothing.
+    pub(crate) commit: u64,
+    /// The position of its first event, and how many there are.
+    pub(crate) position: u64,
+    pub(crate) n_events: u64,
+    pub(crate) replies: Vec<Reply>,
+}
+
+fn by_name(name: &[u8]) -> Bytes {
+    let mut key = BytesMut::with_capacity(1 + name.len());
+    key.put_u8(BY_NAME);
+    key.put_slice(name);
+    key.freeze()
+}
+
+fn by_time(time: u64, name: &[u8]) -> Bytes {
+    let mut key = BytesMut::with_capacity(9 + name.len());
+    key.put_u8(BY_TIME);
+    key.put_u64(time);
+    key.put_slice(name);
+    key.freeze()
+}
+
+impl View {
+    /// What is remembered of the transaction of this name.
+    pub(crate) fn remembered(&self, name: &[u8]) -> Result<Option<Remembered>> {
+        let value = self.get(&by_name(name))?;
+        let decode =
+            |value: Bytes| decode(&value).ok_or_else(|| damaged("the replies of a transaction"));
+        value.map(decode).transpose()
+    }
+
+    /// Remembers a transaction, for so many milliseconds.
+    pub(crate) fn remember(
+        &mut self,
+        name: &[u8],
+        time: u64,
+        retention: u64,
+        what: &Remembered,
+    ) -> Result<()> {
+        self.due(time.saturating_add(retention));
+        let mut value = Vec::new();
+        put_varint(&mut value, what.commit);
+        put_varint(&mut value, what.position);
+        put_varint(&mut value, what.n_events);
+        put_varint(&mut value, what.replies.len() as u64);
+        what.replies
+            .iter()
+            .for_each(|reply| reply.encode(&mut value));
+        self.put(by_name(name), value.into())?;
+        self.put(by_time(time, name), Bytes::new())
+    }
+
+    /// Forgets up to `n_max` transactions that were executed before `time`. Answers how many.
+    pub(crate) fn forget(&mut self, time: u64, n_max: usize) -> Result<usize> {
+        let (from, to) = (by_time(0, b""), by_time(time, b""));
+        let due: Vec<Bytes> = self
+            .scan(&from, &to, Direction::Forwards)
+            .take(n_max)
+            .map(|entry| entry.map(|(key, _)| key))
+            .collect::<Result<_>>()?;
+        for key in &due {
+            self.set(by_name(&key[9..]), None)?;
+            self.set(key.clone(), None)?;
+        }
+        Ok(due.len())
+    }
+
+    /// When the oldest transaction that is remembered was executed.
+    pub(crate) fn oldest_remembered(&self) -> Result<Option<u64>> {
+        let (from, to) = (by_time(0, b""), [BY_TIME + 1]);
+        let first = self.scan(&from, &to, Direction::Forwards).next();
+        let time = |key: Bytes| key.get(1..9).and_then(|time| time.try_into().ok());
+        let first = first.transpose()?;
+        Ok(first.and_then(|(key, _)| time(key)).map(u64::from_be_bytes))
+    }
+}
+
+fn decode(mut value: &[u8]) -> Option<Remembered> {
+    let commit = take_varint(&mut value)?;
+    let position = take_varint(&mut value)?;
+    let n_events = take_varint(&mut value)?;
+    let n_replies = take_varint(&mut value)?;
+    let replies = (0..n_replies).map(|_| Reply::decode(&mut value));
+    Some(Remembered {
+        commit,
+        position,
+        n_events,
+        replies: replies.collect::<Option<_>>()?,
+    })
+}

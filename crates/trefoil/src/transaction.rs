@@ -1,0 +1,177 @@
+//! A transaction: commands on the state and events to append, all in one commit.
+
+use bytes::Bytes;
+use trefoil_core::limits::{
+    COMMIT_ID_BYTES_MAX, EVENTS_PER_COMMIT_MAX, GUARDS_PER_TRANSACTION_MAX,
+    STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX,
+};
+use trefoil_core::{Appended, Condition, Error, NewEvent, Result, Tracking, validate_conditions};
+use trefoil_state::{Access, Call, Reply};
+
+use crate::state::Watch;
+
+/// Commands and events that take effect together, durably, or not at all.
+///
+/// A command that fails answers its error and leaves nothing behind; the others take effect
+/// nevertheless, as in Redis, unless the transaction is strict.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// What is done, in this order.
+    pub steps: Vec<Step>,
+    /// What must be true of the log.
+    pub conditions: Vec<Condition>,
+    /// What must be true of the state.
+    pub guards: Vec<Guard>,
+    /// Keys that must not have changed since they began to be watched.
+    pub watch: Option<Watch>,
+    /// Whether the first command that fails takes back everything.
+    pub is_strict: bool,
+    /// A name for this transaction: if one of this name was executed before, its replies are
+    /// answered again and nothing changes.
+    pub id: Option<Bytes>,
+    /// How far the writer has come in another log.
+    pub tracking: Option<Tracking>,
+}
+
+/// One thing that a transaction does.
+#[derive(Debug)]
+pub enum Step {
+    /// A command on the state.
+    Call(Call),
+    /// An event to append. It answers a list of its global position and its position in its stream
+    /// (-1 without a stream).
+    Append {
+        /// The event.
+        event: Box<NewEvent>,
+        /// The version at which its stream must be, events of earlier steps included; -1: no such
+        /// stream. If it is not, nothing of the transaction takes effect.
+        expected: Option<i64>,
+    },
+}
+
+/// Something that must be true of the state before a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// The key.
+    pub key: Bytes,
+    /// A field of the hash under the key; `None`: the string under it, or the key itself.
+    pub field: Option<Bytes>,
+    /// What must be true of it.
+    pub wanted: Wanted,
+}
+
+/// What must be true of a key or a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// It is there.
+    Present,
+    /// It is not there.
+    Absent,
+    /// It has this value.
+    Equal(Bytes),
+    /// It does not have this value, or is not there.
+    NotEqual(Bytes),
+}
+
+/// What became of a transaction.
+#[derive(Debug, Clone)]
+pub struct Executed {
+    /// The number of its commit; `None` if it changed nothing.
+    pub commit: Option<u64>,
+    /// One reply per step.
+    pub replies: Vec<Reply>,
+    /// Where its events went, in order.
+    pub events: Vec<Appended>,
+    /// Whether this is the answer to a repetition: nothing was done this time.
+    pub replayed: bool,
+}
+
+impl Transaction {
+    /// A transaction of one command.
+    pub fn of_call(call: Call) -> Self {
+        Self {
+            steps: vec![Step::Call(call)],
+            ..Self::default()
+        }
+    }
+
+    /// Whether it cannot change anything.
+    pub fn is_read_only(&self) -> bool {
+        let reads = |step: &Step| match step {
+            Step::Call(call) => call.spec().access != Access::Write,
+            Step::Append { .. } => false,
+        };
+        self.tracking.is_none() && self.id.is_none() && self.steps.iter().all(reads)
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        let size = |step: &Step| match step {
+            Step::Call(call) => call.size(),
+            Step::Append { event, .. } => event.size(),
+        };
+        self.steps.iter().map(size).sum()
+    }
+
+    /// Checks every limit that does not depend on what is stored.
+    pub(crate) fn validate(&self, data_bytes_max: usize) -> Result<()> {
+        check_limit(
+            "number of steps",
+            self.steps.len(),
+            STEPS_PER_TRANSACTION_MAX,
+        )?;
+        check_limit(
+            "number of guards",
+            self.guards.len(),
+            GUARDS_PER_TRANSACTION_MAX,
+        )?;
+        check_limit("bytes of a transaction", self.size(), TRANSACTION_BYTES_MAX)?;
+        if let Some(id) = &self.id {
+            check_limit("length of a commit id", id.len(), COMMIT_ID_BYTES_MAX)?;
+        }
+        validate_conditions(&self.conditions)?;
+        if let Some(tracking) = &self.tracking {
+            tracking.validate()?;
+        }
+        let mut n_events = 0;
+        for step in &self.steps {
+            if let Step::Append { event, .. } = step {
+                n_events += 1;
+                event.validate(data_bytes_max)?;
+            }
+        }
+        check_limit("number of events", n_events, EVENTS_PER_COMMIT_MAX)
+    }
+
+    /// Says of each body that may be JSON or not which of the two it is.
+    pub(crate) fn settle(&mut self) {
+        for step in &mut self.steps {
+            if let Step::Append { event, .. } = step {
+                event.data.settle();
+            }
+        }
+    }
+}
+
+impl Guard {
+    /// The command that asks what the guard wants to know.
+    pub(crate) fn question(&self) -> Option<Call> {
+        let is_presence = matches!(self.wanted, Wanted::Present | Wanted::Absent);
+        let name = match (&self.field, is_presence) {
+            (None, true) => "exists",
+            (None, false) => "get",
+            (Some(_), true) => "hexists",
+            (Some(_), false) => "hget",
+        };
+        let mut words = vec![Bytes::from_static(name.as_bytes()), self.key.clone()];
+        words.extend(self.field.clone());
+        Call::new(words)?.ok()
+    }
+}
+
+fn check_limit(what: &'static str, n: usize, limit: usize) -> Result<()> {
+    match n > limit {
+        true => Err(Error::over_limit(what, n, limit)),
+        false => Ok(()),
+    }
+}

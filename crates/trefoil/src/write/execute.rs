@@ -1,0 +1,253 @@
+//! Staging a transaction: its commands run on the group's view of the state, its events follow.
+
+use hashbrown::HashMap;
+use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
+use trefoil_core::{Appended, Commit, Error, Event, NewEvent, Result};
+use trefoil_state::{Call, Failure, Keyspace, Reply};
+
+use super::known::replayed;
+use super::stage::{Stage, check_version};
+use crate::condition::Checked;
+use crate::state::Remembered;
+use crate::transaction::{Executed, Guard, Step, Transaction, Wanted};
+
+/// A transaction, and what is known of its conditions.
+#[derive(Debug)]
+pub(crate) struct CheckedTransaction {
+    pub(crate) transaction: Transaction,
+    pub(crate) checked: Checked,
+}
+
+/// What the steps of a transaction have come to.
+#[derive(Default)]
+struct Progress {
+    replies: Vec<Reply>,
+    events: Vec<NewEvent>,
+    /// The versions of the streams that the events go to, those events included.
+    versions: HashMap<String, i64>,
+    has_calls: bool,
+}
+
+impl Stage<'_> {
+    /// Stages a transaction, or says why it is not executed.
+    pub(crate) fn execute(&mut self, work: CheckedTransaction) -> Result<Executed> {
+        let CheckedTransaction {
+            transaction,
+            checked,
+        } = work;
+        if let Some(executed) = self.executed_before(&transaction)? {
+            return Ok(executed);
+        }
+        self.check_watch(&transaction)?;
+        self.check_conditions(&transaction.conditions, &checked)?;
+        self.check_guards(&transaction.guards)?;
+        let begin = self.savepoint();
+        let executed = self.run(transaction);
+        if executed.is_err() {
+            self.rollback(begin);
+        }
+        executed
+    }
+
+    /// What is remembered of a transaction that was executed before.
+    fn executed_before(&mut self, transaction: &Transaction) -> Result<Option<Executed>> {
+        let Some(name) = &transaction.id else {
+            return Ok(None);
+        };
+        let Some(remembered) = self.view().remembered(name)? else {
+            return Ok(None);
+        };
+        let positions = remembered.position..remembered.position + remembered.n_events;
+        let events = positions.map(|position| self.appended_at(position));
+        Ok(Some(Executed {
+            commit: (remembered.commit > 0).then_some(remembered.commit),
+            events: events.collect::<Result<_>>()?,
+            replies: remembered.replies,
+            replayed: true,
+        }))
+    }
+
+    /// Where the event at a position, staged or durable, went.
+    fn appended_at(&self, position: u64) -> Result<Appended> {
+        let appended = |event: &Event| Appended {
+            id: event.id(),
+            position,
+            stream_position: event.stream_position(),
+        };
+        match self.staged_at(position) {
+            Some(appended) => Ok(appended),
+            None => self.durable(position).map(|event| appended(&event)),
+        }
+    }
+
+    fn check_watch(&mut self, transaction: &Transaction) -> Result<()> {
+        let Some(watch) = &transaction.watch else {
+            return Ok(());
+        };
+        let (now, watches) = (self.moment().now, &self.store().watches);
+        match watch.is_changed(watches, now, self.view().touched_before()) {
+            true => Err(Error::WatchedKeyChanged),
+            false => Ok(()),
+        }
+    }
+
+    fn check_guards(&mut self, guards: &[Guard]) -> Result<()> {
+        let moment = self.moment();
+        for (guard, wanted) in guards.iter().enumerate() {
+            let mut keyspace = Keyspace::new(self.view(), moment)?;
+            if !holds(&mut keyspace, wanted)? {
+                return Err(Error::GuardFailed { guard });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a transaction whose conditions hold.
+    fn run(&mut self, transaction: Transaction) -> Result<Executed> {
+        let mut progress = Progress::default();
+        for (index, step) in transaction.steps.into_iter().enumerate() {
+            let reply = match step {
+                Step::Call(call) => {
+                    progress.has_calls = true;
+                    self.call(&mut progress, &call, index, transaction.is_strict)?
+                }
+                Step::Append { event, expected } => {
+                    self.note_event(&mut progress, index, *event, expected)?
+                }
+            };
+            progress.replies.push(reply);
+        }
+        let n_events = progress.events.len();
+        if n_events > EVENTS_PER_COMMIT_MAX {
+            let what = "number of events";
+            return Err(Error::over_limit(what, n_events, EVENTS_PER_COMMIT_MAX));
+        }
+        let commit = Commit {
+            conditions: Vec::new(),
+            events: progress.events,
+            tracking: transaction.tracking,
+        };
+        let known = self.known_ids(commit.events.iter().map(|event| event.id))?;
+        if let Some(written) = replayed(&commit, &known).filter(|_| !progress.has_calls) {
+            return Ok(Executed {
+                commit: Some(written.commit),
+                replies: written.events.iter().map(event_reply).collect(),
+                events: written.events,
+                replayed: true,
+            });
+        }
+        if let Some(name) = &transaction.id {
+            self.remember(name, commit.events.len() as u64, &progress.replies)?;
+        }
+        let has_events = !commit.events.is_empty() || commit.tracking.is_some();
+        let executed = |commit, events| Executed {
+            commit,
+            replies: progress.replies,
+            events,
+            replayed: false,
+        };
+        if !has_events && !self.view().has_changes() {
+            self.view().touch_only();
+            return Ok(executed(None, Vec::new()));
+        }
+        let committed = self.stage_commit(commit, &known)?;
+        Ok(executed(Some(committed.commit), committed.events))
+    }
+
+    /// Runs a command. One that fails leaves nothing behind, and ends a strict transaction.
+    fn call(
+        &mut self,
+        progress: &mut Progress,
+        call: &Call,
+        index: usize,
+        is_strict: bool,
+    ) -> Result<Reply> {
+        let mut moment = self.moment();
+        moment.position += progress.events.len() as u64;
+        let view = self.view();
+        let begin = view.savepoint();
+        let mut keyspace = Keyspace::new(view, moment)?;
+        match call.run(&mut keyspace) {
+            Ok(reply) => {
+                for event in keyspace.take_events() {
+                    self.note_event(progress, index, event, None)?;
+                }
+                Ok(reply)
+            }
+            Err(Failure::Refused(text)) if is_strict => Err(Error::CommandFailed {
+                index,
+                text: text.into_owned(),
+            }),
+            Err(Failure::Refused(text)) => {
+                view.rollback(begin);
+                Ok(Reply::Error(text))
+            }
+            Err(Failure::Engine(error)) => Err(error),
+        }
+    }
+
+    /// Notes an event that is to be appended. Answers where it will go.
+    fn note_event(
+        &self,
+        progress: &mut Progress,
+        index: usize,
+        event: NewEvent,
+        expected: Option<i64>,
+    ) -> Result<Reply> {
+        let position = self.next_position() + progress.events.len() as u64;
+        let mut stream_position = -1;
+        if let Some(stream) = &event.stream {
+            let version = match progress.versions.get(stream) {
+                Some(version) => *version,
+                None => self.last_ordinal(stream)?.map_or(-1, |last| last as i64),
+            };
+            if let Some(expected) = expected {
+                check_version(index, stream, expected, u64::try_from(version).ok())?;
+            }
+            stream_position = version + 1;
+            progress.versions.insert(stream.clone(), stream_position);
+        }
+        progress.events.push(event);
+        Ok(positions_reply(position, stream_position))
+    }
+
+    /// Keeps the replies of a transaction that has a name and comes next.
+    fn remember(&mut self, name: &[u8], n_events: u64, replies: &[Reply]) -> Result<()> {
+        let remembered = Remembered {
+            commit: self.next_commit(),
+            position: self.next_position(),
+            n_events,
+            replies: replies.to_vec(),
+        };
+        let (now, retention) = (self.moment().now, self.store().retention);
+        self.view().remember(name, now, retention, &remembered)
+    }
+}
+
+fn event_reply(appended: &Appended) -> Reply {
+    let stream_position = appended.stream_position.map_or(-1, |at| at as i64);
+    positions_reply(appended.position, stream_position)
+}
+
+fn positions_reply(position: u64, stream_position: i64) -> Reply {
+    let position = Reply::Integer(position as i64);
+    Reply::Array(vec![position, Reply::Integer(stream_position)])
+}
+
+/// Whether a guard holds. One that asks for the value of something of another type does not.
+fn holds(keyspace: &mut Keyspace<'_>, guard: &Guard) -> Result<bool> {
+    let Some(call) = guard.question() else {
+        return Ok(false);
+    };
+    let answer = match call.run(keyspace) {
+        Ok(answer) => answer,
+        Err(Failure::Refused(_)) => return Ok(false),
+        Err(Failure::Engine(error)) => return Err(error),
+    };
+    Ok(match (&guard.wanted, answer) {
+        (Wanted::Present, answer) => answer == Reply::Integer(1),
+        (Wanted::Absent, answer) => answer == Reply::Integer(0),
+        (Wanted::Equal(wanted), answer) => answer == Reply::Bulk(wanted.clone()),
+        (Wanted::NotEqual(unwanted), answer) => answer != Reply::Bulk(unwanted.clone()),
+    })
+}
