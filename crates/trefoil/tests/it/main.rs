@@ -7,6 +7,8 @@ mod directory;
 mod extremes;
 mod model;
 mod property;
+mod snapshots;
+mod state;
 mod storage;
 mod tracking;
 mod waiting;

@@ -1,0 +1,126 @@
+//! The log forgets changes of state that a snapshot has, and the state is never another for it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use trefoil::{Commit, Database, NewEvent, Options, Read, Tracking, Transaction, tools};
+
+use crate::waiting::wait_for_all;
+
+const N_CHANGES: u64 = 1_000_000;
+const CHANGES_AT_ONCE: u64 = 2000;
+const MIB: u64 = 1024 * 1024;
+
+fn options() -> Options {
+    Options {
+        segment_bytes_max: 4 * MIB,
+        ..Options::default()
+    }
+}
+
+/// A name that is long, so that a million changes take a quarter of a gigabyte.
+fn counter(number: u64) -> String {
+    format!("counter-{number}-{}", "x".repeat(235))
+}
+
+/// The bytes that all files below `directory` take on disk.
+fn disk_bytes(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        // What is replaced may vanish meanwhile.
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+/// Changes the counters in turn, with an event now and then. Answers the most bytes that the
+/// directory took.
+fn change(database: &Database, directory: &Path, n_counters: u64) -> u64 {
+    let mut most = 0;
+    let mut value = 0;
+    while value < N_CHANGES {
+        let transactions = (value + 1..=value + CHANGES_AT_ONCE).map(|value| Transaction {
+            tracking: Some(Tracking::new(counter(value % n_counters), value)),
+            ..Transaction::default()
+        });
+        for executed in wait_for_all([database.execute(transactions.collect())]) {
+            assert!(executed.unwrap().iter().all(Result::is_ok));
+        }
+        value += CHANGES_AT_ONCE;
+        if value % (10 * CHANGES_AT_ONCE) == 0 {
+            let event = NewEvent::new("account-1", "Counted", format!("{{\"value\":{value}}}"));
+            database.commit(Commit::new([event])).unwrap();
+            most = most.max(disk_bytes(directory));
+        }
+    }
+    most
+}
+
+fn check(directory: &Path, n_counters: u64) {
+    let database = Database::open(directory, &options()).unwrap();
+    for number in 0..n_counters {
+        let last = N_CHANGES - (N_CHANGES - number) % n_counters;
+        let expected = Some(last);
+        assert_eq!(database.tracking(&counter(number)).unwrap(), expected);
+    }
+    assert_eq!(database.tracking(&counter(n_counters)).unwrap(), None);
+    let events = database
+        .read(&Read::stream("account-1").limit(1000))
+        .unwrap();
+    let n_events = N_CHANGES / CHANGES_AT_ONCE / 10;
+    assert_eq!(events.len() as u64, n_events);
+    for (position, event) in (1..).zip(&events) {
+        assert_eq!(
+            (event.position(), event.stream_position()),
+            (position, Some(position - 1))
+        );
+        let value = position * 10 * CHANGES_AT_ONCE;
+        assert_eq!(event.data(), format!("{{\"value\":{value}}}").as_bytes());
+    }
+    database.checkpoint().unwrap();
+    database.close().unwrap();
+    let report = tools::verify(directory, &mut |_| {}).unwrap();
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    assert_eq!(
+        (report.events, report.commits),
+        (n_events, N_CHANGES + n_events)
+    );
+    let snapshot = report.snapshot.unwrap();
+    assert!(
+        snapshot.entries > 0 && snapshot.entries <= n_counters + 3,
+        "{snapshot:?}"
+    );
+}
+
+fn counters_are_bounded_and_rebuilt(n_counters: u64) {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::open(directory.path(), &options()).unwrap();
+    let most = change(&database, directory.path(), n_counters);
+    assert!(most < 128 * MIB, "{most} bytes");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while disk_bytes(directory.path()) > 48 * MIB {
+        let bytes = disk_bytes(directory.path());
+        assert!(Instant::now() < deadline, "{bytes} bytes are left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    database.close().unwrap();
+    check(directory.path(), n_counters);
+    tools::repair(directory.path(), &options()).unwrap();
+    check(directory.path(), n_counters);
+    fs::remove_dir_all(directory.path().join("1/maps")).unwrap();
+    check(directory.path(), n_counters);
+}
+
+#[test]
+fn a_million_changes_of_one_counter_leave_little() {
+    counters_are_bounded_and_rebuilt(1);
+}
+
+#[test]
+fn a_million_changes_of_a_hundred_counters_leave_little() {
+    counters_are_bounded_and_rebuilt(100);
+}

@@ -1,0 +1,310 @@
+//! State and events in one commit: what a transaction promises.
+
+mod fuzz;
+mod property;
+mod seats;
+
+use bytes::Bytes;
+use trefoil::{
+    Call, Condition, Database, Error, Executed, Guard, NewEvent, Options, Query, QueryItem, Read,
+    Reply, Result, Step, Transaction, Wanted,
+};
+
+use crate::waiting::wait_for_all;
+
+fn call(line: &str) -> Call {
+    let words = line
+        .split_whitespace()
+        .map(|word| Bytes::from(word.to_owned()));
+    Call::new(words.collect()).unwrap().unwrap()
+}
+
+fn transaction(lines: &[&str]) -> Transaction {
+    Transaction {
+        steps: lines.iter().map(|line| Step::Call(call(line))).collect(),
+        ..Transaction::default()
+    }
+}
+
+fn append(stream: &str, expected: Option<i64>) -> Step {
+    let event = Box::new(NewEvent::new(stream, "Happened", "{}"));
+    Step::Append { event, expected }
+}
+
+fn run(db: &Database, lines: &[&str]) -> Executed {
+    db.transact(transaction(lines)).unwrap()
+}
+
+fn look(db: &Database, line: &str) -> Reply {
+    db.look(&[call(line)]).unwrap().remove(0)
+}
+
+fn bulk(text: &str) -> Reply {
+    Reply::Bulk(Bytes::from(text.to_owned()))
+}
+
+fn memory() -> Database {
+    Database::in_memory(&Options::default()).unwrap()
+}
+
+#[test]
+fn commands_and_events_are_one_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = Database::open(directory.path(), &Options::default()).unwrap();
+    let mut reserve = transaction(&["HINCRBY stats available -1", "SETBIT seats 5 1"]);
+    reserve.steps.push(append("seats-1", Some(-1)));
+    let executed = db.transact(reserve).unwrap();
+    assert_eq!(executed.commit, Some(1));
+    let position = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
+    assert_eq!(
+        executed.replies,
+        [Reply::Integer(-1), Reply::Integer(0), position]
+    );
+    assert_eq!(executed.events.len(), 1);
+    for _ in 0..2 {
+        db.close().unwrap();
+        let db = Database::open(directory.path(), &Options::default()).unwrap();
+        assert_eq!(look(&db, "HGET stats available"), bulk("-1"));
+        assert_eq!(look(&db, "GETBIT seats 5"), Reply::Integer(1));
+        assert_eq!(db.read(&Read::stream("seats-1")).unwrap().len(), 1);
+        // Once from the log, once from the map.
+        db.checkpoint().unwrap();
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_command_that_fails_leaves_nothing_behind_and_the_others_take_effect() {
+    let db = memory();
+    run(&db, &["SET text abc"]);
+    let executed = run(&db, &["INCR count", "HSET text f v", "INCR count"]);
+    assert_eq!(executed.replies[0], Reply::Integer(1));
+    assert!(matches!(&executed.replies[1], Reply::Error(text) if text.starts_with("WRONGTYPE")));
+    assert_eq!(executed.replies[2], Reply::Integer(2));
+    assert_eq!(look(&db, "GET count"), bulk("2"));
+}
+
+#[test]
+fn a_strict_transaction_that_fails_changes_nothing() {
+    let db = memory();
+    run(&db, &["SET text abc"]);
+    let mut strict = transaction(&["INCR count", "HSET text f v"]);
+    strict.is_strict = true;
+    strict.steps.push(append("log-1", None));
+    let failed = db.transact(strict).unwrap_err();
+    assert!(
+        matches!(failed, Error::CommandFailed { index: 1, .. }),
+        "{failed}"
+    );
+    assert_eq!(look(&db, "EXISTS count"), Reply::Integer(0));
+    assert_eq!(db.head(), 0);
+    assert_eq!(db.last_commit(), 1);
+}
+
+#[test]
+fn conditions_on_log_and_state_guard_everything() {
+    let db = memory();
+    run(&db, &["SET price 10", "HSET seat owner ada"]);
+    db.transact(Transaction {
+        steps: vec![append("show-1", None)],
+        ..Transaction::default()
+    })
+    .unwrap();
+    let attempt = |guards: Vec<Guard>, conditions: Vec<Condition>| -> Result<Executed> {
+        db.transact(Transaction {
+            guards,
+            conditions,
+            ..transaction(&["INCR sold"])
+        })
+    };
+    let guard = |key: &'static str, field: Option<&'static str>, wanted| Guard {
+        key: Bytes::from_static(key.as_bytes()),
+        field: field.map(|field| Bytes::from_static(field.as_bytes())),
+        wanted,
+    };
+    let ten = || Wanted::Equal(Bytes::from_static(b"10"));
+    let holds = vec![
+        guard("price", None, ten()),
+        guard("price", None, Wanted::Present),
+        guard("other", None, Wanted::Absent),
+        guard(
+            "seat",
+            Some("owner"),
+            Wanted::NotEqual(Bytes::from_static(b"bob")),
+        ),
+        guard("seat", Some("buyer"), Wanted::Absent),
+    ];
+    attempt(holds.clone(), vec![]).unwrap();
+    for (index, held) in holds.into_iter().enumerate() {
+        let opposite = match held.wanted {
+            Wanted::Present => Wanted::Absent,
+            Wanted::Absent => Wanted::Present,
+            Wanted::Equal(value) => Wanted::NotEqual(value),
+            Wanted::NotEqual(value) => Wanted::Equal(value),
+        };
+        let fails = Guard {
+            wanted: opposite,
+            ..held
+        };
+        let refused = attempt(vec![fails], vec![]).unwrap_err();
+        assert!(
+            matches!(refused, Error::GuardFailed { guard: 0 }),
+            "{index}"
+        );
+    }
+    let version = |expected| Condition::StreamVersion {
+        stream: "show-1".into(),
+        expected,
+    };
+    assert!(attempt(vec![], vec![version(3)]).is_err());
+    let any = Query::from(QueryItem::any().of_type("Happened"));
+    assert!(attempt(vec![], vec![Condition::no_match(any.clone())]).is_err());
+    attempt(vec![], vec![version(0), Condition::no_match_after(any, 1)]).unwrap();
+    assert_eq!(look(&db, "GET sold"), bulk("2"));
+}
+
+#[test]
+fn expected_versions_count_the_events_of_earlier_steps() {
+    let db = memory();
+    let twice = |first, second| Transaction {
+        steps: vec![append("a-1", Some(first)), append("a-1", Some(second))],
+        ..Transaction::default()
+    };
+    assert!(db.transact(twice(-1, -1)).is_err());
+    assert_eq!(db.head(), 0);
+    db.transact(twice(-1, 0)).unwrap();
+    assert!(db.transact(twice(1, 1)).is_err());
+    assert_eq!(db.version("a-1").unwrap(), Some(1));
+}
+
+#[test]
+fn a_transaction_with_an_id_is_executed_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let named = || {
+        let mut named = transaction(&["INCR count"]);
+        named.steps.push(append("log-1", None));
+        named.id = Some(Bytes::from_static(b"booking-7"));
+        named
+    };
+    let db = Database::open(directory.path(), &Options::default()).unwrap();
+    let first = db.transact(named()).unwrap();
+    db.close().unwrap();
+    let db = Database::open(directory.path(), &Options::default()).unwrap();
+    for _ in 0..2 {
+        let again = db.transact(named()).unwrap();
+        assert!(again.replayed);
+        assert_eq!(again.replies, first.replies);
+        assert_eq!(again.events, first.events);
+        assert_eq!(again.commit, first.commit);
+        db.checkpoint().unwrap();
+    }
+    assert_eq!(look(&db, "GET count"), bulk("1"));
+    assert_eq!(db.head(), 1);
+}
+
+#[test]
+fn a_watched_key_that_changed_stops_the_transaction() {
+    let db = memory();
+    let key = [Bytes::from_static(b"k")];
+    let mut attempt = transaction(&["SET other 1"]);
+    attempt.watch = Some(db.watch(&key).unwrap());
+    run(&db, &["SET unrelated 1"]);
+    db.transact(attempt).unwrap();
+    for change in ["SET k 1", "SET k 1", "DEL k", "HSET k f 1", "FLUSHDB"] {
+        let mut attempt = transaction(&["SET other 1"]);
+        attempt.watch = Some(db.watch(&key).unwrap());
+        run(&db, &[change]);
+        let refused = db.transact(attempt).unwrap_err();
+        assert!(matches!(refused, Error::WatchedKeyChanged), "{change}");
+    }
+    // What was not there is not changed by removing everything.
+    let mut attempt = transaction(&["SET other 1"]);
+    attempt.watch = Some(db.watch(&key).unwrap());
+    run(&db, &["FLUSHDB"]);
+    db.transact(attempt).unwrap();
+}
+
+#[test]
+fn what_changes_nothing_is_no_commit() {
+    let db = memory();
+    run(&db, &["SET k v"]);
+    let executed = run(&db, &["GET k", "DEL missing", "SET k v"]);
+    assert_eq!(executed.commit, None);
+    assert_eq!(db.last_commit(), 1);
+}
+
+#[test]
+fn expired_keys_and_garbage_are_removed_in_the_background() {
+    let db = memory();
+    run(
+        &db,
+        &["SADD big a b c d", "SET short v PX 30", "HSET kept f v"],
+    );
+    run(&db, &["DEL big"]);
+    assert_eq!(look(&db, "DBSIZE"), Reply::Integer(2));
+    std::thread::sleep(std::time::Duration::from_millis(40));
+    assert_eq!(look(&db, "GET short"), Reply::Nil);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while look(&db, "DBSIZE") != Reply::Integer(1) {
+        assert!(std::time::Instant::now() < deadline, "never cleaned");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn removing_all_events_keeps_the_state() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = Database::open(directory.path(), &Options::default()).unwrap();
+    run(
+        &db,
+        &[
+            "SET text abc",
+            "SADD members a b",
+            "EXPIREAT members 9999999999",
+        ],
+    );
+    db.checkpoint().unwrap();
+    let mut later = transaction(&["HSET hash f v"]);
+    later.steps.push(append("log-1", None));
+    db.transact(later).unwrap();
+    db.clear().unwrap();
+    for _ in 0..2 {
+        assert_eq!(db.head(), 0);
+        assert_eq!(look(&db, "DBSIZE"), Reply::Integer(3));
+        assert_eq!(look(&db, "GET text"), bulk("abc"));
+        assert_eq!(look(&db, "SCARD members"), Reply::Integer(2));
+        assert_eq!(
+            look(&db, "EXPIRETIME members"),
+            Reply::Integer(9_999_999_999)
+        );
+        assert_eq!(look(&db, "HGET hash f"), bulk("v"));
+        db.checkpoint().unwrap();
+    }
+    let mut next = transaction(&["APPEND text d"]);
+    next.steps.push(append("log-1", Some(-1)));
+    db.transact(next).unwrap();
+    db.close().unwrap();
+    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+}
+
+#[test]
+fn one_transaction_that_is_refused_does_not_touch_its_neighbours() {
+    let db = memory();
+    let mut refused = transaction(&["INCR count"]);
+    refused.id = Some(Bytes::from(vec![b'x'; 300]));
+    let together = vec![
+        transaction(&["INCR count"]),
+        refused,
+        transaction(&["INCR count"]),
+    ];
+    let executed = wait_for_all([db.execute(together)]).remove(0).unwrap();
+    assert_eq!(executed.len(), 3);
+    assert!(
+        matches!(&executed[1], Err(Error::Invalid(_))),
+        "{:?}",
+        executed[1]
+    );
+    let last = executed[2].as_ref().unwrap();
+    assert_eq!(last.replies, [Reply::Integer(2)]);
+}
