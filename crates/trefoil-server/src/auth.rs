@@ -58,6 +58,11 @@ pub(crate) async fn authenticate(
                 .with_text("error", &error.to_string())
         })
     });
+    admit(shared, token).await
+}
+
+/// Finds out what whoever brings this token, or none, may touch.
+pub(crate) async fn admit(shared: &Shared, token: Result<Token>) -> Result<Access> {
     if shared.config.test_mode {
         return authenticate_leniently(shared, token.ok()).await;
     }

@@ -26,6 +26,22 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// The gRPC listener; `None`: there is none.
     pub grpc: Option<GrpcConfig>,
+    /// The RESP listener; `None`: there is none.
+    pub resp: Option<RespConfig>,
+}
+
+/// How the server listens for RESP. The defaults listen on this machine only.
+#[derive(Debug, Clone)]
+pub struct RespConfig {
+    /// The addresses to listen on; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Whether the server must not start if one of the addresses is taken. Otherwise it says so
+    /// and goes on without RESP.
+    pub required: bool,
+    /// Whether a client that does not authenticate may use the default namespace.
+    pub anonymous: bool,
+    /// How long a client may take nothing of the replies that are sent to it.
+    pub reply_timeout: Duration,
 }
 
 /// How the server listens for gRPC. The defaults listen on this machine only.
@@ -75,6 +91,23 @@ impl Default for GrpcConfig {
     }
 }
 
+/// The port of Kvrocks.
+const RESP_PORT: u16 = 6666;
+
+impl Default for RespConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![
+                (Ipv4Addr::LOCALHOST, RESP_PORT).into(),
+                (Ipv6Addr::LOCALHOST, RESP_PORT).into(),
+            ],
+            required: false,
+            anonymous: false,
+            reply_timeout: limits::RESP_REPLY_TIMEOUT,
+        }
+    }
+}
+
 /// The port of EventoDB.
 const PORT: u16 = 8080;
 
@@ -93,6 +126,7 @@ impl Default for Config {
             idle_timeout: limits::IDLE_TIMEOUT,
             drain_timeout: limits::DRAIN_TIMEOUT,
             grpc: Some(GrpcConfig::default()),
+            resp: Some(RespConfig::default()),
         }
     }
 }

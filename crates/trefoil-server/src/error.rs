@@ -128,6 +128,13 @@ impl From<Error> for Failure {
                 .with_text("source", &source_name)
                 .with_number("position", position)
                 .with_number("recorded", recorded),
+            Error::WatchedKeyChanged => new(StatusCode::CONFLICT, "WATCHED_KEY_CHANGED"),
+            Error::GuardFailed { guard } => {
+                new(StatusCode::CONFLICT, "GUARD_FAILED").with_number("condition", guard as u64)
+            }
+            Error::CommandFailed { index, .. } => {
+                new(StatusCode::CONFLICT, "COMMAND_FAILED").with_number("command", index as u64)
+            }
             Error::DuplicateId { id, .. } => {
                 new(StatusCode::CONFLICT, "DUPLICATE_ID").with_text("id", &id.to_string())
             }

@@ -1,5 +1,5 @@
-//! Trefoil over HTTP (the API of EventoDB, and what goes beyond it) and over gRPC (the API of
-//! UmaDB).
+//! Trefoil over HTTP (the API of EventoDB, and what goes beyond it), over gRPC (the API of UmaDB)
+//! and over RESP (the protocol of Redis).
 //!
 //! ```text
 //! connection   a socket, HTTP/1 or HTTP/2, its timeouts
@@ -10,10 +10,11 @@
 //! sse          /subscribe and /events
 //! import       /import, and export: /export
 //! grpc         everything over gRPC
+//! resp         everything over RESP
 //! ```
 //!
 //! The server knows namespaces and databases by their public interface only. What it answers is
-//! described in `docs/http.md` and `docs/grpc.md`.
+//! described in `docs/http.md`, `docs/grpc.md` and `docs/resp.md`.
 
 mod auth;
 mod body;
@@ -36,6 +37,7 @@ mod pages;
 mod query;
 mod reading;
 mod record;
+mod resp;
 mod response;
 mod rpc;
 mod server;
@@ -43,7 +45,7 @@ mod service;
 mod sse;
 mod strict;
 
-pub use config::{Config, GrpcConfig, Tls};
+pub use config::{Config, GrpcConfig, RespConfig, Tls};
 pub use server::Server;
 
 /// The version that the server reports.

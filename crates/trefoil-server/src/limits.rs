@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX};
+use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// The most connections at once, unless configured.
 pub(crate) const CONNECTIONS_DEFAULT: usize = 10_000;
@@ -69,3 +69,43 @@ pub(crate) const GRPC_BATCH_MAX: usize = 4096;
 pub(crate) const GRPC_MESSAGE_BYTES: usize = 1024 * 1024;
 /// The largest gRPC response: what clients accept unless they are told otherwise.
 pub(crate) const GRPC_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The most words of one command in a commit over HTTP.
+pub(crate) const WORDS_PER_COMMAND_MAX: usize = 1_000_000;
+/// The most commands in one commit over HTTP.
+pub(crate) const COMMANDS_PER_COMMIT_MAX: usize = 1_000_000;
+/// The longest line of a RESP client that does not end: a length, or a line of words.
+pub(crate) const RESP_LINE_BYTES_MAX: usize = 64 * 1024;
+/// The largest RESP request: one word of the largest length, and what goes with it.
+pub(crate) const RESP_REQUEST_BYTES_MAX: usize = REQUEST_BYTES_MAX + 1024 * 1024;
+/// RESP requests up to this size are copied out of the buffer they came in.
+pub(crate) const RESP_COPIED_REQUEST_BYTES_MAX: usize = 4 * 1024;
+/// The most words in a request of a RESP client that has not authenticated.
+pub(crate) const RESP_STRANGER_WORDS_MAX: usize = 10;
+/// The longest word in a request of a RESP client that has not authenticated.
+pub(crate) const RESP_STRANGER_WORD_BYTES_MAX: usize = 16 * 1024;
+/// The largest request of a RESP client that has not authenticated.
+pub(crate) const RESP_STRANGER_REQUEST_BYTES_MAX: usize = 1024 * 1024;
+/// How many bytes are read from a RESP connection at a time, at first and at most.
+pub(crate) const RESP_READ_BYTES: (usize, usize) = (4 * 1024, 64 * 1024);
+/// The most requests of a RESP client that are carried out together.
+pub(crate) const RESP_BATCH_REQUESTS_MAX: usize = 1024;
+/// The most bytes of such requests.
+pub(crate) const RESP_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The most commands that read without a write before them and are carried out together.
+pub(crate) const RESP_BATCH_READS_MAX: usize = 16;
+/// A RESP command that reads a whole collection does so at once if it has at most so many elements.
+pub(crate) const RESP_SHORT_ELEMENTS_MAX: usize = 256;
+/// And one that reads a whole string if it has at most so many bytes.
+pub(crate) const RESP_SHORT_STRING_BYTES_MAX: usize = 1024 * 1024;
+/// The bytes of replies after which they are sent before more are made.
+pub(crate) const RESP_REPLY_BYTES: usize = 256 * 1024;
+/// How long a RESP client may take nothing of the replies that are sent to it. Until then, nothing
+/// more is read from it.
+pub(crate) const RESP_REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest name of a RESP client, of its library and of the library's version.
+pub(crate) const RESP_NAME_BYTES_MAX: usize = 1024;
+/// How much of a command that is not known is repeated in the error, as Redis does.
+pub(crate) const RESP_REPEATED_BYTES_MAX: usize = 128;
+/// How long what a RESP client still sends is thrown away after its connection has been ended, so
+/// that it can read why.
+pub(crate) const RESP_DISCARD_TIMEOUT: Duration = Duration::from_secs(2);

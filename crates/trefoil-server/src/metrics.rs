@@ -13,8 +13,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use trefoil::Committed;
+use trefoil::{Committed, Executed};
 
+use crate::resp::RespMetrics;
 use crate::response::{Answer, Body, answer};
 use crate::service::Shared;
 
@@ -88,6 +89,7 @@ pub(crate) struct Metrics {
     pub(crate) bytes_sent: Counter,
     pub(crate) grpc_bytes_received: Counter,
     pub(crate) grpc_bytes_sent: Counter,
+    pub(crate) resp: RespMetrics,
     pub(crate) subscribers: Gauge,
     connections: Gauge,
     namespaces: Gauge,
@@ -113,14 +115,15 @@ impl Metrics {
             bytes_sent: Counter::default(),
             grpc_bytes_received: Counter::default(),
             grpc_bytes_sent: Counter::default(),
+            resp: RespMetrics::new(),
             subscribers: Gauge::default(),
             connections: Gauge::default(),
             namespaces: Gauge::default(),
         };
-        metrics.register().register_grpc()
+        metrics.register().register_others()
     }
 
-    fn register_grpc(mut self) -> Self {
+    fn register_others(mut self) -> Self {
         let registry = &mut self.registry;
         registry.register("grpc_calls", "gRPC calls that ended", self.calls.clone());
         let help = "Time from the head of a gRPC call to its end";
@@ -133,6 +136,7 @@ impl Metrics {
         );
         let help = "Bytes written to gRPC connections";
         registry.register("grpc_sent_bytes", help, self.grpc_bytes_sent.clone());
+        self.resp.register(registry);
         self
     }
 
@@ -198,11 +202,20 @@ impl Metrics {
         }
     }
 
+    pub(crate) fn count_executed(&self, executed: &Executed) {
+        if executed.commit.is_some() && !executed.replayed {
+            self.commits.inc();
+            self.events_written.inc_by(executed.events.len() as u64);
+        }
+    }
+
     /// The answer of `/metrics`.
     pub(crate) fn answer(&self, shared: &Shared) -> Answer {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.connections
             .set(as_gauge(shared.connections.load(Ordering::Relaxed)));
+        let of_resp = as_gauge(shared.resp.count());
+        self.resp.connections.set(of_resp);
         self.namespaces.set(as_gauge(
             shared.namespaces.list().map_or(0, |list| list.len()),
         ));

@@ -9,24 +9,40 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use trefoil::{Error, Namespaces, Result};
+use trefoil::{Error, Host, Namespaces, Result};
 
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
-use crate::{Config, GrpcConfig, connection, grpc};
+use crate::{Config, connection, grpc, resp};
 
 /// A server that listens on its addresses but answers nobody before it is run.
 #[derive(Debug)]
 pub struct Server {
     listeners: Vec<TcpListener>,
     grpc_listeners: Vec<TcpListener>,
+    resp_listeners: Vec<TcpListener>,
     tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
+}
+
+/// The runtime of the server.
+#[derive(Debug)]
+struct Tokio;
+
+impl Host for Tokio {
+    fn block(&self, work: &mut dyn FnMut()) {
+        let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+        match flavor {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+            _ => work(),
+        }
+    }
 }
 
 /// How long to wait after an error of `accept`, which is mostly a lack of file descriptors.
@@ -34,19 +50,25 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
     /// Binds every address of `config`. An address that this machine does not have is skipped
-    /// with a warning; a port that is taken is an error, except for gRPC where that was not asked
-    /// for.
+    /// with a warning; a port that is taken is an error, except for gRPC and RESP where that was not
+    /// asked for.
     pub async fn bind(config: Config, namespaces: Namespaces) -> Result<Self> {
         let listeners = bind_all(&config.listen).await?;
         let (mut grpc_listeners, mut tls) = (Vec::new(), None);
         if let Some(grpc) = &config.grpc {
             tls = grpc.tls.as_ref().map(grpc::server_config).transpose()?;
-            grpc_listeners = bind_grpc(grpc).await?;
+            grpc_listeners = bind_besides(&grpc.listen, grpc.required, "gRPC").await?;
         }
+        let mut resp_listeners = Vec::new();
+        if let Some(resp) = &config.resp {
+            resp_listeners = bind_besides(&resp.listen, resp.required, "RESP").await?;
+        }
+        namespaces.hosted_by(Arc::new(Tokio));
         let shared = Arc::new(Shared::new(config, namespaces));
         Ok(Self {
             listeners,
             grpc_listeners,
+            resp_listeners,
             tls,
             shared,
         })
@@ -55,6 +77,11 @@ impl Server {
     /// The addresses that are bound for gRPC.
     pub fn grpc_addresses(&self) -> Vec<SocketAddr> {
         addresses(&self.grpc_listeners)
+    }
+
+    /// The addresses that are bound for RESP.
+    pub fn resp_addresses(&self) -> Vec<SocketAddr> {
+        addresses(&self.resp_listeners)
     }
 
     /// The addresses that are bound, with the ports that were taken for port 0.
@@ -103,7 +130,10 @@ impl Server {
         let tls = self.tls.map(TlsAcceptor::from);
         let grpc = self.grpc_listeners.into_iter();
         let grpc = grpc.map(move |listener| (listener, Protocol::Grpc(tls.clone())));
-        http.chain(grpc).map(move |(listener, protocol)| Acceptor {
+        let resp = self.resp_listeners.into_iter();
+        let resp = resp.map(|listener| (listener, Protocol::Resp));
+        let all = http.chain(grpc).chain(resp);
+        all.map(move |(listener, protocol)| Acceptor {
             listener,
             protocol,
             shared: Arc::clone(&self.shared),
@@ -120,13 +150,19 @@ fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Binds the addresses for gRPC. If one is taken that nobody asked for by name, there is no gRPC.
-async fn bind_grpc(grpc: &GrpcConfig) -> Result<Vec<TcpListener>> {
-    match bind_if_free(&grpc.listen).await? {
+/// Binds the addresses of another protocol. If one is taken that nobody asked for by name, there is
+/// no such protocol.
+async fn bind_besides(
+    listen: &[SocketAddr],
+    required: bool,
+    protocol: &str,
+) -> Result<Vec<TcpListener>> {
+    match bind_if_free(listen).await? {
         Ok(listeners) => Ok(listeners),
-        Err(error) if grpc.required => Err(error),
+        Err(error) if required => Err(error),
         Err(error) => {
-            tracing::warn!(%error, "going on without gRPC: choose a port with --grpc-port");
+            let flag = format!("--{}-port", protocol.to_lowercase());
+            tracing::warn!(%error, "going on without {protocol}: choose a port with {flag}");
             Ok(Vec::new())
         }
     }
@@ -137,6 +173,7 @@ async fn bind_grpc(grpc: &GrpcConfig) -> Result<Vec<TcpListener>> {
 enum Protocol {
     Http,
     Grpc(Option<TlsAcceptor>),
+    Resp,
 }
 
 /// How connections are told to end.
@@ -191,6 +228,8 @@ async fn serve(socket: TcpStream, protocol: Protocol, counted: Counted, stop: St
         // A gRPC client that is hung up on tries again later.
         Protocol::Grpc(_) if is_too_many => {}
         Protocol::Grpc(tls) => grpc::serve(socket, tls.as_ref(), &counted.shared, stop).await,
+        Protocol::Resp if is_too_many => resp::refuse(socket, &counted.shared).await,
+        Protocol::Resp => resp::serve(socket, &counted.shared, stop).await,
     }
 }
 

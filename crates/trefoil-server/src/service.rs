@@ -20,6 +20,7 @@ use crate::limits::{BUFFERED_BYTES_MAX, LOGGED_PATH_BYTES};
 use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
 use crate::opened::Opened;
 use crate::query::Query;
+use crate::resp::Clients;
 use crate::response::{self, Answer};
 use crate::{Config, VERSION, dcb, export, import, rpc, sse};
 
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) connections: AtomicUsize,
+    pub(crate) resp: Clients,
     /// Cancelled when subscriptions have to end.
     pub(crate) closing: CancellationToken,
 }
@@ -45,6 +47,7 @@ impl Shared {
             budget: Budget::new(BUFFERED_BYTES_MAX),
             metrics: Metrics::new(),
             connections: AtomicUsize::new(0),
+            resp: Clients::default(),
             closing: CancellationToken::new(),
         }
     }

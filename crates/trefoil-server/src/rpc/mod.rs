@@ -15,6 +15,8 @@ mod ns_list;
 mod ns_streams;
 mod position_at;
 pub(crate) mod rows;
+mod seats;
+mod state;
 mod stream_get;
 mod stream_last;
 mod stream_version;
@@ -105,6 +107,15 @@ async fn run(
         "ns.info" => ns_info::run,
         "ns.streams" => ns_streams::run,
         "ns.categories" => ns_categories::run,
+        "seats.init" => seats::init,
+        "seats.sections" => seats::sections,
+        "seats.stats" => seats::stats,
+        "seats.map" => seats::map,
+        "seats.reserve" => seats::reserve,
+        "seats.finalize" => seats::finalize,
+        "seats.release" => seats::release,
+        "seats.booking" => seats::booking,
+        "seats.check" => seats::check,
         "sys.version" => sys::version,
         "sys.health" => sys::health,
     }

@@ -26,6 +26,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     let deleted = blocking(move || namespaces.delete(&wanted)).await??;
     if let Ok(id) = NamespaceId::new(&id) {
         context.shared.opened.remove(&id);
+        context.shared.resp.revoke(&id);
     }
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(b"{\"deletedAt\":");

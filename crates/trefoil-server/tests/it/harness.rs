@@ -12,6 +12,8 @@ pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     /// Where it listens for gRPC.
     pub(crate) grpc: SocketAddr,
+    /// Where it listens for RESP.
+    pub(crate) resp: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     done: Option<std::thread::JoinHandle<()>>,
 }
@@ -42,6 +44,9 @@ impl TestServer {
         if let Some(grpc) = &mut config.grpc {
             grpc.listen = config.listen.clone();
         }
+        if let Some(resp) = &mut config.resp {
+            resp.listen = config.listen.clone();
+        }
         config.drain_timeout = config.drain_timeout.min(Duration::from_secs(2));
         let (stop, stopped) = oneshot::channel::<()>();
         let (bound, address) = std::sync::mpsc::channel();
@@ -53,7 +58,11 @@ impl TestServer {
                 .unwrap();
             runtime.block_on(async {
                 let server = Server::bind(config, namespaces).await.unwrap();
-                let addresses = (server.local_addresses()[0], server.grpc_addresses()[0]);
+                let addresses = [
+                    server.local_addresses()[0],
+                    server.grpc_addresses()[0],
+                    server.resp_addresses()[0],
+                ];
                 bound.send(addresses).unwrap();
                 let stopped = async {
                     let _ = stopped.await;
@@ -63,10 +72,11 @@ impl TestServer {
             // Tasks that a test left behind must not keep it from ending.
             runtime.shutdown_timeout(Duration::from_secs(1));
         });
-        let (address, grpc) = address.recv().unwrap();
+        let [address, grpc, resp] = address.recv().unwrap();
         Self {
             address,
             grpc,
+            resp,
             stop: Some(stop),
             done: Some(done),
         }

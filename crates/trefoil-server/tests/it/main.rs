@@ -11,6 +11,7 @@ mod grpc;
 mod harness;
 mod http;
 mod import_export;
+mod resp;
 mod sessions;
 mod shutdown;
 mod subscriptions;

@@ -1,0 +1,84 @@
+//! `CONFIG GET pattern …` and `CONFIG SET parameter value …`.
+//!
+//! What is told is what is true of this server in Redis' words. Nothing of it can be changed while
+//! the server runs, so `SET` accepts what is so anyway and refuses the rest.
+
+use bytes::Bytes;
+use trefoil::Reply;
+use trefoil_core::limits::REQUEST_BYTES_MAX;
+use trefoil_state::matches_glob;
+
+use super::super::session::Session;
+use super::super::words::{Answer, error};
+use super::help_lines;
+use crate::Config;
+use crate::limits::RESP_REQUEST_BYTES_MAX;
+
+/// A parameter and what it is.
+type Parameter = (&'static str, fn(&Config) -> String);
+
+const PARAMETERS: &[Parameter] = &[
+    ("appendfsync", |_| "always".into()),
+    ("appendonly", |_| "yes".into()),
+    ("client-query-buffer-limit", |_| {
+        RESP_REQUEST_BYTES_MAX.to_string()
+    }),
+    ("cluster-enabled", |_| "no".into()),
+    ("databases", |_| "1".into()),
+    ("maxclients", |config| config.connections_max.to_string()),
+    ("maxmemory", |_| "0".into()),
+    ("maxmemory-policy", |_| "noeviction".into()),
+    ("notify-keyspace-events", |_| String::new()),
+    ("proto-max-bulk-len", |_| REQUEST_BYTES_MAX.to_string()),
+    ("save", |_| String::new()),
+    ("timeout", |_| "0".into()),
+];
+
+pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
+    let lines = ["GET <pattern> [<pattern> ...]", "SET <directive> <value>"];
+    Ok(help_lines(
+        "CONFIG <subcommand> [<arg> ...]. Subcommands are:",
+        &lines,
+    ))
+}
+
+pub(super) fn get(session: &mut Session, words: &[Bytes]) -> Answer {
+    let patterns: Vec<Vec<u8>> = words[2..]
+        .iter()
+        .map(|word| word.to_ascii_lowercase())
+        .collect();
+    let is_wanted = |(name, _): &&Parameter| {
+        let mut patterns = patterns.iter();
+        patterns.any(|pattern| matches_glob(pattern, name.as_bytes()))
+    };
+    let config = session.config();
+    let parameters = PARAMETERS.iter().filter(is_wanted);
+    let tell = |(name, value): &Parameter| (Reply::bulk(*name), Reply::bulk(value(config)));
+    Ok(Reply::Map(parameters.map(tell).collect()))
+}
+
+pub(super) fn set(session: &mut Session, words: &[Bytes]) -> Answer {
+    let pairs = words[2..].chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return Err(error(
+            "ERR wrong number of arguments for 'config|set' command",
+        ));
+    }
+    let config = session.config();
+    for pair in pairs {
+        let given = String::from_utf8_lossy(&pair[0]);
+        let is_meant = |(name, _): &&Parameter| given.eq_ignore_ascii_case(name);
+        let Some((name, value)) = PARAMETERS.iter().find(is_meant) else {
+            return Err(error(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{given}'"
+            )));
+        };
+        if value(config).as_bytes() != pair[1] {
+            return Err(error(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - can't set \
+                 immutable config"
+            )));
+        }
+    }
+    Ok(Reply::OK)
+}

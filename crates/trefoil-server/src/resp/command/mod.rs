@@ -1,0 +1,317 @@
+//! The commands that are not about state, and how any command is found.
+
+mod about;
+mod access;
+mod client;
+mod config;
+mod event;
+mod info;
+mod plain;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use trefoil::{Reply, Spec, find_command};
+
+use super::session::Session;
+use super::words::{Answer, error};
+use crate::limits::RESP_REPEATED_BYTES_MAX;
+
+pub(super) use access::{authenticate, hello};
+pub(super) use event::{Lookup, append, lookup, requirement};
+pub(super) use info::info;
+
+/// A command that the server itself carries out.
+#[derive(Debug)]
+pub(super) struct Own {
+    /// The name in lower case, with the name of the subcommand after a `|`.
+    pub(super) name: &'static str,
+    /// The number of words, as in [`Spec::arity`].
+    pub(super) arity: i32,
+    pub(super) action: Action,
+}
+
+/// How a command is carried out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Action {
+    /// It needs nothing but the connection.
+    Plain(fn(&mut Session, &[Bytes]) -> Answer),
+    /// It is about transactions or the connection itself, and never waits for `EXEC`.
+    AtOnce(AtOnce),
+    /// It says who the client is, so it cannot be part of a transaction.
+    Authenticate,
+    Hello,
+    /// It looks at the database.
+    Info,
+    Look(Lookup),
+    /// It checks a condition on the log, or adds it to a transaction.
+    Require,
+    /// It appends an event.
+    Append,
+    /// It sleeps.
+    Sleep,
+}
+
+/// What never waits for `EXEC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtOnce {
+    Multi,
+    Exec,
+    Discard,
+    Watch,
+    Quit,
+    Reset,
+    Strict,
+    CommitId,
+}
+
+const fn own(name: &'static str, arity: i32, action: Action) -> Own {
+    Own {
+        name,
+        arity,
+        action,
+    }
+}
+
+const fn plain(name: &'static str, arity: i32, run: fn(&mut Session, &[Bytes]) -> Answer) -> Own {
+    own(name, arity, Action::Plain(run))
+}
+
+const fn at_once(name: &'static str, arity: i32, action: AtOnce) -> Own {
+    own(name, arity, Action::AtOnce(action))
+}
+
+/// All of them.
+const OWN: &[Own] = &[
+    own("auth", -2, Action::Authenticate),
+    plain("client|getname", 2, client::get_name),
+    plain("client|getredir", 2, client::get_redirection),
+    plain("client|help", 2, client::help),
+    plain("client|id", 2, client::id),
+    plain("client|info", 2, client::info),
+    plain("client|kill", -3, client::kill),
+    plain("client|list", -2, client::list),
+    plain("client|no-evict", 3, client::on_or_off),
+    plain("client|no-touch", 3, client::on_or_off),
+    plain("client|reply", 3, client::reply),
+    plain("client|setinfo", 4, client::set_info),
+    plain("client|setname", 3, client::set_name),
+    plain("client|trackinginfo", 2, client::tracking_info),
+    plain("command", -1, about::all),
+    plain("command|count", 2, about::count),
+    plain("command|docs", -2, about::docs),
+    plain("command|getkeys", -4, about::get_keys),
+    plain("command|help", 2, about::help),
+    plain("command|info", -2, about::info),
+    plain("command|list", -2, about::list),
+    plain("config|get", -3, config::get),
+    plain("config|help", 2, config::help),
+    plain("config|set", -4, config::set),
+    own("debug|sleep", 3, Action::Sleep),
+    at_once("discard", 1, AtOnce::Discard),
+    plain("echo", 2, plain::echo),
+    own("event.append", -4, Action::Append),
+    own("event.category", -2, Action::Look(Lookup::Category)),
+    own("event.head", 1, Action::Look(Lookup::Head)),
+    own("event.last", -2, Action::Look(Lookup::Last)),
+    own("event.query", -1, Action::Look(Lookup::Query)),
+    own("event.read", -2, Action::Look(Lookup::Stream)),
+    own("event.require", -2, Action::Require),
+    own("event.version", 2, Action::Look(Lookup::Version)),
+    at_once("exec", -1, AtOnce::Exec),
+    own("hello", -1, Action::Hello),
+    own("info", -1, Action::Info),
+    at_once("multi", 1, AtOnce::Multi),
+    plain("ping", -1, plain::ping),
+    at_once("quit", -1, AtOnce::Quit),
+    at_once("reset", 1, AtOnce::Reset),
+    plain("select", 2, plain::select),
+    plain("time", 1, plain::time),
+    at_once("trefoil.commitid", 2, AtOnce::CommitId),
+    at_once("trefoil.strict", 2, AtOnce::Strict),
+    plain("unwatch", 1, plain::unwatch),
+    plain("wait", 3, plain::wait),
+    plain("waitaof", 4, plain::wait_for_log),
+    at_once("watch", -2, AtOnce::Watch),
+];
+
+/// The commands that have subcommands.
+const CONTAINERS: [&str; 4] = ["client", "command", "config", "debug"];
+
+/// A command that was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found {
+    /// It is about state.
+    State(&'static Spec),
+    Own(&'static Own),
+}
+
+impl Found {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::State(spec) => spec.name,
+            Self::Own(own) => own.name,
+        }
+    }
+
+    fn arity(self) -> i32 {
+        match self {
+            Self::State(spec) => spec.arity,
+            Self::Own(own) => own.arity,
+        }
+    }
+}
+
+/// The command that these words name; there is at least one. An error says that there is none, or
+/// that it does not take so many words.
+pub(super) fn find(words: &[Bytes]) -> Answer<Found> {
+    let found = match find_command(&words[0]) {
+        Some(spec) => Found::State(spec),
+        None => find_own(words)?,
+    };
+    let arity = found.arity();
+    let is_right = match usize::try_from(arity) {
+        Ok(exactly) => words.len() == exactly,
+        Err(_) => words.len() >= arity.unsigned_abs() as usize,
+    };
+    if is_right {
+        Ok(found)
+    } else {
+        Err(wrong_number(found.name()))
+    }
+}
+
+fn wrong_number(name: &str) -> Reply {
+    error(format!(
+        "ERR wrong number of arguments for '{name}' command"
+    ))
+}
+
+fn find_own(words: &[Bytes]) -> Answer<Found> {
+    static BY_NAME: LazyLock<HashMap<&str, &Own>> =
+        LazyLock::new(|| OWN.iter().map(|own| (own.name, own)).collect());
+    let mut name = lower(&words[0]).ok_or_else(|| unknown(words))?;
+    let Some(container) = CONTAINERS.into_iter().find(|container| *container == name) else {
+        let own = BY_NAME.get(name.as_str());
+        return own.map(|own| Found::Own(own)).ok_or_else(|| unknown(words));
+    };
+    if let Some(subcommand) = words.get(1) {
+        let subname = lower(subcommand).ok_or_else(|| unknown_sub(container, subcommand))?;
+        name = format!("{container}|{subname}");
+    }
+    match (BY_NAME.get(name.as_str()), words.get(1)) {
+        (Some(own), _) => Ok(Found::Own(own)),
+        (None, Some(subcommand)) => Err(unknown_sub(container, subcommand)),
+        (None, None) => Err(wrong_number(container)),
+    }
+}
+
+/// The longest name of a command or a subcommand.
+const NAME_BYTES_MAX: usize = 32;
+
+fn lower(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    (name.len() <= NAME_BYTES_MAX).then(|| name.to_ascii_lowercase())
+}
+
+fn unknown_sub(container: &str, subcommand: &[u8]) -> Reply {
+    let container = container.to_ascii_uppercase();
+    let subcommand = beginning(subcommand, RESP_REPEATED_BYTES_MAX);
+    error(format!(
+        "ERR unknown subcommand '{subcommand}'. Try {container} HELP."
+    ))
+}
+
+fn unknown(words: &[Bytes]) -> Reply {
+    let mut arguments = String::new();
+    for word in &words[1..] {
+        let Some(room @ 1..) = RESP_REPEATED_BYTES_MAX.checked_sub(arguments.len()) else {
+            break;
+        };
+        // Writing into a string does not fail.
+        let _ = write!(arguments, "'{}' ", beginning(word, room));
+    }
+    let name = beginning(&words[0], RESP_REPEATED_BYTES_MAX);
+    error(format!(
+        "ERR unknown command '{name}', with args beginning with: {arguments}"
+    ))
+}
+
+/// The first bytes of a word, for people to read.
+fn beginning(word: &[u8], bytes_max: usize) -> String {
+    String::from_utf8_lossy(&word[..word.len().min(bytes_max)]).into_owned()
+}
+
+/// What `HELP` answers for a command that has subcommands.
+fn help_lines(container: &'static str, lines: &[&'static str]) -> Reply {
+    let head = Reply::Simple(container);
+    let lines = lines.iter().map(|line| Reply::Simple(line));
+    Reply::Array(std::iter::once(head).chain(lines).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_error(line: &str, expected: &str) {
+        let words: Vec<Bytes> = line.split(' ').map(|word| word.to_owned().into()).collect();
+        match find(&words) {
+            Err(Reply::Error(text)) => assert_eq!(text, expected),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_told_as_redis_tells_it() {
+        check_error(
+            "FOO a b",
+            "ERR unknown command 'FOO', with args beginning with: 'a' 'b' ",
+        );
+        check_error(
+            "FOO",
+            "ERR unknown command 'FOO', with args beginning with: ",
+        );
+        let long = "a".repeat(200);
+        let expected = format!(
+            "ERR unknown command 'FOO', with args beginning with: '{}' ",
+            "a".repeat(128)
+        );
+        check_error(&format!("FOO {long} b"), &expected);
+        check_error(
+            "CLIENT",
+            "ERR wrong number of arguments for 'client' command",
+        );
+        check_error(
+            "CLIENT FOO",
+            "ERR unknown subcommand 'FOO'. Try CLIENT HELP.",
+        );
+        check_error(
+            "client setname",
+            "ERR wrong number of arguments for 'client|setname' command",
+        );
+        check_error("echo", "ERR wrong number of arguments for 'echo' command");
+        check_error(
+            "MULTI x",
+            "ERR wrong number of arguments for 'multi' command",
+        );
+    }
+
+    #[test]
+    fn every_command_is_found_by_its_name_in_any_case() {
+        for own in OWN {
+            let words = own.name.to_ascii_uppercase().replace('|', " ");
+            let mut words: Vec<Bytes> = words
+                .split(' ')
+                .map(|word| word.to_owned().into())
+                .collect();
+            words.resize(own.arity.unsigned_abs() as usize, Bytes::from_static(b"x"));
+            match find(&words).unwrap() {
+                Found::Own(found) => assert_eq!(found.name, own.name),
+                Found::State(spec) => panic!("{} is about state", spec.name),
+            }
+        }
+    }
+}

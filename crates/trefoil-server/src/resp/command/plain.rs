@@ -1,0 +1,77 @@
+//! Small commands: `PING [text]`, `ECHO text`, `SELECT index`, `TIME`, `UNWATCH`,
+//! `WAIT replicas timeout`, `WAITAOF local replicas timeout`.
+//!
+//! A write is answered when it is on disk here, and nowhere else: there are no replicas to wait for,
+//! so `WAIT` counts none and `WAITAOF` says that everything so far is in the log, both at once.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use trefoil::Reply;
+
+use super::super::session::Session;
+use super::super::words::{Answer, Words, error, integer};
+
+pub(super) fn ping(_: &mut Session, words: &[Bytes]) -> Answer {
+    match words {
+        [_] => Ok(Reply::Simple("PONG")),
+        [_, text] => Ok(Reply::Bulk(text.clone())),
+        _ => Err(error("ERR wrong number of arguments for 'ping' command")),
+    }
+}
+
+pub(super) fn echo(_: &mut Session, words: &[Bytes]) -> Answer {
+    Ok(Reply::Bulk(words[1].clone()))
+}
+
+pub(super) fn select(_: &mut Session, words: &[Bytes]) -> Answer {
+    match integer(&words[1])? {
+        0 => Ok(Reply::OK),
+        _ => Err(error(
+            "ERR DB index is out of range: a namespace has one database, 0; AUTH chooses the \
+             namespace",
+        )),
+    }
+}
+
+pub(super) fn time(_: &mut Session, _: &[Bytes]) -> Answer {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let parts = [
+        since.as_secs().to_string(),
+        since.subsec_micros().to_string(),
+    ];
+    Ok(Reply::Array(parts.map(Reply::bulk).into()))
+}
+
+pub(super) fn unwatch(session: &mut Session, _: &[Bytes]) -> Answer {
+    session.unwatch();
+    Ok(Reply::OK)
+}
+
+pub(super) fn wait(_: &mut Session, words: &[Bytes]) -> Answer {
+    let mut words = Words::after(words, 1);
+    words.integer()?;
+    check_timeout(words.integer()?)?;
+    Ok(Reply::Integer(0))
+}
+
+pub(super) fn wait_for_log(_: &mut Session, words: &[Bytes]) -> Answer {
+    let mut words = Words::after(words, 1);
+    if !(0..=1).contains(&words.integer()?) {
+        return Err(error(
+            "ERR value is out of range, value must between 0 and 1",
+        ));
+    }
+    words.number()?;
+    check_timeout(words.integer()?)?;
+    Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
+}
+
+fn check_timeout(timeout: i64) -> Answer<()> {
+    if timeout < 0 {
+        return Err(error("ERR timeout is negative"));
+    }
+    Ok(())
+}

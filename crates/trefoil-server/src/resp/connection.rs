@@ -1,0 +1,227 @@
+//! One connection: requests in, replies out.
+//!
+//! Whatever has arrived is parsed, carried out and answered before more is read, so a client that
+//! does not take its replies is not read from either. A client that is silent costs no buffers.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::ReadHalf;
+use tokio_util::sync::CancellationToken;
+use trefoil::Reply;
+
+use super::output::Output;
+use super::parser::{Parser, Trust, Violation};
+use super::session::Session;
+use super::words::error;
+use crate::budget::Reservation;
+use crate::limits::{
+    DISCARD_BYTES_MAX, RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_DISCARD_TIMEOUT,
+    RESP_READ_BYTES, SMALL_BODY_BYTES,
+};
+use crate::server::Stop;
+use crate::service::Shared;
+
+/// Tells a client that there are too many.
+pub(crate) async fn refuse(mut socket: TcpStream, shared: &Shared) {
+    shared.resp.refused.fetch_add(1, Ordering::Relaxed);
+    // A client that has gone needs no answer.
+    let text = b"-ERR max number of clients reached\r\n";
+    let _ = socket.write_all(text).await;
+    let _ = socket.shutdown().await;
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(mut socket: TcpStream, shared: &Arc<Shared>, stop: Stop) {
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let (Ok(address), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else {
+        // It has gone before it was served.
+        return;
+    };
+    let client = shared.resp.enter(address, local);
+    let session = Session::new(Arc::clone(shared), Arc::clone(&client));
+    let (reader, writer) = socket.split();
+    let mut connection = Connection {
+        input: Input::new(reader, shared),
+        output: Output {
+            socket: writer,
+            shared: Arc::clone(shared),
+            buffer: BytesMut::new(),
+        },
+        session,
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = connection.run(&stop.drain) => ended,
+        () = stop.cut.cancelled() => return,
+        () = client.killed.cancelled() => return,
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "RESP connection ended");
+    }
+}
+
+struct Connection<'a> {
+    input: Input<'a>,
+    output: Output<'a>,
+    session: Session,
+}
+
+impl Connection<'_> {
+    /// Answers requests until the client leaves, or until the server stops and all that has arrived
+    /// is answered.
+    async fn run(&mut self, drain: &CancellationToken) -> io::Result<()> {
+        let mut drained = pin!(drain.cancelled());
+        loop {
+            self.answer().await?;
+            if self.session.is_closing {
+                return self.finish().await;
+            }
+            self.output.release();
+            let is_open = tokio::select! {
+                biased;
+                () = drained.as_mut() => return Ok(()),
+                is_open = self.input.more() => is_open,
+            };
+            match is_open {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(Refusal::Io(error)) => return Err(error),
+                Err(Refusal::Reply(reply)) => {
+                    self.output.put(&reply, self.session.protocol()).await?;
+                    return self.finish().await;
+                }
+            }
+        }
+    }
+
+    /// Answers all requests that have arrived whole.
+    async fn answer(&mut self) -> io::Result<()> {
+        while !self.session.is_closing {
+            let (requests, violation) = self.input.requests(self.session.trust());
+            if requests.is_empty() && violation.is_none() {
+                break;
+            }
+            if !requests.is_empty() {
+                self.session.count(requests.len());
+                self.session.run(requests, &mut self.output).await?;
+            }
+            if let (Some(Violation(text)), false) = (violation, self.session.is_closing) {
+                self.session.is_closing = true;
+                self.output
+                    .put(&error(text), self.session.protocol())
+                    .await?;
+            }
+        }
+        self.output.send().await
+    }
+
+    /// Closes the connection so that the client can read what it was told, whatever it has sent
+    /// that nobody will read.
+    async fn finish(&mut self) -> io::Result<()> {
+        self.output.send().await?;
+        self.output.finish().await?;
+        self.session.end_visit();
+        let _ = tokio::time::timeout(RESP_DISCARD_TIMEOUT, self.input.discard()).await;
+        Ok(())
+    }
+}
+
+/// Why nothing more is read.
+enum Refusal {
+    Io(io::Error),
+    /// The client is told so.
+    Reply(Reply),
+}
+
+/// Bytes that have arrived.
+struct Input<'a> {
+    socket: ReadHalf<'a>,
+    shared: Arc<Shared>,
+    parser: Parser,
+    buffer: BytesMut,
+    /// How many bytes are asked for next.
+    wanted: usize,
+    /// Memory beyond a little is taken from what all clients share.
+    reservation: Option<Reservation>,
+}
+
+impl<'a> Input<'a> {
+    fn new(socket: ReadHalf<'a>, shared: &Arc<Shared>) -> Self {
+        Self {
+            socket,
+            shared: Arc::clone(shared),
+            parser: Parser::default(),
+            buffer: BytesMut::new(),
+            wanted: RESP_READ_BYTES.0,
+            reservation: None,
+        }
+    }
+
+    /// Takes requests that are here, up to a bound, and what is wrong with the one after them. Of
+    /// a stranger only one is taken: it may make the client known.
+    fn requests(&mut self, trust: Trust) -> (Vec<Vec<Bytes>>, Option<Violation>) {
+        let (mut requests, before) = (Vec::new(), self.buffer.len());
+        let requests_max = match trust {
+            Trust::Stranger => 1,
+            Trust::Known => RESP_BATCH_REQUESTS_MAX,
+        };
+        while requests.len() < requests_max && before - self.buffer.len() < RESP_BATCH_BYTES_MAX {
+            match self.parser.next(&mut self.buffer, trust) {
+                Ok(Some(words)) => requests.push(words),
+                Ok(None) => break,
+                Err(violation) => return (requests, Some(violation)),
+            }
+        }
+        (requests, None)
+    }
+
+    /// Reads more; false if the client has gone.
+    async fn more(&mut self) -> Result<bool, Refusal> {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+            self.reservation = None;
+            self.socket.readable().await.map_err(Refusal::Io)?;
+        } else if self.buffer.len() > SMALL_BODY_BYTES {
+            let reservation = &mut self.reservation;
+            let reservation = reservation.get_or_insert_with(|| self.shared.budget.reserve_none());
+            let grown = reservation.grow_to(self.buffer.len());
+            grown.map_err(|failure| Refusal::Reply(super::failure::of_failure(&failure)))?;
+        }
+        let (least, most) = RESP_READ_BYTES;
+        let missing = self.parser.bytes_wanted(&self.buffer);
+        // What is announced is believed a piece at a time.
+        self.buffer
+            .reserve(self.wanted.max(missing.min(self.buffer.len() + most)));
+        let read = self
+            .socket
+            .read_buf(&mut self.buffer)
+            .await
+            .map_err(Refusal::Io)?;
+        self.wanted = match read >= self.wanted {
+            true => (self.wanted * 2).min(most),
+            false => least,
+        };
+        self.shared.metrics.resp.received.inc_by(read as u64);
+        Ok(read > 0)
+    }
+
+    /// Reads and forgets, within a bound.
+    async fn discard(&mut self) {
+        let mut left = DISCARD_BYTES_MAX;
+        while left > 0 {
+            self.buffer.clear();
+            match self.socket.read_buf(&mut self.buffer).await {
+                Ok(read @ 1..) => left = left.saturating_sub(read),
+                _ => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Replies into bytes, in either version of the protocol.
+
+use bytes::{BufMut as _, BytesMut};
+use trefoil_state::{Reply, format_double};
+
+/// The version of the protocol that a client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Protocol {
+    /// RESP2.
+    #[default]
+    Two,
+    /// RESP3, which tells more kinds of replies apart.
+    Three,
+}
+
+impl Protocol {
+    /// Its number.
+    pub(super) fn number(self) -> i64 {
+        match self {
+            Self::Two => 2,
+            Self::Three => 3,
+        }
+    }
+}
+
+/// Appends a reply to `out`.
+pub(super) fn encode(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
+    let is_three = protocol == Protocol::Three;
+    match reply {
+        Reply::Simple(text) => put_line(out, b'+', text),
+        Reply::Error(text) => put_error(out, text),
+        Reply::Integer(n) => put_number(out, b':', *n),
+        Reply::Bulk(bytes) => put_bulk(out, bytes),
+        Reply::Double(value) if is_three => put_line(out, b',', &format_double(*value)),
+        Reply::Double(value) => put_bulk(out, format_double(*value).as_bytes()),
+        Reply::Nil | Reply::NilArray if is_three => out.put_slice(b"_\r\n"),
+        Reply::Nil => out.put_slice(b"$-1\r\n"),
+        Reply::NilArray => out.put_slice(b"*-1\r\n"),
+        Reply::Array(items) => put_all(out, b'*', items, protocol),
+        Reply::Set(items) if is_three => put_all(out, b'~', items, protocol),
+        Reply::Set(items) => put_all(out, b'*', items, protocol),
+        Reply::Map(pairs) if is_three => {
+            put_length(out, b'%', pairs.len());
+            put_flat(out, pairs, protocol);
+        }
+        Reply::Pairs(pairs) if is_three => {
+            put_length(out, b'*', pairs.len());
+            for (first, second) in pairs {
+                put_length(out, b'*', 2);
+                encode(first, protocol, out);
+                encode(second, protocol, out);
+            }
+        }
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
+            put_length(out, b'*', pairs.len() * 2);
+            put_flat(out, pairs, protocol);
+        }
+        Reply::Text(text) if is_three => {
+            put_length(out, b'=', text.len() + 4);
+            out.put_slice(b"txt:");
+            out.put_slice(text.as_bytes());
+            out.put_slice(b"\r\n");
+        }
+        Reply::Text(text) => put_bulk(out, text.as_bytes()),
+    }
+}
+
+fn put_all(out: &mut BytesMut, marker: u8, items: &[Reply], protocol: Protocol) {
+    put_length(out, marker, items.len());
+    for item in items {
+        encode(item, protocol, out);
+    }
+}
+
+fn put_flat(out: &mut BytesMut, pairs: &[(Reply, Reply)], protocol: Protocol) {
+    for (key, value) in pairs {
+        encode(key, protocol, out);
+        encode(value, protocol, out);
+    }
+}
+
+fn put_bulk(out: &mut BytesMut, bytes: &[u8]) {
+    out.reserve(bytes.len() + 32);
+    put_length(out, b'$', bytes.len());
+    out.put_slice(bytes);
+    out.put_slice(b"\r\n");
+}
+
+fn put_line(out: &mut BytesMut, marker: u8, text: &str) {
+    out.put_u8(marker);
+    out.put_slice(text.as_bytes());
+    out.put_slice(b"\r\n");
+}
+
+/// An error is one line, whatever of a client's words it repeats.
+fn put_error(out: &mut BytesMut, text: &str) {
+    out.put_u8(b'-');
+    for byte in text.bytes() {
+        out.put_u8(if matches!(byte, b'\r' | b'\n') {
+            b' '
+        } else {
+            byte
+        });
+    }
+    out.put_slice(b"\r\n");
+}
+
+fn put_length(out: &mut BytesMut, marker: u8, length: usize) {
+    put_number(out, marker, i64::try_from(length).unwrap_or(i64::MAX));
+}
+
+fn put_number(out: &mut BytesMut, marker: u8, number: i64) {
+    out.put_u8(marker);
+    out.put_slice(itoa::Buffer::new().format(number).as_bytes());
+    out.put_slice(b"\r\n");
+}
+
+#[cfg(test)]
+#[path = "../../tests/it/resp/value.rs"]
+mod value;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::value::{Value, decode};
+    use super::*;
+
+    #[test]
+    fn every_kind_of_reply_in_both_versions() {
+        let bulk = |text: &'static str| Reply::bulk(text);
+        let pair = || vec![(bulk("k"), Reply::Double(1.5))];
+        let cases = [
+            (Reply::OK, "+OK\r\n", "+OK\r\n"),
+            (
+                Reply::Error("ERR a\r\nb".into()),
+                "-ERR a  b\r\n",
+                "-ERR a  b\r\n",
+            ),
+            (
+                Reply::Integer(i64::MIN),
+                ":-9223372036854775808\r\n",
+                ":-9223372036854775808\r\n",
+            ),
+            (bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"),
+            (
+                Reply::Double(f64::NEG_INFINITY),
+                "$4\r\n-inf\r\n",
+                ",-inf\r\n",
+            ),
+            (Reply::Nil, "$-1\r\n", "_\r\n"),
+            (Reply::NilArray, "*-1\r\n", "_\r\n"),
+            (
+                Reply::Array(vec![Reply::Nil]),
+                "*1\r\n$-1\r\n",
+                "*1\r\n_\r\n",
+            ),
+            (
+                Reply::Set(vec![bulk("a")]),
+                "*1\r\n$1\r\na\r\n",
+                "~1\r\n$1\r\na\r\n",
+            ),
+            (
+                Reply::Map(pair()),
+                "*2\r\n$1\r\nk\r\n$3\r\n1.5\r\n",
+                "%1\r\n$1\r\nk\r\n,1.5\r\n",
+            ),
+            (
+                Reply::Pairs(pair()),
+                "*2\r\n$1\r\nk\r\n$3\r\n1.5\r\n",
+                "*1\r\n*2\r\n$1\r\nk\r\n,1.5\r\n",
+            ),
+            (
+                Reply::Text("hi".to_owned()),
+                "$2\r\nhi\r\n",
+                "=6\r\ntxt:hi\r\n",
+            ),
+        ];
+        for (reply, two, three) in cases {
+            for (protocol, expected) in [(Protocol::Two, two), (Protocol::Three, three)] {
+                let mut out = BytesMut::new();
+                encode(&reply, protocol, &mut out);
+                assert_eq!(out, expected.as_bytes(), "{reply:?} {protocol:?}");
+            }
+        }
+    }
+
+    /// What a client is to read.
+    fn expected(reply: &Reply, protocol: Protocol) -> Value {
+        let is_three = protocol == Protocol::Three;
+        let each = |items: &[Reply]| items.iter().map(|item| expected(item, protocol)).collect();
+        let pair = |(first, second): &(Reply, Reply)| {
+            [expected(first, protocol), expected(second, protocol)]
+        };
+        let nil = |two| Value::Nil(if is_three { "_" } else { two });
+        match reply {
+            Reply::Simple(text) => Value::Simple((*text).to_owned()),
+            Reply::Error(text) => Value::Error(text.replace(['\r', '\n'], " ")),
+            Reply::Integer(n) => Value::Integer(*n),
+            Reply::Bulk(bytes) => Value::Bulk(bytes.to_vec()),
+            Reply::Double(value) if is_three => Value::Double(format_double(*value)),
+            Reply::Double(value) => Value::Bulk(format_double(*value).into_bytes()),
+            Reply::Nil => nil("$-1"),
+            Reply::NilArray => nil("*-1"),
+            Reply::Set(items) if is_three => Value::Set(each(items)),
+            Reply::Array(items) | Reply::Set(items) => Value::Array(each(items)),
+            Reply::Map(pairs) if is_three => {
+                Value::Map(pairs.iter().map(pair).map(Into::into).collect())
+            }
+            Reply::Pairs(pairs) if is_three => {
+                let pairs = pairs.iter().map(pair);
+                Value::Array(pairs.map(|pair| Value::Array(pair.into())).collect())
+            }
+            Reply::Map(pairs) | Reply::Pairs(pairs) => {
+                Value::Array(pairs.iter().flat_map(pair).collect())
+            }
+            Reply::Text(text) if is_three => Value::Verbatim(format!("txt:{text}").into_bytes()),
+            Reply::Text(text) => Value::Bulk(text.clone().into_bytes()),
+        }
+    }
+
+    fn replies() -> impl Strategy<Value = Reply> {
+        let bytes = proptest::collection::vec(any::<u8>(), 0..40);
+        let leaf = prop_oneof![
+            Just(Reply::OK),
+            "[a-z\\r\\n]{0,20}".prop_map(|text| Reply::Error(text.into())),
+            any::<i64>().prop_map(Reply::Integer),
+            bytes.prop_map(Reply::bulk),
+            (-1e30..1e30).prop_map(Reply::Double),
+            Just(Reply::Nil),
+            Just(Reply::NilArray),
+            "[a-z\\r\\n]{0,20}".prop_map(Reply::Text),
+        ];
+        leaf.prop_recursive(4, 64, 6, |inner| {
+            let items = proptest::collection::vec(inner.clone(), 0..6);
+            let pairs = proptest::collection::vec((inner.clone(), inner), 0..4);
+            prop_oneof![
+                items.clone().prop_map(Reply::Array),
+                items.prop_map(Reply::Set),
+                pairs.clone().prop_map(Reply::Map),
+                pairs.prop_map(Reply::Pairs),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_read_back(reply in replies()) {
+            for protocol in [Protocol::Two, Protocol::Three] {
+                let mut out = BytesMut::new();
+                encode(&reply, protocol, &mut out);
+                let read = decode(&out);
+                prop_assert_eq!(read, Some((expected(&reply, protocol), out.len())));
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether a command that may read much will: what is small is read at once, on the thread that
+//! asks, and does not have to wait for another thread.
+
+use bytes::Bytes;
+use trefoil::{Call, Database, Reply};
+
+use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_STRING_BYTES_MAX};
+
+/// Whether the call reads little, as far as that can be told quickly.
+pub(super) fn is_light(call: &Call, database: &Database) -> bool {
+    let (name, words) = (call.spec().name, call.arguments());
+    match name {
+        "mget" => return words.len() <= RESP_SHORT_ELEMENTS_MAX,
+        "object" => return true,
+        // Without a count, a step is small.
+        "scan" => return words.len() == 2,
+        // With one, the same element may be asked for a billion times.
+        "hrandfield" | "srandmember" | "zrandmember" if words.len() > 2 => return false,
+        _ => {}
+    }
+    let keys = call.spec().keys;
+    if (keys.first, keys.last) != (1, 1) {
+        return false;
+    }
+    let (measure, limit) = match name.as_bytes()[0] {
+        b'h' => ("hlen", RESP_SHORT_ELEMENTS_MAX),
+        b'l' => ("llen", RESP_SHORT_ELEMENTS_MAX),
+        b's' => ("scard", RESP_SHORT_ELEMENTS_MAX),
+        b'z' => ("zcard", RESP_SHORT_ELEMENTS_MAX),
+        _ => ("strlen", RESP_SHORT_STRING_BYTES_MAX),
+    };
+    let measure = Bytes::from_static(measure.as_bytes());
+    let Some(Ok(measure)) = Call::new(vec![measure, words[1].clone()]) else {
+        return false;
+    };
+    match database.look(&[measure]).ok().and_then(|mut all| all.pop()) {
+        Some(Reply::Integer(size)) => usize::try_from(size).is_ok_and(|size| size <= limit),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil::{Options, Transaction};
+
+    use super::*;
+
+    fn call(line: &str) -> Call {
+        let words = line.split(' ').map(|word| word.to_owned().into());
+        Call::new(words.collect()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn what_is_small_is_light() {
+        let database = Database::in_memory(&Options::default()).unwrap();
+        let run = |line: &str| database.transact(Transaction::of_call(call(line))).unwrap();
+        run("HSET small f 1");
+        let fields: Vec<String> = (0..=RESP_SHORT_ELEMENTS_MAX)
+            .map(|n| format!("f{n} 1"))
+            .collect();
+        run(&format!("HSET large {}", fields.join(" ")));
+        run("SET text 1");
+        run("SETRANGE long 2000000 x");
+        run("ZADD sorted 1 a");
+        for (line, expected) in [
+            ("HGETALL small", true),
+            ("HGETALL large", false),
+            ("HGETALL none", true),
+            ("HGETALL text", false),
+            ("HRANDFIELD small", true),
+            ("HRANDFIELD small -1000000", false),
+            ("GETRANGE text 0 -1", true),
+            ("GETRANGE long 0 -1", false),
+            ("BITCOUNT text", true),
+            ("ZRANGE sorted 0 -1", true),
+            ("MGET a b c", true),
+            ("SCAN 0", true),
+            ("SCAN 0 COUNT 100000", false),
+            ("KEYS *", false),
+            ("SUNION a b", false),
+        ] {
+            assert_eq!(is_light(&call(line), &database), expected, "{line}");
+        }
+    }
+}
