@@ -11,6 +11,7 @@ mod grpc;
 mod history;
 mod load;
 mod loaded;
+mod resp;
 mod server;
 mod tags;
 #[cfg(feature = "peers")]
@@ -38,7 +39,7 @@ pub use server::System;
 /// find 500,000 events. Then: what queries and conditions cost as the log grows, and what tags cost.
 ///
 /// Trefoil and UmaDB are driven by the same code, with one connection per client and a thread per
-/// core; Tephra by its own blocking client, with one thread per client (only in a build with
+/// core; Trefoil's appends over RESP, too, as transactions; Tephra by its own blocking client, with one thread per client (only in a build with
 /// `--features peers`). Clients and server share the machine.
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
@@ -118,6 +119,8 @@ struct Bench {
     arguments: Arguments,
     /// The stores, Trefoil last.
     installed: Vec<Installed>,
+    /// Trefoil over RESP, for appends.
+    resp: Option<Installed>,
     bodies: Bodies,
     time: Duration,
     events: u64,
@@ -154,10 +157,15 @@ impl Bench {
             "--events must be a multiple of {}",
             loaded::EVENTS_STEP
         );
+        let installed = installed(&arguments)?;
         let progress = ProgressBar::new_spinner();
         progress.enable_steady_tick(Duration::from_millis(200));
         Ok(Self {
-            installed: installed(&arguments)?,
+            resp: installed
+                .last()
+                .filter(|last| last.system == System::Trefoil)
+                .map(Installed::over_resp),
+            installed,
             bodies: Bodies::new(),
             time: Duration::from_secs_f64(seconds),
             events,
@@ -176,13 +184,18 @@ impl Bench {
         self.progress.set_message(what.into());
     }
 
-    /// The rows of all stores, one after the other.
-    fn each(&self, title: &str, row: impl Fn(&Installed) -> Result<Row>) -> Result<Vec<Row>> {
+    /// The rows of stores, one after the other.
+    fn each<'a>(
+        &self,
+        title: &str,
+        installed: impl IntoIterator<Item = &'a Installed>,
+        row: impl Fn(&Installed) -> Result<Row>,
+    ) -> Result<Vec<Row>> {
         let row = |installed: &Installed| {
             self.doing(format!("{title}: {}", installed.system.name()));
             row(installed)
         };
-        self.installed.iter().map(row).collect()
+        installed.into_iter().map(row).collect()
     }
 
     /// Fills in the ratios to what the aim speaks of, and the aim.

@@ -3,7 +3,7 @@
 //! A client sends its next request when the last one was answered. The raw limit of the disk is
 //! measured in the same run: group commit must lift the writes of many clients above it.
 
-mod client;
+pub(crate) mod client;
 mod operation;
 mod response;
 mod server;
@@ -16,15 +16,15 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::cpu;
 use crate::latency::Histogram;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::report::{Report, Row, Target};
 use crate::workload::{Pool, Workload, encode};
-use client::{Outcome, Until};
+use client::Until;
 use operation::Operation;
 use server::Server;
+pub(crate) use server::post;
 
 /// Measures the server over HTTP with 1, 16 and 64 clients that each wait for their answer.
 ///
@@ -34,7 +34,7 @@ use server::Server;
 /// the server spends per request. Beside the writes stands the raw limit: append one event to a
 /// preallocated file and fdatasync.
 ///
-/// One thread drives all clients, because client and server share the machine.
+/// Few threads drive all clients, because client and server share the machine.
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
     /// Where to put the data of the server and the file of the raw limit; both are removed.
@@ -104,7 +104,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
         let mut rows = Vec::new();
         for clients in &arguments.clients {
             progress.set_message(format!("{}: {clients} clients", operation.title()));
-            rows.push(row(*clients, &measure(&server, *clients, time, &requests)?));
+            rows.push(measure(&server, *clients, time, &requests)?);
         }
         if operation == Operation::Write {
             // Before and after the writes, the better one counts: a busy moment must not lower it.
@@ -146,47 +146,11 @@ fn time_per_cell(arguments: &Arguments) -> Result<Duration> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// What a cell measured, with the CPU time of both sides.
-struct Measured {
-    outcome: Outcome,
-    client_cpu: Duration,
-    server_cpu: Option<Duration>,
-}
-
-fn measure(
-    server: &Server,
-    clients: usize,
-    time: Duration,
-    requests: &[Vec<u8>],
-) -> Result<Measured> {
-    client::drive(server.address, clients, requests, Until::After(time / 8))?;
-    let (own, others) = (cpu::own(), server.cpu());
-    let outcome = client::drive(server.address, clients, requests, Until::After(time))?;
-    let server_cpu = server
-        .cpu()
-        .zip(others)
-        .map(|(after, before)| after - before);
-    Ok(Measured {
-        outcome,
-        client_cpu: cpu::own() - own,
-        server_cpu,
-    })
-}
-
-fn row(clients: usize, measured: &Measured) -> Row {
-    let Measured {
-        outcome,
-        client_cpu,
-        server_cpu,
-    } = measured;
-    let rate = outcome.requests as f64 / outcome.elapsed.as_secs_f64();
-    let per_request = |time: Duration| time.as_secs_f64() * 1e6 / outcome.requests as f64;
+fn measure(server: &Server, clients: usize, time: Duration, requests: &[Vec<u8>]) -> Result<Row> {
+    client::drive(server, clients, requests, Until::After(time / 8))?;
+    let outcome = client::drive(server, clients, requests, Until::After(time))?;
     let plural = if clients == 1 { "client" } else { "clients" };
-    let note = format!("client {:.1} us", per_request(*client_cpu));
-    let mut row = Row::new(format!("{clients} {plural}"), rate).note(note);
-    row.latency = Some(outcome.histogram.percentiles());
-    row.cpu = server_cpu.map(per_request);
-    row
+    Ok(outcome.row(format!("{clients} {plural}")))
 }
 
 /// Fills in the ratios to the raw rate, and the target of the row with many clients.
@@ -200,7 +164,7 @@ fn compare(rows: &mut [Row], clients: &[usize], raw: &Row) {
 /// Writes the events that the reads will find, each exactly once.
 fn prepare(pool: &Pool, server: &Server) -> Result<()> {
     let requests = operation::preparation(pool, server);
-    client::drive(server.address, MANY_CLIENTS, &requests, Until::EachOnce)
+    client::drive(server, MANY_CLIENTS, &requests, Until::EachOnce)
         .context("cannot write the events to be read")?;
     Ok(())
 }

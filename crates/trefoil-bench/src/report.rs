@@ -22,6 +22,8 @@ pub(crate) enum Target {
     TimesAtLeast(f64, &'static str),
     /// The ratio to the baseline is at most this.
     RatioAtMost(f64),
+    /// The figure itself is at least this.
+    AtLeast(f64),
     /// The figure itself is at most this.
     AtMost(f64),
 }
@@ -32,6 +34,7 @@ impl Target {
             Self::RatioAtLeast(bound) => format!(">= {bound}x"),
             Self::TimesAtLeast(bound, of) => format!(">= {bound}x {of}"),
             Self::RatioAtMost(bound) => format!("<= {bound}x"),
+            Self::AtLeast(bound) => format!(">= {bound}"),
             Self::AtMost(bound) => format!("<= {bound}"),
         }
     }
@@ -43,6 +46,7 @@ impl Target {
                 ratio.map(|ratio| ratio >= bound)
             }
             Self::RatioAtMost(bound) => ratio.map(|ratio| ratio <= bound),
+            Self::AtLeast(bound) => Some(figure >= bound),
             Self::AtMost(bound) => Some(figure <= bound),
         }
     }
@@ -193,7 +197,7 @@ impl Report {
         for (table, row) in rows {
             let Some(target) = row.target else { continue };
             let measured = match (target, row.ratio, row.figure) {
-                (Target::AtMost(_), _, Some(figure)) => figure_text(figure),
+                (Target::AtMost(_) | Target::AtLeast(_), _, Some(figure)) => figure_text(figure),
                 (_, Some(ratio), _) => format!("{ratio:.2}x"),
                 _ => "-".to_owned(),
             };

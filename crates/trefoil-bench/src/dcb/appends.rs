@@ -7,9 +7,9 @@ use super::connection::{Answer, Request};
 use super::events::{Bodies, ENTITIES, condition, entity_tag, query};
 use super::load::{Client, Clients, Outcome};
 use super::server::{Installed, Server};
-use super::{Aim, Bench, Cell};
+use super::{Aim, Bench, Cell, System, TEPHRA};
 use crate::random::Random;
-use crate::report::Report;
+use crate::report::{Report, Row, Target};
 
 /// Who appends what.
 #[derive(Debug, Clone, Copy)]
@@ -74,14 +74,30 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         if !bench.wants(cell) {
             continue;
         }
-        let rows = bench.each(&shape.title(), |installed| {
+        let installed = bench.installed.iter().chain(&bench.resp);
+        let rows = bench.each(&shape.title(), installed, |installed| {
             let outcome = measure(bench, installed, shape)?;
             Ok(outcome.events_row(installed.system.name()))
         })?;
-        let rows = bench.compare(rows, Aim::TimesUmadb(times));
+        let mut rows = bench.compare(rows, Aim::TimesUmadb(times));
+        aim_over_resp(&mut rows);
         report.table(&shape.title(), "events/s", rows);
     }
     Ok(())
+}
+
+/// How many times the events of Tephra are aimed for over RESP, which is about as lean.
+const TIMES_TEPHRA: f64 = 1.2;
+
+/// What is reached over RESP is compared with Tephra.
+fn aim_over_resp(rows: &mut [Row]) {
+    let is = |system: System| move |row: &&mut Row| row.system == system.name();
+    let tephra = rows.iter_mut().find(is(System::Tephra));
+    let tephra = tephra.and_then(|row| row.figure);
+    if let Some(row) = rows.iter_mut().find(is(System::TrefoilResp)) {
+        row.ratio = row.figure.zip(tephra).map(|(own, tephra)| own / tephra);
+        row.target = Some(Target::TimesAtLeast(TIMES_TEPHRA, TEPHRA));
+    }
 }
 
 /// Appends to an empty store until the time is up.

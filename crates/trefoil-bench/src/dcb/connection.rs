@@ -8,6 +8,7 @@ use anyhow::Result;
 use trefoil_grpc::{AppendRequest, ReadRequest};
 
 use super::grpc::Grpc;
+use super::resp::Resp;
 
 /// What is asked of a store.
 #[derive(Debug, Clone)]
@@ -36,7 +37,8 @@ pub(crate) struct Found {
 
 /// One connection, used by one client.
 pub(crate) enum Connection {
-    Grpc(Grpc),
+    Grpc(Box<Grpc>),
+    Resp(Resp),
     #[cfg(feature = "peers")]
     Tephra(super::tephra::Tephra),
 }
@@ -47,6 +49,10 @@ impl Connection {
             Self::Grpc(grpc) => match request {
                 Request::Append(append) => grpc.append(&append).await,
                 Request::Read(read) => grpc.read(&read).await.map(Answer::Read),
+            },
+            Self::Resp(resp) => match request {
+                Request::Append(append) => resp.append(&append).await,
+                Request::Read(read) => resp.read(&read).await.map(Answer::Read),
             },
             #[cfg(feature = "peers")]
             Self::Tephra(tephra) => tephra.ask(request),

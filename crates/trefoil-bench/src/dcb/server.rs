@@ -16,6 +16,7 @@ use trefoil_grpc::ReadRequest;
 use super::connection::{Connection, Request};
 use super::grpc::Grpc;
 use super::load::current_thread;
+use super::resp::Resp;
 use crate::running::{self, Running};
 
 /// A store under measurement.
@@ -27,6 +28,8 @@ pub enum System {
     Tephra,
     /// This database, over gRPC.
     Trefoil,
+    /// This database, over RESP.
+    TrefoilResp,
 }
 
 impl System {
@@ -35,6 +38,7 @@ impl System {
             Self::Umadb => "umadb",
             Self::Tephra => "tephra",
             Self::Trefoil => "trefoil",
+            Self::TrefoilResp => "trefoil-resp",
         }
     }
 
@@ -56,6 +60,14 @@ pub(crate) struct Installed {
 }
 
 impl Installed {
+    /// The same program, over RESP.
+    pub(crate) fn over_resp(&self) -> Self {
+        Self {
+            system: System::TrefoilResp,
+            program: self.program.clone(),
+        }
+    }
+
     fn command(&self, data: &Path, address: SocketAddr, token: &Token) -> Result<Command> {
         let mut command = Command::new(&self.program);
         let address_text = address.to_string();
@@ -68,11 +80,17 @@ impl Installed {
                 command.arg("--data-dir").arg(data);
                 command.args(["--bind", &address_text, "--log", "error"]);
             }
-            System::Trefoil => {
+            System::Trefoil | System::TrefoilResp => {
                 command = running::serve(data, token)?;
                 let port = running::free_port()?;
                 command.args(["--port", &port.to_string()]);
-                command.args(["--grpc-port", &address.port().to_string()]);
+                let is_resp = self.system == System::TrefoilResp;
+                command.arg(if is_resp {
+                    "--resp-port"
+                } else {
+                    "--grpc-port"
+                });
+                command.arg(address.port().to_string());
             }
         }
         Ok(command)
@@ -174,6 +192,10 @@ async fn connect(system: System, address: SocketAddr, token: &Token) -> Result<C
     let token = match system {
         System::Trefoil => Some(token.reveal()),
         System::Umadb => None,
+        System::TrefoilResp => {
+            let resp = Resp::connect(address, token.reveal()).await?;
+            return Ok(Connection::Resp(resp));
+        }
         #[cfg(feature = "peers")]
         System::Tephra => {
             return Ok(Connection::Tephra(super::tephra::Tephra::connect(address)?));
@@ -181,7 +203,8 @@ async fn connect(system: System, address: SocketAddr, token: &Token) -> Result<C
         #[cfg(not(feature = "peers"))]
         System::Tephra => anyhow::bail!("Tephra's client is not built in: --features peers"),
     };
-    Ok(Connection::Grpc(Grpc::connect(address, token).await?))
+    let grpc = Grpc::connect(address, token).await?;
+    Ok(Connection::Grpc(Box::new(grpc)))
 }
 
 fn last_event() -> ReadRequest {

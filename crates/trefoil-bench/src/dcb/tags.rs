@@ -16,7 +16,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let title = format!("Durable appends of {BATCH} events with 1 and with {MANY} tags each");
     let mut rows = Vec::new();
     for tags in [1, MANY] {
-        rows.extend(bench.each(&title, |installed| {
+        rows.extend(bench.each(&title, &bench.installed, |installed| {
             let outcome = measure(bench, installed, Shape::unconditional(1, BATCH, tags))?;
             let name = format!("{}, tags: {tags}", installed.system.name());
             Ok(outcome.event_cost_row(name))

@@ -52,20 +52,23 @@ impl Server {
 
     /// A whole request to the RPC endpoint.
     pub(crate) fn request(&self, body: &str) -> Vec<u8> {
-        format!(
-            "POST /rpc HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.address,
-            self.token,
-            body.len()
-        )
-        .into_bytes()
+        post(self.address, &self.token, body)
     }
 
     /// Ends the child, if there is one.
     pub(crate) fn stop(self) -> Result<()> {
         self.child.map_or(Ok(()), |mut running| running.check())
     }
+}
+
+/// A whole request to the RPC endpoint of a server.
+pub(crate) fn post(address: SocketAddr, token: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST /rpc HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 fn is_healthy(address: SocketAddr) -> bool {

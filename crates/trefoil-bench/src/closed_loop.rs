@@ -1,0 +1,253 @@
+//! Clients in a closed loop: each sends its next request when the last one was answered.
+//!
+//! Clients and server share the machine, so the clients must cost little: few threads drive many
+//! connections each, sockets do not block, and a thread waits for all of its sockets at once.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use mio::{Events, Interest, Poll, Token};
+
+use crate::cpu;
+use crate::latency::Histogram;
+use crate::report::Row;
+
+/// How long the clients wait for any answer before they give up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Long enough for whatever is done once.
+pub(crate) const ALL_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const BUFFER_BYTES: usize = 256 * 1024;
+/// One thread drives the clients of so many cores: the server needs the others.
+const CORES_PER_THREAD: usize = 4;
+
+/// What one client does.
+pub(crate) trait Client: Send {
+    /// The bytes to send next; `None` if there is nothing more to do.
+    fn request(&mut self) -> Option<&[u8]>;
+
+    /// Takes bytes that have arrived. An answer that must not be is an error.
+    fn receive(&mut self, bytes: &[u8]) -> Result<Progress>;
+}
+
+/// How far the answer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More bytes must come.
+    Waiting,
+    /// The answer is there, but what is measured needs another request.
+    Again,
+    /// So many operations are done.
+    Done(u64),
+}
+
+/// What the clients saw, and what it cost.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) operations: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) histogram: Histogram,
+    client_cpu: Duration,
+    server_cpu: Option<Duration>,
+}
+
+impl Outcome {
+    pub(crate) fn new() -> Self {
+        Self {
+            operations: 0,
+            elapsed: Duration::ZERO,
+            histogram: Histogram::new(),
+            client_cpu: Duration::ZERO,
+            server_cpu: Some(Duration::ZERO),
+        }
+    }
+
+    /// Adds what was seen at another time.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.elapsed += other.elapsed;
+        self.histogram.add(&other.histogram);
+        self.client_cpu += other.client_cpu;
+        self.server_cpu = self.server_cpu.zip(other.server_cpu).map(|(a, b)| a + b);
+    }
+
+    /// A row of operations per second, with the CPU time per operation.
+    pub(crate) fn row(&self, system: impl Into<String>) -> Row {
+        let rate = self.operations as f64 / self.elapsed.as_secs_f64();
+        let per_operation = |time: Duration| time.as_secs_f64() * 1e6 / self.operations as f64;
+        let note = format!("client {:.1} us", per_operation(self.client_cpu));
+        let mut row = Row::new(system, rate).note(note);
+        row.latency = Some(self.histogram.percentiles());
+        row.cpu = self.server_cpu.map(per_operation);
+        row
+    }
+}
+
+/// Connects to a server.
+pub(crate) fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let socket =
+        TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
+/// Clients with a connection each, on threads.
+pub(crate) struct Clients<C> {
+    threads: Vec<Thread<C>>,
+}
+
+impl<C: Client> Clients<C> {
+    /// Takes over connections and what is done on each.
+    pub(crate) fn new(connected: Vec<(TcpStream, C)>) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = cores.div_ceil(CORES_PER_THREAD).min(connected.len().max(1));
+        let threads: Result<Vec<_>> = (0..count).map(|_| Thread::new()).collect();
+        let mut threads = threads?;
+        for (index, (socket, client)) in connected.into_iter().enumerate() {
+            threads[index % count].add(socket, client)?;
+        }
+        Ok(Self { threads })
+    }
+
+    /// Lets the clients run until the time is up, or until they have nothing more to do. `cpu` says
+    /// what CPU time the server has used so far.
+    pub(crate) fn run(
+        &mut self,
+        time: Duration,
+        cpu: impl Fn() -> Option<Duration>,
+    ) -> Result<Outcome> {
+        let (own, server, begin) = (cpu::own(), cpu(), Instant::now());
+        let mut outcome = Outcome::new();
+        std::thread::scope(|scope| {
+            let threads = self.threads.iter_mut();
+            let running: Vec<_> = threads
+                .map(|thread| scope.spawn(move || thread.run(begin + time)))
+                .collect();
+            for thread in running {
+                let one = thread.join().map_err(|_| anyhow!("a client panicked"))?;
+                outcome.add(&one?);
+            }
+            anyhow::Ok(())
+        })?;
+        outcome.elapsed = begin.elapsed();
+        outcome.client_cpu = cpu::own() - own;
+        outcome.server_cpu = cpu().zip(server).map(|(after, before)| after - before);
+        Ok(outcome)
+    }
+}
+
+/// What one thread drives.
+struct Thread<C> {
+    poll: Poll,
+    connected: Vec<Connected<C>>,
+}
+
+struct Connected<C> {
+    socket: mio::net::TcpStream,
+    client: C,
+    /// When what is being measured began.
+    begun: Instant,
+    is_busy: bool,
+}
+
+impl<C: Client> Thread<C> {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            poll: Poll::new()?,
+            connected: Vec::new(),
+        })
+    }
+
+    fn add(&mut self, socket: TcpStream, client: C) -> Result<()> {
+        socket.set_nonblocking(true)?;
+        let mut socket = mio::net::TcpStream::from_std(socket);
+        let token = Token(self.connected.len());
+        let registry = self.poll.registry();
+        registry.register(&mut socket, token, Interest::READABLE)?;
+        self.connected.push(Connected {
+            socket,
+            client,
+            begun: Instant::now(),
+            is_busy: false,
+        });
+        Ok(())
+    }
+
+    fn run(&mut self, deadline: Instant) -> Result<Outcome> {
+        let mut outcome = Outcome::new();
+        let mut n_busy = 0;
+        for connected in &mut self.connected {
+            n_busy += usize::from(connected.begin(Instant::now())?);
+        }
+        let mut events = Events::with_capacity(self.connected.len().max(1));
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while n_busy > 0 {
+            self.poll.poll(&mut events, Some(PATIENCE))?;
+            ensure!(
+                !events.is_empty(),
+                "no answer within {} seconds",
+                PATIENCE.as_secs()
+            );
+            for event in &events {
+                let connected = &mut self.connected[event.token().0];
+                let Some(operations) = connected.receive(&mut buffer)? else {
+                    continue;
+                };
+                let now = Instant::now();
+                outcome.histogram.record(now - connected.begun);
+                outcome.operations += operations;
+                if now >= deadline || !connected.begin(now)? {
+                    n_busy -= 1;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+impl<C: Client> Connected<C> {
+    /// Begins the next operations; false if there are none.
+    fn begin(&mut self, now: Instant) -> Result<bool> {
+        self.begun = now;
+        self.send()
+    }
+
+    fn send(&mut self) -> Result<bool> {
+        let request = self.client.request();
+        self.is_busy = request.is_some();
+        if let Some(request) = request {
+            let sent = self.socket.write(request);
+            let sent = sent.context("cannot send a request")?;
+            // The socket's buffer is empty here and holds far more than one request.
+            ensure!(
+                sent == request.len(),
+                "the socket took only a part of a request"
+            );
+        }
+        Ok(self.is_busy)
+    }
+
+    /// Takes what has arrived; answers how many operations it has finished.
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<u64>> {
+        while self.is_busy {
+            let length = match self.socket.read(buffer) {
+                Ok(0) => bail!("the server closed a connection"),
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error).context("cannot read an answer"),
+            };
+            match self.client.receive(&buffer[..length])? {
+                Progress::Waiting => {}
+                Progress::Again => ensure!(self.send()?, "a client stopped half-way"),
+                Progress::Done(operations) => {
+                    self.is_busy = false;
+                    return Ok(Some(operations));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

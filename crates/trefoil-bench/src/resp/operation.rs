@@ -1,0 +1,269 @@
+//! The operations that are measured over RESP, as bytes that are made before.
+//!
+//! - Strings: 100,000 keys with values of 32 bytes.
+//! - Seats: a venue of 100 sections with 20 rows of 25 seats each, under the keys of a ticketing
+//!   system: two bits per seat, a hash of statistics per section, a hash of owners per row.
+
+use clap::ValueEnum;
+
+use super::requests::Requests;
+use crate::random::Random;
+
+/// What a client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Operation {
+    /// Sets a string.
+    Set,
+    /// Reads a string.
+    Get,
+    /// Adds to a field of a hash.
+    Hincrby,
+    /// Sets two bits of a string.
+    Bitfield,
+    /// Reserves a seat as one transaction: its state, the statistics, its owner.
+    Reserve,
+    /// The same, with an event appended by the same transaction.
+    ReserveEvent,
+}
+
+/// How many keys the strings have.
+const KEYS: u64 = 100_000;
+const VALUE_BYTES: usize = 32;
+/// How many operations are made before the measurement; they are repeated as often as need be.
+const OPERATIONS: usize = 100_000;
+
+/// The venue.
+const SECTIONS: u64 = 100;
+const ROWS: u64 = 20;
+const SEATS_PER_ROW: u64 = 25;
+/// How many seats a section has.
+pub(crate) const SEATS: u64 = ROWS * SEATS_PER_ROW;
+
+impl Operation {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Set,
+        Self::Get,
+        Self::Hincrby,
+        Self::Bitfield,
+        Self::Reserve,
+        Self::ReserveEvent,
+    ];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Set => "SET of 32 bytes",
+            Self::Get => "GET of 32 bytes",
+            Self::Hincrby => "HINCRBY",
+            Self::Bitfield => "BITFIELD SET u2",
+            Self::Reserve => "Reservation in one MULTI/EXEC",
+            Self::ReserveEvent => "Reservation with its event in one MULTI/EXEC",
+        }
+    }
+
+    pub(crate) fn is_write(self) -> bool {
+        self != Self::Get
+    }
+
+    /// Whether only Trefoil can do it.
+    pub(crate) fn has_events(self) -> bool {
+        self == Self::ReserveEvent
+    }
+
+    /// Operations as bytes to send, the same for every system.
+    pub(crate) fn requests(self) -> Requests {
+        let mut random = Random::new(self as u64);
+        let mut requests = Requests::new();
+        for number in 0..OPERATIONS {
+            self.put(&mut requests, &mut random, number);
+        }
+        requests
+    }
+
+    fn put(self, requests: &mut Requests, random: &mut Random, number: usize) {
+        match self {
+            Self::Set => {
+                let key = key(random.below(KEYS));
+                put_set(requests, random, &key);
+            }
+            Self::Get => requests.command(&[b"GET", key(random.below(KEYS)).as_bytes()]),
+            Self::Hincrby => {
+                let seat = Seat::any(random);
+                requests.command(&[b"HINCRBY", seat.stats().as_bytes(), b"reserved", b"1"]);
+            }
+            Self::Bitfield => {
+                let (seat, state) = (Seat::any(random), random.below(4).to_string());
+                seat.put_state(requests, state.as_bytes());
+            }
+            Self::Reserve | Self::ReserveEvent => {
+                let seat = Seat::any(random);
+                put_reservation(requests, &[seat], number, self.has_events());
+            }
+        }
+        requests.end_operation();
+    }
+}
+
+/// Every key once, for those that are read.
+pub(crate) fn preparation() -> Requests {
+    let mut random = Random::new(1);
+    let mut requests = Requests::new();
+    for number in 0..KEYS {
+        put_set(&mut requests, &mut random, &key(number));
+        requests.end_operation();
+    }
+    for number in 0..SECTIONS {
+        let seat = Seat {
+            section: number,
+            number: SEATS - 1,
+        };
+        seat.put_state(&mut requests, b"0");
+        let (event, section) = ("1", seat.section());
+        requests.command(&[
+            b"HSET",
+            seat.stats().as_bytes(),
+            b"section_id",
+            section.as_bytes(),
+            b"event_id",
+            event.as_bytes(),
+            b"available",
+            SEATS.to_string().as_bytes(),
+            b"reserved",
+            b"0",
+            b"sold",
+            b"0",
+            b"total",
+            SEATS.to_string().as_bytes(),
+            b"updated_at",
+            b"1759730000",
+        ]);
+        requests.end_operation();
+    }
+    requests
+}
+
+fn key(number: u64) -> String {
+    format!("key:{number:012}")
+}
+
+fn put_set(requests: &mut Requests, random: &mut Random, key: &str) {
+    let digits = b"0123456789abcdef";
+    let value: Vec<u8> = (0..VALUE_BYTES).map(|_| digits[random.index(16)]).collect();
+    requests.command(&[b"SET", key.as_bytes(), &value]);
+}
+
+/// A seat of the venue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seat {
+    pub(crate) section: u64,
+    pub(crate) number: u64,
+}
+
+impl Seat {
+    pub(crate) fn any(random: &mut Random) -> Self {
+        Self {
+            section: random.below(SECTIONS),
+            number: random.below(SEATS),
+        }
+    }
+
+    fn section(self) -> String {
+        let letter = char::from(b'A' + (self.section / 10) as u8);
+        format!("{letter}-{}", self.section % 10 + 1)
+    }
+
+    pub(crate) fn states(self) -> String {
+        format!("seats_bf:1:{}", self.section())
+    }
+
+    pub(crate) fn stats(self) -> String {
+        format!("section_stats:1:{}", self.section())
+    }
+
+    fn row(self) -> u64 {
+        self.number / SEATS_PER_ROW + 1
+    }
+
+    fn owners(self) -> String {
+        format!("seat_meta:1:{}:{}", self.section(), self.row())
+    }
+
+    fn place(self) -> String {
+        format!("#{}", self.number)
+    }
+
+    fn put_state(self, requests: &mut Requests, state: &[u8]) {
+        let (key, place) = (self.states(), self.place());
+        requests.command(&[
+            b"BITFIELD",
+            key.as_bytes(),
+            b"SET",
+            b"u2",
+            place.as_bytes(),
+            state,
+        ]);
+    }
+
+    pub(crate) fn put_get(self, requests: &mut Requests) {
+        let (key, place) = (self.states(), self.place());
+        requests.command(&[b"BITFIELD", key.as_bytes(), b"GET", b"u2", place.as_bytes()]);
+    }
+}
+
+/// Reserves seats of one section as one transaction.
+pub(crate) fn put_reservation(
+    requests: &mut Requests,
+    seats: &[Seat],
+    number: usize,
+    has_event: bool,
+) {
+    let Some(first) = seats.first() else { return };
+    let (stats, count) = (first.stats(), seats.len().to_string());
+    let (booking, buyer) = (
+        format!("booking:{number}"),
+        format!("buyer:{}", number % 1000),
+    );
+    requests.command(&[b"MULTI"]);
+    for seat in seats {
+        seat.put_state(requests, b"1");
+    }
+    let less = format!("-{count}");
+    requests.command(&[b"HINCRBY", stats.as_bytes(), b"available", less.as_bytes()]);
+    requests.command(&[b"HINCRBY", stats.as_bytes(), b"reserved", count.as_bytes()]);
+    let owner = format!(
+        r#"{{"buyer_id":"{buyer}","booking_id":"{booking}","price":2800,"reserved_at":1759730000}}"#
+    );
+    for seat in seats {
+        let (owners, field) = (seat.owners(), (seat.number % SEATS_PER_ROW + 1).to_string());
+        requests.command(&[
+            b"HSET",
+            owners.as_bytes(),
+            field.as_bytes(),
+            owner.as_bytes(),
+        ]);
+    }
+    if has_event {
+        let section = first.section();
+        let stream = format!("seats-1:{section}");
+        let data = format!(
+            r#"{{"booking":"{booking}","buyer":"{buyer}","seats":["{}-{}"],"price":2800}}"#,
+            first.row(),
+            first.number % SEATS_PER_ROW + 1
+        );
+        let section = format!("section:1:{section}");
+        requests.command(&[
+            b"EVENT.APPEND",
+            stream.as_bytes(),
+            b"SeatsReserved",
+            data.as_bytes(),
+            b"TAG",
+            b"event:1",
+            b"TAG",
+            section.as_bytes(),
+            b"TAG",
+            booking.as_bytes(),
+            b"TAG",
+            buyer.as_bytes(),
+        ]);
+    }
+    requests.command(&[b"EXEC"]);
+}
