@@ -1,6 +1,6 @@
 //! `trefoil bench`: how fast this machine is.
 
-use trefoil_bench::{dcb, engine, http};
+use trefoil_bench::{dcb, engine, http, resp, seats};
 
 const EXAMPLES: &str = "Examples:
   trefoil bench engine --quick
@@ -26,6 +26,12 @@ enum Subject {
     /// Measure queries and conditional appends over gRPC, beside other stores
     #[command(after_help = "Example:\n  trefoil bench dcb --quick --umadb venv/bin/umadb")]
     Dcb(dcb::Arguments),
+    /// Measure state over RESP, beside Redis
+    #[command(after_help = "Example:\n  trefoil bench resp --quick --cells set,get")]
+    Resp(resp::Arguments),
+    /// Measure reservations of seats, beside Redis
+    #[command(after_help = "Example:\n  trefoil bench seats --quick --buyers 50")]
+    Seats(seats::Arguments),
 }
 
 impl Arguments {
@@ -34,6 +40,8 @@ impl Arguments {
             Subject::Engine(arguments) => engine::run(arguments),
             Subject::Http(arguments) => http::run(arguments),
             Subject::Dcb(arguments) => dcb::run(arguments),
+            Subject::Resp(arguments) => resp::run(&arguments),
+            Subject::Seats(arguments) => seats::run(&arguments),
         }
     }
 }

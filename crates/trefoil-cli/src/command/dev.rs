@@ -1,6 +1,5 @@
 //! `trefoil dev`: a server for development, with something to copy and paste.
 
-use serde_json::json;
 use trefoil::Token;
 
 use super::serve::{self, Bound};
@@ -36,6 +35,9 @@ impl Arguments {
         if let Some(grpc) = &mut settings.grpc {
             grpc.anonymous = true;
         }
+        if let Some(resp) = &mut settings.resp {
+            resp.anonymous = true;
+        }
         logging::start(settings.log_level, settings.log_format)?;
         serve::run(settings, |bound, _| announce(output, bound))
     }
@@ -45,7 +47,7 @@ fn announce(output: &mut Output, bound: &Bound) -> std::io::Result<()> {
     let token = Token::development();
     let token = token.reveal();
     if output.json {
-        output.value(&json!({"listening": bound.http, "grpc": bound.grpc, "token": token}))?;
+        output.value(&bound.to_json(Some(token)))?;
         return output.flush();
     }
     output.line(
@@ -60,13 +62,30 @@ fn announce(output: &mut Output, bound: &Bound) -> std::io::Result<()> {
             "gRPC   {url}   (UmaDB clients, no key needed)"
         ))?;
     }
+    for url in bound.resp_urls() {
+        output.line(format_args!(
+            "RESP   {url}   (Redis clients, no password needed)"
+        ))?;
+    }
     if let Some(address) = bound.http.first() {
         output.line(first_requests(&format!("http://{address}"), token))?;
     }
     if let Some(url) = bound.grpc_urls().next() {
         output.line(first_call(&url))?;
     }
+    if let Some(address) = bound.resp.first() {
+        output.line(first_command(address.port()))?;
+    }
     output.flush()
+}
+
+/// A transaction to copy, for Redis' own client: state and an event in one commit.
+fn first_command(port: u16) -> String {
+    format!(
+        "Change state and append an event in one transaction:\n  \
+         printf 'MULTI\\nHINCRBY account:1 balance 5\\nEVENT.APPEND account-1 Deposited {{}}\\nEXEC\\n' \
+         | redis-cli -p {port}\n"
+    )
 }
 
 /// An append to copy, for UmaDB's client.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use trefoil::tools::{Inspection, RecordInfo, RunInfo, SegmentInfo, SegmentKind, inspect};
+use trefoil::tools::{
+    Inspection, RecordInfo, RunInfo, SegmentInfo, SegmentKind, Snapshot, inspect,
+};
 
 use super::databases::{Directory, for_each};
 use crate::output::{Column, Output, visible};
@@ -102,13 +104,25 @@ fn print_summary(
     if output.json {
         let summary = json!({
             "database": database, "checkpointCommit": commit, "segments": segments, "runs": runs,
+            "snapshot": inspection.snapshot.map(snapshot),
         });
         return Ok(output.value(&summary)?);
     }
     output.line(database.display())?;
     output.line(format_args!(
-        "The index on disk covers commits up to {commit}.\n"
+        "The index on disk covers commits up to {commit}."
     ))?;
+    if let Some(Snapshot {
+        commit,
+        entries,
+        bytes,
+    }) = inspection.snapshot
+    {
+        output.line(format_args!(
+            "The snapshot of the state is of commit {commit}: {entries} entries, {bytes} bytes."
+        ))?;
+    }
+    output.line("")?;
     output.table(&segments, SEGMENTS)?;
     output.line("")?;
     Ok(output.table(&runs, RUNS)?)
@@ -125,8 +139,12 @@ fn segment(info: &SegmentInfo) -> Value {
         "records": info.records, "firstPosition": info.first_position,
         "lastPosition": info.last_position, "firstCommit": info.first_commit,
         "lastCommit": info.last_commit, "fileBytes": info.file_bytes,
-        "plainBytes": info.plain_bytes,
+        "plainBytes": info.plain_bytes, "droppableBytes": info.droppable_bytes,
     })
+}
+
+fn snapshot(info: Snapshot) -> Value {
+    json!({"commit": info.commit, "entries": info.entries, "bytes": info.bytes})
 }
 
 fn run(info: &RunInfo) -> Value {

@@ -15,6 +15,7 @@ mod plan;
 mod query;
 mod read;
 mod repair;
+mod seats;
 mod serve;
 mod source;
 mod streams;
@@ -70,6 +71,8 @@ enum Command {
     Query(query::Arguments),
     /// Follow events as they are written
     Tail(tail::Arguments),
+    /// Reserve, sell and show the seats of an event
+    Seats(seats::Arguments),
     /// List streams
     Streams(streams::Arguments),
     /// List categories
@@ -104,6 +107,7 @@ impl Cli {
             Command::Read(arguments) => arguments.run(&mut output),
             Command::Query(arguments) => arguments.run(&mut output),
             Command::Tail(arguments) => arguments.run(&mut output),
+            Command::Seats(arguments) => arguments.run(&mut output),
             Command::Streams(arguments) => arguments.run(&mut output),
             Command::Categories(arguments) => arguments.run(&mut output),
             Command::Export(arguments) => arguments.run(output.json),

@@ -66,10 +66,22 @@ impl Arguments {
 pub(super) struct Bound {
     pub(super) http: Vec<SocketAddr>,
     pub(super) grpc: Vec<SocketAddr>,
+    pub(super) resp: Vec<SocketAddr>,
     grpc_scheme: &'static str,
 }
 
 impl Bound {
+    /// Where it listens, for programs, with a token if it is to be told.
+    pub(super) fn to_json(&self, token: Option<&str>) -> serde_json::Value {
+        json!({"listening": self.http, "grpc": self.grpc, "resp": self.resp, "token": token})
+    }
+
+    /// The addresses of RESP as clients are given them.
+    pub(super) fn resp_urls(&self) -> impl Iterator<Item = String> {
+        let addresses = self.resp.iter();
+        addresses.map(|address| format!("redis://{address}"))
+    }
+
     /// The addresses of gRPC as clients are given them.
     pub(super) fn grpc_urls(&self) -> impl Iterator<Item = String> {
         let scheme = self.grpc_scheme;
@@ -102,6 +114,7 @@ pub(super) fn run(
         test_mode: settings.test_mode,
         connections_max: settings.connections_max,
         grpc: settings.grpc,
+        resp: settings.resp,
         ..Config::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -115,6 +128,7 @@ pub(super) fn run(
             let bound = Bound {
                 http: server.local_addresses(),
                 grpc: server.grpc_addresses(),
+                resp: server.resp_addresses(),
                 grpc_scheme,
             };
             ready(&bound, new_token.as_ref())?;
@@ -156,7 +170,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
 fn announce(output: &mut Output, bound: &Bound, token: Option<&Token>) -> std::io::Result<()> {
     if output.json {
         let token = token.map(Token::reveal);
-        output.value(&json!({"listening": bound.http, "grpc": bound.grpc, "token": token}))?;
+        output.value(&bound.to_json(token))?;
         return output.flush();
     }
     if let Some(token) = token {
@@ -172,6 +186,9 @@ fn announce(output: &mut Output, bound: &Bound, token: Option<&Token>) -> std::i
     }
     for url in bound.grpc_urls() {
         output.line(format_args!("Listening on {url} (gRPC)"))?;
+    }
+    for url in bound.resp_urls() {
+        output.line(format_args!("Listening on {url} (RESP)"))?;
     }
     output.flush()
 }

@@ -17,8 +17,8 @@ Examples:
   trefoil verify data
   trefoil verify data/default --json";
 
-/// Reads the whole log, checks every checksum and compares the index with the log. It changes
-/// nothing, and fails if anything is wrong.
+/// Reads the whole log and the snapshot of the state, checks every checksum and compares the index
+/// and the state with them. It changes nothing, and fails if anything is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -98,6 +98,6 @@ fn to_json(database: &Path, report: &Report) -> serde_json::Value {
     json!({
         "database": database, "segments": report.segments, "records": report.records,
         "commits": report.commits, "events": report.events, "bytes": report.bytes,
-        "postings": report.postings, "findings": findings.collect::<Vec<_>>(),
+        "postings": report.postings, "snapshotCommit": report.snapshot.map(|snapshot| snapshot.commit), "findings": findings.collect::<Vec<_>>(),
     })
 }

@@ -74,6 +74,24 @@ const GRPC_LISTEN: Key = key(
     String::new,
     "Addresses for gRPC, separated by commas [default: those of --listen]",
 );
+const RESP: Key = key(
+    "resp",
+    "ADDRESSES",
+    String::new,
+    "Addresses or port for RESP, or off: --resp-listen and --resp-port in one",
+);
+const RESP_PORT: Key = key(
+    "resp-port",
+    "PORT",
+    || "6666".into(),
+    "Port for RESP, Redis' protocol; 0 takes a free one, off serves none",
+);
+const RESP_LISTEN: Key = key(
+    "resp-listen",
+    "ADDRESSES",
+    String::new,
+    "Addresses for RESP, separated by commas [default: those of --listen]",
+);
 const TLS_CERT: Key = key(
     "tls-cert",
     "FILE",
@@ -152,6 +170,12 @@ const PLAIN_SEGMENTS: Key = key(
     || Options::default().plain_segments.to_string(),
     "How many of the newest full files of a log stay uncompressed",
 );
+const COMMIT_ID_RETENTION: Key = key(
+    "commit-id-retention",
+    "DURATION",
+    || "24h".into(),
+    "How long a transaction with an id is remembered, like 90s, 30m, 24h or 7d",
+);
 const CONNECTIONS_MAX: Key = key(
     "connections-max",
     "COUNT",
@@ -181,6 +205,9 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     PORT,
     GRPC_LISTEN,
     GRPC_PORT,
+    RESP,
+    RESP_LISTEN,
+    RESP_PORT,
     TLS_CERT,
     TLS_KEY,
     DATA_DIR,
@@ -194,13 +221,16 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     TAIL_EVENTS_MAX,
     SEGMENT_SIZE_MAX,
     PLAIN_SEGMENTS,
+    COMMIT_ID_RETENTION,
     CONNECTIONS_MAX,
     DB_URL,
     DB_TYPE,
 ];
 
 /// The settings of `dev`; the others have their defaults there.
-pub(crate) const DEV_KEYS: &[Key] = &[PORT, GRPC_PORT, DATA_DIR, LOG_LEVEL, LOG_FORMAT];
+pub(crate) const DEV_KEYS: &[Key] = &[
+    PORT, GRPC_PORT, RESP, RESP_PORT, DATA_DIR, LOG_LEVEL, LOG_FORMAT,
+];
 
 /// Which settings a command has.
 pub(crate) trait KeySet: Send + Sync + 'static {

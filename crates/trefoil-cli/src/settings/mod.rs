@@ -5,6 +5,7 @@ mod grpc;
 mod keys;
 mod layers;
 mod parse;
+mod resp;
 
 pub(crate) use keys::{DEV_KEYS, DevSettings, Flags, SERVE_KEYS, ServeSettings};
 pub(crate) use layers::{Layers, Shown};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
-use trefoil_server::GrpcConfig;
+use trefoil_server::{GrpcConfig, RespConfig};
 
 use crate::exit::Usage;
 use crate::logging::Format;
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) listen: Vec<SocketAddr>,
     /// `None`: gRPC is not served.
     pub(crate) grpc: Option<GrpcConfig>,
+    /// `None`: RESP is not served.
+    pub(crate) resp: Option<RespConfig>,
     pub(crate) connections_max: usize,
     pub(crate) storage: Storage,
     pub(crate) token: Option<Token>,
@@ -49,6 +52,7 @@ impl Settings {
         let listen = layers.parse("listen", |text| parse::addresses(text, port))?;
         Ok(Self {
             grpc: grpc::config(layers, &listen)?,
+            resp: resp::config(layers, &listen)?,
             listen,
             connections_max: layers.parse("connections-max", parse::count)?,
             storage: storage(layers, test_mode)?,
@@ -69,6 +73,7 @@ fn namespaces(layers: &Layers) -> anyhow::Result<NamespacesOptions> {
             tail_events_max: layers.parse("tail-events-max", parse::count)?,
             segment_bytes_max: layers.parse("segment-size-max", parse::bytes)?,
             plain_segments: layers.parse("plain-segments", parse::count_or_none)?,
+            commit_id_retention: layers.parse("commit-id-retention", parse::duration)?,
             ..Options::default()
         },
         open_max: layers.parse("open-namespaces-max", parse::count)?,
@@ -160,6 +165,39 @@ mod tests {
                 .unwrap_err()
                 .contains("timescale")
         );
+    }
+
+    #[test]
+    fn resp_is_said_in_one_flag_or_in_two() {
+        let listen = |flags: &[(&'static str, &str)]| {
+            let resp = settings(flags).map_err(|error| error.to_string())?.resp;
+            let shown = |address: &SocketAddr| address.to_string();
+            Ok::<_, String>(resp.map(|resp| {
+                let listen: Vec<String> = resp.listen.iter().map(shown).collect();
+                (listen.join(" "), resp.required)
+            }))
+        };
+        let of = |listen: &str, required| Ok(Some((listen.to_owned(), required)));
+        assert_eq!(listen(&[]), of("127.0.0.1:6666 [::1]:6666", false));
+        assert_eq!(listen(&[("listen", "::")]), of("[::]:6666", false));
+        let cases = [
+            ("resp-port", "7", of("127.0.0.1:7 [::1]:7", true)),
+            ("resp-port", "off", Ok(None)),
+            ("resp-listen", "0.0.0.0", of("0.0.0.0:6666", true)),
+            ("resp", "7", of("127.0.0.1:7 [::1]:7", true)),
+            ("resp", "off", Ok(None)),
+            ("resp", "0.0.0.0:7,::", of("0.0.0.0:7 [::]:6666", true)),
+        ];
+        for (name, value, expected) in cases {
+            assert_eq!(listen(&[(name, value)]), expected, "{name} {value}");
+        }
+        let error = listen(&[("resp", "localhost")]).unwrap_err();
+        assert!(
+            error.starts_with("resp (flag): \"localhost\" is"),
+            "{error}"
+        );
+        let both = listen(&[("resp", "7"), ("resp-port", "8")]).unwrap_err();
+        assert!(both.contains("resp"), "{both}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr as _;
+use std::time::Duration;
 
 use tracing::Level;
 use trefoil::{DEFAULT_NAMESPACE, Token};
@@ -77,6 +78,22 @@ pub(super) fn bytes(text: &str) -> Parsed<u64> {
         Some(0) => Err("it must be at least 1".to_owned()),
         Some(number) => Ok(number),
         None => Err(format!("{text:?} is not a number of bytes, like 64MiB")),
+    }
+}
+
+pub(super) fn duration(text: &str) -> Parsed<Duration> {
+    let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
+    let seconds = match text[digits.len()..].trim() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        unit => return Err(format!("{unit:?} is not a unit: use s, m, h or d")),
+    };
+    let number = digits.parse::<u64>().ok();
+    match number.and_then(|number| number.checked_mul(seconds)) {
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Err(format!("{text:?} is not a duration, like 24h")),
     }
 }
 

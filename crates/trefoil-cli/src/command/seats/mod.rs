@@ -1,0 +1,106 @@
+//! `trefoil seats`: sections of an event, and the bookings of their seats.
+//!
+//! ```text
+//! sections   to open, to list, to count and to check
+//! map        the seats of a section, drawn
+//! bookings   to make, to sell, to release, to look up
+//! ```
+
+mod bookings;
+mod map;
+mod sections;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::client::Connection;
+use crate::output::Output;
+
+const EXAMPLES: &str = "A section is rows of seats, and a seat is written row-number. A booking reserves seats of a section for a
+buyer, all or none; its id is the key under which a repetition is recognised. What is reserved is then
+finalized, which sells it, or released; with --hold it returns by itself.
+
+Examples:
+  trefoil seats init concert A-1 --rows 10 --seats 20 --price 50
+  trefoil seats reserve concert A-1 booking-1 ada 3-7 3-8 --hold 300
+  trefoil seats reserve concert A-1 booking-2 grace --best 2
+  trefoil seats finalize booking-1 ada
+  trefoil seats map concert A-1
+  trefoil seats check concert";
+
+/// Opens sections, and reserves, sells, releases and shows their seats.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Open a section, or change one
+    Init(sections::Init),
+    /// List the sections of an event
+    Sections(sections::Sections),
+    /// Count the seats of an event or of a section
+    Stats(sections::Stats),
+    /// Draw the seats of a section
+    Map(map::Arguments),
+    /// Reserve seats: those that are named, or the best that are available
+    Reserve(bookings::Reserve),
+    /// Sell what is reserved
+    Finalize(bookings::Finalize),
+    /// Give back what is reserved
+    Release(bookings::Release),
+    /// Show a booking
+    Booking(bookings::Lookup),
+    /// Check that map, statistics, owners and bookings agree
+    Check(sections::Check),
+}
+
+impl Arguments {
+    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        match self.action {
+            Action::Init(arguments) => arguments.run(output),
+            Action::Sections(arguments) => arguments.run(output),
+            Action::Stats(arguments) => arguments.run(output),
+            Action::Map(arguments) => arguments.run(output),
+            Action::Reserve(arguments) => arguments.run(output),
+            Action::Finalize(arguments) => arguments.run(output),
+            Action::Release(arguments) => arguments.run(output),
+            Action::Booking(arguments) => arguments.run(output),
+            Action::Check(arguments) => arguments.run(output),
+        }
+    }
+}
+
+/// What every one of these commands takes.
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// Stands in front of every key
+    #[arg(long)]
+    prefix: Option<String>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Common {
+    /// Calls a method with its own arguments and the prefix.
+    fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        arguments: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        #[derive(Serialize)]
+        struct Prefixed<'a, A> {
+            #[serde(flatten)]
+            arguments: &'a A,
+            prefix: Option<&'a str>,
+        }
+        let arguments = Prefixed {
+            arguments,
+            prefix: self.prefix.as_deref(),
+        };
+        self.connection.client()?.call(&(method, arguments))
+    }
+}
