@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// What a path in backticks begins with.
-const DIRECTORIES: &[&str] = &["crates/", "docs/", "xtask/", "tests/"];
+const DIRECTORIES: &[&str] = &["crates/", "docs/", "examples/", "xtask/", "tests/"];
 
 /// The named files that do not exist, each with its line.
 pub(crate) fn missing<'a>(

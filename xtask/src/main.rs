@@ -5,8 +5,11 @@
 //! cargo xtask tidy    only the rules that no compiler checks
 //! ```
 
+mod browser;
 mod functions;
 mod links;
+mod packages;
+mod redis;
 mod test;
 mod tidy;
 

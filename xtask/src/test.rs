@@ -1,5 +1,5 @@
-//! `cargo xtask test`: the whole gate, on a machine with Rust and Python. It stops at the first
-//! step that fails and says which one it was.
+//! `cargo xtask test`: the whole gate, on a machine with Rust and Python; what else it needs is
+//! installed. It stops at the first step that fails and says which one it was.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::tidy;
+use crate::{browser, redis, tidy};
 
-/// Python packages that tests need, if any do.
+/// Python packages that tests need.
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 const STEPS: &[&[&str]] = &[
@@ -30,20 +30,23 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     println!("==> tidy");
     tidy::run(root)?;
     let path = python(root)?;
+    let browser = browser::find_or_install()?;
     for arguments in STEPS {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(*arguments).current_dir(root);
-        if let Some(path) = &path {
-            command.env("PATH", path).env("XTASK_PYTHON", "installed");
-        }
+        command.env("PATH", &path).env("CHROMIUM", &browser);
+        // Tests that are skipped on other machines must not be skipped here.
+        command
+            .env("XTASK_PYTHON", "installed")
+            .env("XTASK_REDIS", "installed");
         step(&format!("cargo {}", arguments.join(" ")), &mut command)?;
     }
     println!("==> all of it passed");
     Ok(())
 }
 
-fn step(name: &str, command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn step(name: &str, command: &mut Command) -> anyhow::Result<()> {
     println!("==> {name}");
     let status = command
         .status()
@@ -55,12 +58,8 @@ fn step(name: &str, command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// Installs the pinned Python packages into a directory of the build and returns the search path
-/// in which `python3` is the one that has them; `None` if no test needs any.
-fn python(root: &Path) -> anyhow::Result<Option<OsString>> {
-    let requirements = root.join(REQUIREMENTS);
-    if !requirements.exists() {
-        return Ok(None);
-    }
+/// in which `python3` is the one that has them.
+fn python(root: &Path) -> anyhow::Result<OsString> {
     let environment = root.join("target/python");
     let binaries = environment.join("bin");
     step(
@@ -72,9 +71,10 @@ fn python(root: &Path) -> anyhow::Result<Option<OsString>> {
     let mut install = Command::new(binaries.join("python3"));
     install
         .args(["-m", "pip", "install", "--quiet", "--requirement"])
-        .arg(&requirements);
+        .arg(root.join(REQUIREMENTS));
     step("pip install", &mut install)?;
+    redis::install(root, &binaries.join("python3"))?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = std::iter::once(binaries).chain(std::env::split_paths(&path));
-    Ok(Some(std::env::join_paths(all.collect::<Vec<PathBuf>>())?))
+    Ok(std::env::join_paths(all.collect::<Vec<PathBuf>>())?)
 }

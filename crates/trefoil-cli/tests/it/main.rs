@@ -1,6 +1,7 @@
 //! Tests of the built binary over its real protocols.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod boxoffice;
 mod cases;
 mod cli;
 mod crash;
@@ -12,4 +13,6 @@ mod hostile;
 mod namespaces;
 mod python;
 mod readme;
+mod seats;
 mod sse;
+mod state;

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use crate::harness::{ADMIN, Server};
 
 /// Runs a script of `tests/python`; it says how many checks it made.
-fn run(script: &str, arguments: &[&str]) {
+#[track_caller]
+pub(crate) fn run(script: &str, arguments: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/python")
         .join(script);
@@ -31,16 +32,18 @@ fn run(script: &str, arguments: &[&str]) {
     );
 }
 
-/// Whether UmaDB's client is there; `cargo xtask test` installs it.
-fn has_umadb() -> bool {
+/// Whether Python has these packages; `cargo xtask test` installs them.
+pub(crate) fn has(packages: &str) -> bool {
     let probe = Command::new("python3")
-        .args(["-c", "import umadb"])
+        .args(["-c", &format!("import {packages}")])
         .output();
     let is_there = probe.is_ok_and(|probe| probe.status.success());
     let is_needed = std::env::var_os("XTASK_PYTHON").is_some();
-    assert!(is_there || !is_needed, "python3 has no package umadb");
+    assert!(is_there || !is_needed, "python3 cannot import {packages}");
     if !is_there {
-        eprintln!("skipped: python3 has no package umadb; cargo xtask test installs it");
+        eprintln!(
+            "skipped: python3 cannot import {packages}; cargo xtask test installs what it needs"
+        );
     }
     is_there
 }
@@ -55,7 +58,7 @@ fn a_python_client_that_knows_only_eventodb_works() {
 
 #[test]
 fn the_client_of_umadb_works_without_a_key_in_test_mode() {
-    if has_umadb() {
+    if has("umadb") {
         let server = Server::in_test_mode();
         let url = format!("http://127.0.0.1:{}", server.grpc_port);
         run("umadb_client.py", &[&url]);
@@ -65,7 +68,7 @@ fn the_client_of_umadb_works_without_a_key_in_test_mode() {
 /// The client sends a key over TLS only.
 #[test]
 fn the_client_of_umadb_works_with_a_key_over_tls() {
-    if !has_umadb() {
+    if !has("umadb") {
         return;
     }
     let directory = TempDir::new().unwrap();

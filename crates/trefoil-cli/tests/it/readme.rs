@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Client, Server, binary, connect};
+use crate::harness::{ADMIN, Client, Server, binary, connect};
 
 /// A command of a page and a part of what it answers.
 #[derive(Debug)]
@@ -42,6 +42,9 @@ fn run(page: &str, count_min: usize) -> TempDir {
         let answer = match example.words[0].as_str() {
             "curl" => curl(&server, &example.words),
             "trefoil" => trefoil(&server, &example.words, here.path()),
+            "redis-cli" => redis(&server, &example.words, ""),
+            // `printf 'lines' | redis-cli …`
+            "printf" => redis(&server, &example.words[3..], &example.words[1]),
             other => panic!("unknown command {other}"),
         };
         let expected = &example.answer;
@@ -125,6 +128,31 @@ fn follow(server: &Server, path: &str, header: &str) -> String {
         answer.push_str(&String::from_utf8_lossy(&buffer[..length]));
     }
     answer
+}
+
+/// Runs Redis' own client, which asks the port that the page names.
+fn redis(server: &Server, words: &[String], lines: &str) -> String {
+    use std::io::Write as _;
+    use std::process::Stdio;
+
+    let at = words.iter().position(|word| word == "6666").unwrap();
+    let mut words = words.to_vec();
+    words[at] = server.resp_port.to_string();
+    let mut client = Command::new(&words[0])
+        .args(&words[1..])
+        .env("REDISCLI_AUTH", ADMIN)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = client.stdin.take().unwrap();
+    stdin
+        .write_all(lines.replace("\\n", "\n").as_bytes())
+        .unwrap();
+    drop(stdin);
+    let output = client.wait_with_output().unwrap();
+    assert!(output.status.success(), "{words:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn trefoil(server: &Server, words: &[String], directory: &Path) -> String {

@@ -3,6 +3,8 @@
 mod client;
 mod grpc;
 mod help;
+mod resp;
+mod seats;
 mod server;
 mod tags;
 mod tail;

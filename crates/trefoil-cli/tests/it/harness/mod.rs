@@ -3,6 +3,7 @@
 mod http;
 mod pattern;
 mod random;
+mod resp;
 mod sse;
 
 use std::fs::File;
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 pub(crate) use http::{Client, Response, connect};
 pub(crate) use pattern::{Kept, matches};
 pub(crate) use random::Random;
+pub(crate) use resp::{Resp, Value, encode};
 pub(crate) use sse::{Frame, Poll, Sse};
 
 /// The default namespace's token in every test.
@@ -40,6 +42,8 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     /// The port for gRPC.
     pub(crate) grpc_port: u16,
+    /// The port for RESP.
+    pub(crate) resp_port: u16,
     log: PathBuf,
     /// Holds the log, and the data of a server that was given no directory.
     _directory: TempDir,
@@ -74,11 +78,12 @@ impl Server {
         let directory = TempDir::new().unwrap();
         let log = directory.path().join("log");
         let output = File::create(&log).unwrap();
-        let (port, grpc_port) = (free_port(), free_port());
+        let (port, grpc_port, resp_port) = (free_port(), free_port(), free_port());
         let child = command
             .arg("serve")
             .args(["--port", &port.to_string()])
             .args(["--grpc-port", &grpc_port.to_string()])
+            .args(["--resp-port", &resp_port.to_string()])
             .args(arguments)
             .current_dir(directory.path())
             .stdin(Stdio::null())
@@ -90,6 +95,7 @@ impl Server {
             child,
             port,
             grpc_port,
+            resp_port,
             log,
             _directory: directory,
         };
@@ -119,6 +125,13 @@ impl Server {
 
     pub(crate) fn anonymous(&self) -> Client {
         Client::new(self.port, None)
+    }
+
+    /// A RESP connection with the admin's token.
+    pub(crate) fn resp(&self) -> Resp {
+        let mut connection = Resp::connect(self.resp_port).unwrap();
+        assert_eq!(connection.call(&["AUTH", ADMIN]), Value::ok());
+        connection
     }
 
     pub(crate) fn log(&self) -> String {
@@ -206,7 +219,8 @@ pub(crate) fn binary() -> Command {
     command
 }
 
-fn free_port() -> u16 {
+/// A port that nobody listens on just now.
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -1,0 +1,138 @@
+//! The RESP listener: its settings, what is said of it, and what happens if its port is taken.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Process, errors, free_port};
+use crate::harness::binary;
+
+/// Starts `serve --json` with these arguments and returns what it announced.
+fn announced(arguments: &[&str]) -> Value {
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let port_argument = format!("--port={port}");
+    let own = ["serve", "--test-mode", "--json", &port_argument];
+    let all = [&own, arguments].concat();
+    let printed = Process::serve(&all, port, directory.path()).stop();
+    serde_json::from_str(&printed).unwrap()
+}
+
+#[test]
+fn resp_listens_where_http_does_unless_told_otherwise() {
+    let port = free_port();
+    let here = json!([format!("127.0.0.1:{port}")]);
+    for arguments in [
+        &["--listen=127.0.0.1", &format!("--resp-port={port}")][..],
+        &["--listen=127.0.0.1", &format!("--resp={port}")],
+        &["--resp-listen=127.0.0.1", &format!("--resp-port={port}")],
+        &[&format!("--resp-listen=127.0.0.1:{port}")],
+        &[&format!("--resp=127.0.0.1:{port}")],
+    ] {
+        assert_eq!(announced(arguments)["resp"], here, "{arguments:?}");
+    }
+    assert_eq!(announced(&["--resp-port=off"])["resp"], json!([]));
+    assert_eq!(announced(&["--resp=off"])["resp"], json!([]));
+}
+
+#[test]
+fn a_port_that_was_asked_for_and_is_taken_is_an_error() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for argument in [
+        format!("--resp-port={}", address.port()),
+        format!("--resp-listen={address}"),
+        format!("--resp={address}"),
+    ] {
+        let mut serve = binary();
+        let serve = serve.args([
+            "serve",
+            "--test-mode",
+            "--port=0",
+            "--grpc-port=off",
+            &argument,
+        ]);
+        let output = serve.output().unwrap();
+        let said = errors(&output);
+        assert!(!output.status.success(), "{argument}");
+        let expected = format!("listen on {address}: Address already in use");
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
+fn without_the_default_port_the_server_says_so_and_goes_on() {
+    // Whoever has it, this test or another server, it is taken.
+    let _taken = TcpListener::bind("127.0.0.1:6666");
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let port_argument = format!("--port={port}");
+    let arguments = ["serve", "--test-mode", "--json", &port_argument];
+    let mut server = Process::serve(&arguments, port, directory.path());
+    let log = server.0.stderr.take().unwrap();
+    let printed: Value = serde_json::from_str(&server.stop()).unwrap();
+    assert_eq!(printed["resp"], json!([]));
+    let log = std::io::read_to_string(log).unwrap();
+    let expected = "going on without RESP: choose a port with --resp-port";
+    assert!(log.contains(expected), "{log}");
+}
+
+#[test]
+fn settings_of_resp_that_cannot_work_are_refused_by_name() {
+    for (arguments, expected) in [
+        (
+            &["--resp-port=resp"][..],
+            "resp-port (flag): \"resp\" is neither a port",
+        ),
+        (
+            &["--resp-listen=here"],
+            "resp-listen (flag): \"here\" is not an IP address",
+        ),
+        (
+            &["--resp=here"],
+            "resp (flag): \"here\" is not an IP address",
+        ),
+        (
+            &["--resp=1", "--resp-port=2"],
+            "resp says what resp-listen and resp-port say",
+        ),
+    ] {
+        let mut serve = binary();
+        let serve = serve
+            .args(["serve", "--test-mode", "--port=0"])
+            .args(arguments);
+        let output = serve.output().unwrap();
+        let said = errors(&output);
+        assert!(
+            !output.status.success() && said.contains(expected),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn dev_needs_no_password_and_prints_a_command_to_copy() {
+    let directory = TempDir::new().unwrap();
+    let (port, resp_port) = (free_port(), free_port());
+    let arguments = [
+        "dev",
+        &format!("--port={port}"),
+        "--grpc-port=off",
+        &format!("--resp-port={resp_port}"),
+    ];
+    let server = Process::serve(&arguments, port, directory.path());
+    let mut socket = TcpStream::connect(("127.0.0.1", resp_port)).unwrap();
+    socket.write_all(b"SET k 1\r\nGET k\r\nQUIT\r\n").unwrap();
+    let mut replies = String::new();
+    socket.read_to_string(&mut replies).unwrap();
+    assert_eq!(replies, "+OK\r\n$1\r\n1\r\n+OK\r\n");
+    let printed = server.stop();
+    for expected in [
+        format!("redis://127.0.0.1:{resp_port}"),
+        format!("redis-cli -p {resp_port}"),
+    ] {
+        assert!(printed.contains(&expected), "{printed}");
+    }
+}

@@ -1,0 +1,8 @@
+//! State over RESP, with real clients and against a real Redis.
+
+mod cases;
+mod clients;
+mod crash;
+mod differential;
+mod dump;
+mod redis;

@@ -1,0 +1,44 @@
+//! What tests of state are run with: a real Redis, its tools, and published clients of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::packages;
+use crate::test::step;
+
+/// Programs, and the packages of Debian that have them.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    ("redis-server", &["redis-server", "redis-tools"]),
+    ("redis-cli", &["redis-tools"]),
+    ("npm", &["nodejs", "npm"]),
+];
+
+/// Versions of redis-py: where each is put, and what says which one it is.
+const PYTHON: [(&str, &str); 2] = [
+    ("target/redis-py-6", "tests/python/redis-6.txt"),
+    ("target/redis-py-8", "tests/python/redis-8.txt"),
+];
+
+const IOREDIS: &str = "ioredis@6.0.0";
+
+/// Installs all of it; `python` has pip.
+pub(crate) fn install(root: &Path, python: &Path) -> anyhow::Result<()> {
+    for (program, packages) in PROGRAMS {
+        if !packages::is_there(program) {
+            packages::install(program, packages)?;
+        }
+    }
+    for (directory, requirements) in PYTHON {
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--upgrade", "--target"])
+            .arg(root.join(directory))
+            .arg("--requirement")
+            .arg(root.join(requirements));
+        step(&format!("pip install {requirements}"), &mut pip)?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+        .arg(root.join("target/ioredis"))
+        .arg(IOREDIS);
+    step(&format!("npm install {IOREDIS}"), &mut npm)
+}
