@@ -30,7 +30,10 @@ pub(crate) fn install(program: &str, packages: &[&str]) -> anyhow::Result<()> {
         command.env("DEBIAN_FRONTEND", "noninteractive");
         step(&format!("apt-get {}", arguments.join(" ")), &mut command)
     };
-    apt_get(&["update", "--quiet"])?;
+    // Without the newest lists, what is on the lists may still be there.
+    if let Err(error) = apt_get(&["update", "--quiet"]) {
+        println!("{error:#}");
+    }
     let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
     apt_get(&[&install, packages].concat())
 }

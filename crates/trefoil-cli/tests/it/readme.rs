@@ -39,6 +39,10 @@ fn run(page: &str, count_min: usize) -> TempDir {
     let here = TempDir::new().unwrap();
     let server = Server::on(data.path(), &[]);
     for example in &examples {
+        let is_redis = example.words.iter().any(|word| word == "redis-cli");
+        if is_redis && !has_redis() {
+            continue;
+        }
         let answer = match example.words[0].as_str() {
             "curl" => curl(&server, &example.words),
             "trefoil" => trefoil(&server, &example.words, here.path()),
@@ -128,6 +132,14 @@ fn follow(server: &Server, path: &str, header: &str) -> String {
         answer.push_str(&String::from_utf8_lossy(&buffer[..length]));
     }
     answer
+}
+
+/// Whether Redis' own client is here; `cargo xtask test` installs it.
+fn has_redis() -> bool {
+    let is_there = Command::new("redis-cli").arg("--version").output().is_ok();
+    let is_needed = std::env::var_os("XTASK_REDIS").is_some();
+    assert!(is_there || !is_needed, "there is no redis-cli");
+    is_there
 }
 
 /// Runs Redis' own client, which asks the port that the page names.
