@@ -19,30 +19,17 @@ use std::net::SocketAddr;
 use trefoil::Token;
 
 use crate::client::{self, Reply};
-use crate::harness::TestServer;
+use crate::harness::each_case_file;
 
 #[test]
 fn every_case_is_answered_as_written() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
     let mut failures = Vec::new();
     let mut n_cases = 0;
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let server = match text.lines().next() {
-            Some("mode test") => TestServer::test_mode(),
-            Some("mode production") => TestServer::production(),
-            other => panic!("{}: no mode but {other:?}", path.display()),
-        };
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (cases, failed) = run(server.address, &text);
+    each_case_file("cases", |server, name, text| {
+        let (cases, failed) = run(server.address, text);
         n_cases += cases;
-        failures.extend(
-            failed
-                .into_iter()
-                .map(|failure| format!("{name}:{failure}")),
-        );
-    }
+        failures.extend({ failed.into_iter() }.map(|failure| format!("{name}:{failure}")));
+    });
     assert!(n_cases > 100, "{n_cases} cases");
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }

@@ -95,6 +95,23 @@ impl TestServer {
     }
 }
 
+/// Hands each file of cases in `directory`, below the tests, to `run`, with its name and a server of
+/// the mode that its first line says.
+pub(crate) fn each_case_file(directory: &str, mut run: impl FnMut(&TestServer, &str, &str)) {
+    let directory = format!("{}/tests/{directory}", env!("CARGO_MANIFEST_DIR"));
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let server = match text.lines().next() {
+            Some("mode test") => TestServer::test_mode(),
+            Some("mode production") => TestServer::production(),
+            other => panic!("{}: no mode but {other:?}", path.display()),
+        };
+        let name = path.file_name().unwrap().to_string_lossy();
+        run(&server, &name, &text);
+    }
+}
+
 impl Drop for TestServer {
     fn drop(&mut self) {
         self.begin_shutdown();

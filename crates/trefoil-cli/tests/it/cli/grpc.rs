@@ -5,22 +5,8 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Process, errors, free_port, text};
+use super::{Process, announced, errors, free_port, text, without_default_port};
 use crate::harness::binary;
-
-/// Starts `serve --json` with these arguments and returns what it announced.
-fn announced(arguments: &[&str]) -> Value {
-    let directory = TempDir::new().unwrap();
-    let port = free_port();
-    let port_argument = format!("--port={port}");
-    let all = [
-        &["serve", "--test-mode", "--json", &port_argument],
-        arguments,
-    ]
-    .concat();
-    let printed = Process::serve(&all, port, directory.path()).stop();
-    serde_json::from_str(&printed).unwrap()
-}
 
 #[test]
 fn grpc_listens_where_http_does_unless_told_otherwise() {
@@ -57,22 +43,13 @@ fn a_port_that_was_asked_for_and_is_taken_is_an_error() {
 
 #[test]
 fn without_the_default_port_the_server_says_so_and_goes_on() {
-    // Whoever has it, this test or another server, it is taken.
-    let _taken = TcpListener::bind("127.0.0.1:50051");
-    let directory = TempDir::new().unwrap();
-    let port = free_port();
-    let port_argument = format!("--port={port}");
-    let arguments = ["serve", "--test-mode", "--json", &port_argument];
-    let mut server = Process::serve(&arguments, port, directory.path());
-    let log = server.0.stderr.take().unwrap();
-    let printed: Value = serde_json::from_str(&server.stop()).unwrap();
-    assert_eq!(printed["grpc"], json!([]));
-    let log = std::io::read_to_string(log).unwrap();
+    let log = without_default_port("grpc", 50051);
     assert!(
         log.contains("127.0.0.1:50051: Address already in use"),
         "{log}"
     );
-    assert!(log.contains("going on without gRPC"), "{log}");
+    let expected = "going on without gRPC: choose a port with --grpc-port";
+    assert!(log.contains(expected), "{log}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::harness::{Client, Server, binary};
 
@@ -176,4 +177,31 @@ fn ndjson(stream: &str, position: u64, global_position: u64) -> String {
         "data": {"n": position}, "meta": null, "time": "2026-01-15T10:00:00Z",
     });
     format!("{event}\n")
+}
+
+/// Starts `serve --json` with these arguments and returns what it announced.
+fn announced(arguments: &[&str]) -> Value {
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let port_argument = format!("--port={port}");
+    let own = ["serve", "--test-mode", "--json", &port_argument];
+    let all = [&own, arguments].concat();
+    let printed = Process::serve(&all, port, directory.path()).stop();
+    serde_json::from_str(&printed).unwrap()
+}
+
+/// Starts a server while the default port of a protocol is taken, and returns its log: it serves
+/// everything else.
+fn without_default_port(protocol: &str, default: u16) -> String {
+    // Whoever has it, this test or another server, it is taken.
+    let _taken = TcpListener::bind(("127.0.0.1", default));
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let port_argument = format!("--port={port}");
+    let arguments = ["serve", "--test-mode", "--json", &port_argument];
+    let mut server = Process::serve(&arguments, port, directory.path());
+    let log = server.0.stderr.take().unwrap();
+    let printed: Value = serde_json::from_str(&server.stop()).unwrap();
+    assert_eq!(printed[protocol], json!([]));
+    std::io::read_to_string(log).unwrap()
 }

@@ -3,22 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Process, errors, free_port};
+use super::{Process, announced, errors, free_port, without_default_port};
 use crate::harness::binary;
-
-/// Starts `serve --json` with these arguments and returns what it announced.
-fn announced(arguments: &[&str]) -> Value {
-    let directory = TempDir::new().unwrap();
-    let port = free_port();
-    let port_argument = format!("--port={port}");
-    let own = ["serve", "--test-mode", "--json", &port_argument];
-    let all = [&own, arguments].concat();
-    let printed = Process::serve(&all, port, directory.path()).stop();
-    serde_json::from_str(&printed).unwrap()
-}
 
 #[test]
 fn resp_listens_where_http_does_unless_told_otherwise() {
@@ -64,17 +53,11 @@ fn a_port_that_was_asked_for_and_is_taken_is_an_error() {
 
 #[test]
 fn without_the_default_port_the_server_says_so_and_goes_on() {
-    // Whoever has it, this test or another server, it is taken.
-    let _taken = TcpListener::bind("127.0.0.1:6666");
-    let directory = TempDir::new().unwrap();
-    let port = free_port();
-    let port_argument = format!("--port={port}");
-    let arguments = ["serve", "--test-mode", "--json", &port_argument];
-    let mut server = Process::serve(&arguments, port, directory.path());
-    let log = server.0.stderr.take().unwrap();
-    let printed: Value = serde_json::from_str(&server.stop()).unwrap();
-    assert_eq!(printed["resp"], json!([]));
-    let log = std::io::read_to_string(log).unwrap();
+    let log = without_default_port("resp", 6666);
+    assert!(
+        log.contains("127.0.0.1:6666: Address already in use"),
+        "{log}"
+    );
     let expected = "going on without RESP: choose a port with --resp-port";
     assert!(log.contains(expected), "{log}");
 }

@@ -17,24 +17,15 @@ use std::collections::HashMap;
 use trefoil::Token;
 
 use super::Client;
-use crate::harness::TestServer;
+use crate::harness::{TestServer, each_case_file};
 
 #[test]
 fn every_case_is_answered_as_written() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/resp");
     let mut failures = Vec::new();
     let mut n_cases = 0;
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let server = match text.lines().next() {
-            Some("mode test") => TestServer::test_mode(),
-            Some("mode production") => TestServer::production(),
-            other => panic!("{}: no mode but {other:?}", path.display()),
-        };
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        n_cases += run(&server, &name, &text, &mut failures);
-    }
+    each_case_file("resp", |server, name, text| {
+        n_cases += run(server, name, text, &mut failures);
+    });
     assert!(n_cases > 100, "{n_cases} cases");
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
