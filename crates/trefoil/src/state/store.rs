@@ -30,7 +30,8 @@ use super::name::{Name, Sought};
 /// The map that holds the entries.
 pub(super) const MAP: &str = "state";
 
-/// About how much memory an entry takes besides its bytes, as measured.
+/// About how much memory an entry takes besides its bytes: 224 as measured, and the 16 of its name
+/// that lie in the tree.
 const ENTRY_BYTES: usize = 240;
 
 /// After the keys of all entries, which begin with letters.

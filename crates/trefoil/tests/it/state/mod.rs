@@ -4,6 +4,8 @@ mod fuzz;
 mod property;
 mod seats;
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use trefoil::{
     Call, Condition, Database, Error, Executed, Guard, NewEvent, Options, Query, QueryItem, Read,
@@ -233,22 +235,32 @@ fn what_changes_nothing_is_no_commit() {
     assert_eq!(db.last_commit(), 1);
 }
 
-#[test]
-fn expired_keys_and_garbage_are_removed_in_the_background() {
-    let db = memory();
-    run(
-        &db,
-        &["SADD big a b c d", "SET short v PX 30", "HSET kept f v"],
-    );
-    run(&db, &["DEL big"]);
-    assert_eq!(look(&db, "DBSIZE"), Reply::Integer(2));
-    std::thread::sleep(std::time::Duration::from_millis(40));
-    assert_eq!(look(&db, "GET short"), Reply::Nil);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while look(&db, "DBSIZE") != Reply::Integer(1) {
-        assert!(std::time::Instant::now() < deadline, "never cleaned");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+/// Waits for what the background does.
+fn wait_until(what: &str, is_done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !is_done() {
+        assert!(Instant::now() < deadline, "never {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn expired_keys_are_removed_in_the_background() {
+    let db = memory();
+    run(&db, &["SET short v PX 30", "HSET kept f v"]);
+    std::thread::sleep(Duration::from_millis(40));
+    assert_eq!(look(&db, "GET short"), Reply::Nil);
+    wait_until("cleaned", || look(&db, "DBSIZE") == Reply::Integer(1));
+    assert_eq!(look(&db, "HGET kept f"), bulk("v"));
+}
+
+#[test]
+fn garbage_is_removed_by_a_commit_of_the_background() {
+    let db = memory();
+    run(&db, &["SADD big a b c d"]);
+    run(&db, &["DEL big"]);
+    assert_eq!(db.last_commit(), 2);
+    wait_until("cleaned", || db.last_commit() == 3);
 }
 
 #[test]
