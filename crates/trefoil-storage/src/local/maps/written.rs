@@ -27,8 +27,10 @@ const MEMTABLE_BYTES: u64 = 2 * 1024 * 1024;
 /// How many files may be open at once.
 const CACHED_FILES_MAX: usize = 32;
 
-/// The file that fjall creates last when it creates a database.
+/// The file that fjall creates last when it creates a database, and how many bytes it then writes
+/// to it. A process may die between the two.
 const CREATED_MARKER: &str = "version";
+const CREATED_MARKER_BYTES: u64 = 4;
 /// The directory in which fjall has one directory per map.
 const KEYSPACES_DIR: &str = "keyspaces";
 
@@ -111,7 +113,8 @@ impl WrittenMaps {
 
     fn existing_in(&self, state: &mut State) -> Result<Option<Database>> {
         if state.database.is_none() && self.dir.exists() {
-            if !self.dir.join(CREATED_MARKER).exists() {
+            let marker = std::fs::metadata(self.dir.join(CREATED_MARKER));
+            if !marker.is_ok_and(|marker| marker.len() >= CREATED_MARKER_BYTES) {
                 // Creating the database was cut short: nothing is in it.
                 std::fs::remove_dir_all(&self.dir).map_err(io("removing", &self.dir))?;
                 return Ok(None);
@@ -349,6 +352,26 @@ mod tests {
         assert_eq!(scan.next().unwrap().unwrap().1, "before");
         put(&maps, "one", "after").unwrap();
         assert_eq!(held.get(b"key").unwrap().unwrap(), "after");
+    }
+
+    #[test]
+    fn a_creation_that_was_cut_short_is_begun_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("written");
+        let cache = || Arc::new(Cache::with_capacity_bytes(1024));
+        let marker = path.join(CREATED_MARKER);
+        let maps = WrittenMaps::open(path.clone(), cache()).unwrap();
+        put(&maps, "map", "first").unwrap();
+        drop(maps);
+        let whole = std::fs::read(&marker).unwrap();
+        assert_eq!(whole.len() as u64, CREATED_MARKER_BYTES);
+        for n_bytes in 0..whole.len() {
+            std::fs::write(&marker, &whole[..n_bytes]).unwrap();
+            let maps = WrittenMaps::open(path.clone(), cache()).unwrap();
+            put(&maps, "map", "again").unwrap();
+        }
+        std::fs::remove_file(&marker).unwrap();
+        WrittenMaps::open(path, cache()).unwrap();
     }
 
     #[test]
