@@ -413,11 +413,12 @@ impl Database {
             return Ok(());
         };
         engine.close(&closed());
-        engine.wake.close(engine.due())?;
+        // Whatever becomes of it, the directory is let go of.
+        let noted = engine.wake.close(engine.due());
         wait_for_readers(&engine);
         drop(engine);
         self.inner.lock.lock().take();
-        Ok(())
+        noted
     }
 }
 

@@ -320,3 +320,18 @@ fn one_transaction_that_is_refused_does_not_touch_its_neighbours() {
     let last = executed[2].as_ref().unwrap();
     assert_eq!(last.replies, [Reply::Integer(2)]);
 }
+
+#[test]
+fn a_time_that_cannot_be_noted_fails_its_commit_alone_and_keeps_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Database::open(directory.path(), &Options::default());
+    // A directory in the place of the file.
+    std::fs::create_dir(directory.path().join("due")).unwrap();
+    let db = open().unwrap();
+    let refused = db.transact(transaction(&["SET short v PX 100000"]));
+    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+    run(&db, &["SET kept v"]);
+    db.close().unwrap_err();
+    let db = open().unwrap();
+    assert_eq!(look(&db, "EXISTS short kept"), Reply::Integer(1));
+}
