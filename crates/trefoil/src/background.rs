@@ -15,6 +15,7 @@ use trefoil_core::{Error, Result};
 
 use crate::alarm::Alarm;
 use crate::host::Host;
+use crate::state::Rows;
 
 /// What sort of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,9 @@ const LANES: [(&str, usize, i32); 7] = [
     ("trefoil-clean", 1, 5),
     ("trefoil-snapshot", 1, 10),
 ];
+
+/// Entries of state that were read lately take this part of what cached blocks take, besides.
+const ROWS_PART: u64 = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -103,10 +107,13 @@ pub(crate) struct Background {
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
     /// their indexes, and their entries of state.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
+    /// Their entries of state that were read lately.
+    pub(crate) rows: Arc<Rows>,
 }
 
 impl Background {
-    pub(crate) fn start() -> Result<Arc<Self>> {
+    /// Starts the threads, for databases whose caches take `cache_bytes`.
+    pub(crate) fn start(cache_bytes: u64) -> Result<Arc<Self>> {
         let mut threads = Vec::new();
         let lanes: [Arc<Jobs>; LANES.len()] = Default::default();
         for ((name, n_threads, niceness), jobs) in LANES.into_iter().zip(&lanes) {
@@ -125,6 +132,7 @@ impl Background {
             host: OnceLock::new(),
             alarm: Alarm::start()?,
             tail_bytes: Arc::default(),
+            rows: Arc::new(Rows::new(cache_bytes / ROWS_PART)),
         }))
     }
 

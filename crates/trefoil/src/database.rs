@@ -85,12 +85,16 @@ impl Database {
     /// Opens the database in `directory`, creating it if it is not there.
     pub fn open(directory: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let home = Home::Directory(directory.as_ref().to_owned());
-        Self::open_home(home, options, Background::start()?)
+        Self::open_home(home, options, Background::start(options.cache_bytes)?)
     }
 
     /// A database that lives and dies with the process.
     pub fn in_memory(options: &Options) -> Result<Self> {
-        Self::open_home(Home::Memory, options, Background::start()?)
+        Self::open_home(
+            Home::Memory,
+            options,
+            Background::start(options.cache_bytes)?,
+        )
     }
 
     /// Opens a database whose background work is done by threads that it shares with others.

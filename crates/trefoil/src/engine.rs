@@ -72,7 +72,8 @@ impl Engine {
         let index = Index::open(Arc::clone(&storage), options.tail_events_max, shared_bytes)?;
         let index = Arc::new(index);
         let shared_bytes = Arc::clone(&background.tail_bytes);
-        let store = Store::open(Arc::clone(&storage), shared_bytes)?;
+        let rows = Arc::clone(&background.rows);
+        let store = Store::open(Arc::clone(&storage), shared_bytes, rows)?;
         let store = Arc::new(store.retaining(options.commit_id_retention));
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
         let seed = getrandom::u64().map_err(|error| Error::Io {

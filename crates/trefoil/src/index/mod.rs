@@ -27,7 +27,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil_core::{Error, EventId, Result, Timestamp};
 use trefoil_storage::{Batch, Storage};
 
-use crate::state::Store;
+use crate::state::{Rows, Store};
 
 pub(crate) use cursor::{Cursor, Effort, Step, Walk};
 pub(crate) use describe::describe_entry;
@@ -270,7 +270,8 @@ impl Index {
 
     /// The state in the maps.
     pub(crate) fn state(&self) -> Result<Store> {
-        Store::open(Arc::clone(&self.storage), Arc::default())
+        let rows = Arc::new(Rows::new(0));
+        Store::open(Arc::clone(&self.storage), Arc::default(), rows)
     }
 
     /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what

@@ -8,6 +8,7 @@
 //! lately     the entries that a view has read lately
 //! store      the durable entries: those since the last checkpoint in memory, the others in a map
 //! memory     how much of it those take that are there
+//! cached     the map, of which what was read lately is in memory
 //! merged     several walks over entries as one
 //! name       names of entries that compare fast
 //! snapshot   what stands for changes that the log may forget
@@ -17,6 +18,7 @@
 //! Everything is entries, bytes under bytes in one order, so that there is one way to log, roll
 //! back, checkpoint and rebuild them.
 
+mod cached;
 mod change;
 mod lately;
 mod memory;
@@ -29,6 +31,7 @@ mod tracking;
 mod view;
 mod watch;
 
+pub(crate) use cached::Rows;
 pub(crate) use change::Changes;
 pub(crate) use remembered::Remembered;
 pub(crate) use snapshot::snapshot_commit;

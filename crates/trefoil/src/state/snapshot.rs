@@ -8,10 +8,9 @@
 use std::sync::Arc;
 
 use trefoil_core::{Direction, Result};
-use trefoil_state::ROOT;
 use trefoil_storage::{Batch, Map, Scan, Storage};
 
-use super::store::{Logged, MAP, Store};
+use super::store::{Logged, MAP, Store, open_map};
 use crate::index::{MANIFEST_MAP, damaged_maps};
 
 /// The key beside the index's manifest that says how many bytes of changes the log has.
@@ -94,7 +93,8 @@ impl Store {
 
     /// The map, once there is one.
     pub(crate) fn map(&self) -> Option<Arc<dyn Map>> {
-        self.recent.lock().map.clone()
+        let recent = self.recent.lock();
+        recent.map.as_ref().map(|cached| Arc::clone(&cached.map))
     }
 
     /// The entries of the map at this moment, at which nothing writes to it and which is that of the
@@ -150,8 +150,7 @@ impl Store {
         })?;
         old.try_for_each(|old| writes.set(old?.0.to_vec(), None))?;
         writes.finish()?;
-        let map = self.storage.map(MAP)?;
-        let root = map.as_ref().map_or(Ok(None), |map| map.get(ROOT))?;
+        let (map, root) = open_map(self.storage.as_ref(), &self.rows)?;
         let mut recent = self.recent.lock();
         (recent.map, recent.root) = (map, root);
         Ok(())

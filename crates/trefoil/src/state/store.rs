@@ -19,9 +19,10 @@ use imbl::OrdMap;
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Result};
 use trefoil_state::{ROOT, Scan, is_younger};
-use trefoil_storage::{Batch, Map, Storage};
+use trefoil_storage::{Batch, Storage};
 
 use super::Watches;
+use super::cached::{CachedMap, Rows};
 use super::change::{Change, Changes};
 use super::memory::Memory;
 use super::merged::{Merged, Source};
@@ -60,6 +61,7 @@ type Changed = OrdMap<Name, Option<Bytes>>;
 pub(crate) struct Store {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) recent: Mutex<Recent>,
+    pub(super) rows: Arc<Rows>,
     /// Who watches which keys.
     pub(crate) watches: Arc<Watches>,
     /// When something is to be cleaned, in milliseconds since 1970.
@@ -77,7 +79,7 @@ pub(super) struct Recent {
     memory: Memory,
     pub(super) logged: Logged,
     /// The map, once there is one.
-    pub(super) map: Option<Arc<dyn Map>>,
+    pub(super) map: Option<Arc<CachedMap>>,
     /// The entry that everybody reads.
     pub(super) root: Option<Bytes>,
     /// Held by all who began to read since the last freeze.
@@ -100,21 +102,23 @@ pub(super) struct Logged {
 }
 
 impl Store {
-    /// Opens the entries that `storage` holds; what they take in memory until a checkpoint is
-    /// counted in `shared_bytes`.
-    pub(crate) fn open(storage: Arc<dyn Storage>, shared_bytes: Arc<AtomicUsize>) -> Result<Self> {
-        let map = storage.map(MAP)?;
-        let root = map.as_ref().map_or(Ok(None), |map| map.get(ROOT))?;
-        let recent = Recent {
-            map,
-            root,
+    /// Opens the entries that `storage` holds. What they take in memory until a checkpoint is
+    /// counted in `shared_bytes`; those that are read lately are kept among `rows`.
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        shared_bytes: Arc<AtomicUsize>,
+        rows: Arc<Rows>,
+    ) -> Result<Self> {
+        let mut recent = Recent {
             memory: Memory::new(shared_bytes),
             logged: super::snapshot::logged(storage.as_ref())?,
             ..Recent::default()
         };
+        (recent.map, recent.root) = open_map(storage.as_ref(), &rows)?;
         Ok(Self {
             storage,
             recent: Mutex::new(recent),
+            rows,
             watches: Arc::default(),
             // Whoever opens it does not know what is due.
             due: AtomicU64::new(0),
@@ -221,9 +225,10 @@ impl Store {
 
     /// Adds to a batch what a checkpoint has to write, once nobody reads who must not find it.
     pub(crate) fn fill(&self, batch: &mut Batch) {
-        let (frozen, readers) = {
+        let (frozen, map, readers) = {
             let recent = self.recent.lock();
-            (recent.frozen.clone(), Arc::clone(&recent.readers_before))
+            let readers = Arc::clone(&recent.readers_before);
+            (recent.frozen.clone(), recent.map.clone(), readers)
         };
         // One is the store itself, one is this call.
         while Arc::strong_count(&readers) > 2 {
@@ -231,6 +236,9 @@ impl Store {
         }
         self.fill_logged(batch);
         for (Name { bytes: key, .. }, value) in frozen.iter().flat_map(|frozen| frozen.iter()) {
+            if let Some(map) = &map {
+                map.changes(key, value.as_ref());
+            }
             match value {
                 Some(value) => batch.put(MAP, key.to_vec(), value.to_vec()),
                 None => batch.remove(MAP, key.to_vec()),
@@ -243,7 +251,7 @@ impl Store {
         let mut recent = self.recent.lock();
         if recent.map.is_none() {
             // If it cannot be opened, what is in memory stays there.
-            recent.map = self.storage.map(MAP).unwrap_or_default();
+            recent.map = open_map(self.storage.as_ref(), &self.rows).map_or(None, |(map, _)| map);
         }
         recent.logged.written = recent.logged.frozen;
         if recent.map.is_some() {
@@ -268,12 +276,24 @@ impl Recent {
     }
 }
 
+/// The map, if there is one, and the root in it.
+pub(super) fn open_map(
+    storage: &dyn Storage,
+    rows: &Arc<Rows>,
+) -> Result<(Option<Arc<CachedMap>>, Option<Bytes>)> {
+    let Some(map) = storage.map(MAP)? else {
+        return Ok((None, None));
+    };
+    let root = map.get(ROOT)?;
+    Ok((Some(Arc::new(CachedMap::new(map, rows))), root))
+}
+
 /// The durable entries at a moment.
 #[derive(Debug)]
 pub(crate) struct Reader {
     live: Changed,
     frozen: Option<Changed>,
-    map: Option<Arc<dyn Map>>,
+    map: Option<Arc<CachedMap>>,
     root: Option<Bytes>,
     _presence: Arc<()>,
 }
@@ -323,7 +343,7 @@ impl Reader {
                 .map(|(name, value)| (&name.bytes, value));
             sources.push(Source::changed(changed, direction));
         }
-        if let Some(map) = &self.map {
+        if let Some(CachedMap { map, .. }) = self.map.as_deref() {
             let entries = map.scan(from, to, direction);
             let walk = entries.map(|entry| entry.map(|(key, value)| (key, Some(value))));
             sources.push(Source::new(Box::new(walk)));

@@ -10,7 +10,7 @@ use trefoil_storage::{Label, MemoryStorage, Record, Storage};
 use crate::index::{Index, IndexedEvent, Kind, Layer, Layers, Lookup, Tail, names};
 use crate::label;
 use crate::recovery::replay_state;
-use crate::state::{STATE_END, Store, View, snapshot_commit};
+use crate::state::{Rows, STATE_END, Store, View, snapshot_commit};
 
 /// How many events are indexed in memory and compared together.
 const WINDOW_EVENTS: usize = 64 * 1024;
@@ -45,7 +45,8 @@ impl<'a> Comparison<'a> {
             .runs()
             .last()
             .map_or(0, |run| run.last_position);
-        let state = Store::open(Arc::new(MemoryStorage::default()), Arc::default())?;
+        let memory = Arc::new(MemoryStorage::default());
+        let state = Store::open(memory, Arc::default(), Arc::new(Rows::new(0)))?;
         state.restore(storage)?;
         Ok(Self {
             index,

@@ -1,0 +1,186 @@
+//! The map of entries, of which those that were read lately are in memory.
+//!
+//! To find an entry in the map takes a search through several tables and their blocks, even if they
+//! are in memory; to find it here takes one look. All databases of a process share the room, so that
+//! those that are read the most have the most of it.
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use equivalent::Equivalent;
+use trefoil_core::Result;
+use trefoil_storage::Map;
+
+/// About how much memory an entry takes besides its bytes.
+const ROW_BYTES: u64 = 192;
+
+/// The entries that were read lately, of all databases.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    rows: quick_cache::sync::Cache<Row, Bytes, RowWeight>,
+    /// How many maps there were so far.
+    n_maps: AtomicU64,
+}
+
+/// An entry of one of the maps.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Row {
+    map: u64,
+    key: Bytes,
+}
+
+/// An entry that is looked for. It has the hash of the [`Row`] that it is equivalent to.
+#[derive(Debug, Hash)]
+struct Sought<'a> {
+    map: u64,
+    key: &'a [u8],
+}
+
+impl Equivalent<Row> for Sought<'_> {
+    fn equivalent(&self, row: &Row) -> bool {
+        self.map == row.map && self.key == row.key
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct RowWeight;
+
+impl quick_cache::Weighter<Row, Bytes> for RowWeight {
+    fn weight(&self, row: &Row, value: &Bytes) -> u64 {
+        ROW_BYTES + (row.key.len() + value.len()) as u64
+    }
+}
+
+impl Rows {
+    /// Room for so many bytes.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let n_rows = (bytes / ROW_BYTES) as usize;
+        Self {
+            rows: quick_cache::sync::Cache::with_weighter(n_rows, bytes, RowWeight),
+            n_maps: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The map of one database.
+#[derive(Debug)]
+pub(super) struct CachedMap {
+    pub(super) map: Arc<dyn Map>,
+    number: u64,
+    rows: Arc<Rows>,
+}
+
+impl CachedMap {
+    pub(super) fn new(map: Arc<dyn Map>, rows: &Arc<Rows>) -> Self {
+        Self {
+            map,
+            number: rows.n_maps.fetch_add(1, Ordering::Relaxed),
+            rows: Arc::clone(rows),
+        }
+    }
+
+    /// The value of an entry.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let map = self.number;
+        if let Some(value) = self.rows.rows.get(&Sought { map, key }) {
+            return Ok(Some(value));
+        }
+        let found = self.map.get(key)?;
+        if let Some(value) = &found {
+            let key = Bytes::copy_from_slice(key);
+            // The value may be a part of a block, which must not be kept for its sake.
+            let value = Bytes::copy_from_slice(value);
+            self.rows.rows.insert(Row { map, key }, value);
+        }
+        Ok(found)
+    }
+
+    /// An entry is about to change. Nobody reads it here until it has, because what it changes to is
+    /// in memory meanwhile.
+    pub(super) fn changes(&self, key: &Bytes, value: Option<&Bytes>) {
+        let (map, rows) = (self.number, &self.rows.rows);
+        match value {
+            Some(value) => {
+                let key = key.clone();
+                // An entry that is not here is left out.
+                let _ = rows.replace(Row { map, key }, value.clone(), true);
+            }
+            None => drop(rows.remove(&Sought { map, key })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trefoil_storage::{Batch, MemoryStorage, Storage};
+
+    fn room() -> Arc<Rows> {
+        Arc::new(Rows::new(64 * 1024))
+    }
+
+    /// A map with these entries.
+    fn map(storage: &MemoryStorage, entries: &[(&str, &str)]) -> Arc<dyn Map> {
+        let mut batch = Batch::default();
+        for (key, value) in entries {
+            batch.put("map", key.as_bytes().to_vec(), value.as_bytes().to_vec());
+        }
+        storage.write(&batch).unwrap();
+        storage.map("map").unwrap().unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_read_from_the_map_once() {
+        let (storage, rows) = (MemoryStorage::default(), room());
+        let cached = CachedMap::new(map(&storage, &[("a", "1"), ("b", "2")]), &rows);
+        assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
+        map(&storage, &[("a", "other"), ("b", "other"), ("c", "3")]);
+        assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
+        assert_eq!(cached.get(b"b").unwrap(), Some(Bytes::from("other")));
+        assert_eq!(cached.get(b"c").unwrap(), Some(Bytes::from("3")));
+    }
+
+    #[test]
+    fn an_entry_that_changes_is_no_longer_what_it_was() {
+        let (storage, rows) = (MemoryStorage::default(), room());
+        let cached = CachedMap::new(map(&storage, &[("a", "1"), ("b", "2")]), &rows);
+        assert!(cached.get(b"a").unwrap().is_some() && cached.get(b"b").unwrap().is_some());
+        cached.changes(&Bytes::from("a"), Some(&Bytes::from("3")));
+        cached.changes(&Bytes::from("b"), None);
+        cached.changes(&Bytes::from("c"), Some(&Bytes::from("unread")));
+        assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("3")));
+        assert_eq!(
+            cached.get(b"b").unwrap(),
+            Some(Bytes::from("2")),
+            "from the map"
+        );
+        assert_eq!(cached.get(b"c").unwrap(), None, "from the map");
+    }
+
+    #[test]
+    fn databases_do_not_see_one_another() {
+        let rows = room();
+        let storages = [MemoryStorage::default(), MemoryStorage::default()];
+        let one = CachedMap::new(map(&storages[0], &[("a", "1")]), &rows);
+        let other = CachedMap::new(map(&storages[1], &[("a", "2")]), &rows);
+        assert_eq!(one.get(b"a").unwrap(), Some(Bytes::from("1")));
+        assert_eq!(other.get(b"a").unwrap(), Some(Bytes::from("2")));
+    }
+
+    #[test]
+    fn the_room_is_bounded() {
+        let (storage, rows) = (MemoryStorage::default(), room());
+        let keys: Vec<String> = (0..2000).map(|number| format!("key {number}")).collect();
+        let entries: Vec<_> = keys.iter().map(|key| (key.as_str(), "value")).collect();
+        let cached = CachedMap::new(map(&storage, &entries), &rows);
+        for key in &keys {
+            assert_eq!(
+                cached.get(key.as_bytes()).unwrap(),
+                Some(Bytes::from("value"))
+            );
+        }
+        assert!((100..400).contains(&rows.rows.len()), "{}", rows.rows.len());
+    }
+}
