@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::limits;
+use crate::{lanes, limits};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -42,6 +42,8 @@ pub struct RespConfig {
     pub anonymous: bool,
     /// How long a client may take nothing of the replies that are sent to it.
     pub reply_timeout: Duration,
+    /// How many threads serve the connections; each connection stays with one.
+    pub threads: usize,
 }
 
 /// How the server listens for gRPC. The defaults listen on this machine only.
@@ -104,6 +106,7 @@ impl Default for RespConfig {
             required: false,
             anonymous: false,
             reply_timeout: limits::RESP_REPLY_TIMEOUT,
+            threads: lanes::default_threads(),
         }
     }
 }

@@ -28,6 +28,7 @@ mod export;
 mod grpc;
 mod import;
 mod json;
+mod lanes;
 mod limits;
 mod listener;
 mod metrics;
@@ -46,6 +47,7 @@ mod sse;
 mod strict;
 
 pub use config::{Config, GrpcConfig, RespConfig, Tls};
+pub use limits::RESP_THREADS_MAX;
 pub use server::Server;
 
 /// The version that the server reports.

@@ -73,6 +73,8 @@ pub(crate) const GRPC_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(crate) const WORDS_PER_COMMAND_MAX: usize = 1_000_000;
 /// The most commands in one commit over HTTP.
 pub(crate) const COMMANDS_PER_COMMIT_MAX: usize = 1_000_000;
+/// The most threads that serve RESP.
+pub const RESP_THREADS_MAX: usize = 1024;
 /// The longest line of a RESP client that does not end: a length, or a line of words.
 pub(crate) const RESP_LINE_BYTES_MAX: usize = 64 * 1024;
 /// The largest RESP request: one word of the largest length, and what goes with it.

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use trefoil::{Error, Host, Namespaces, Result};
 
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
+use crate::lanes::Lanes;
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
 use crate::{Config, connection, grpc, resp};
@@ -27,6 +28,7 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     grpc_listeners: Vec<TcpListener>,
     resp_listeners: Vec<TcpListener>,
+    lanes: Lanes,
     tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
 }
@@ -59,16 +61,19 @@ impl Server {
             tls = grpc.tls.as_ref().map(grpc::server_config).transpose()?;
             grpc_listeners = bind_besides(&grpc.listen, grpc.required, "gRPC").await?;
         }
-        let mut resp_listeners = Vec::new();
+        let (mut resp_listeners, mut n_lanes) = (Vec::new(), 0);
         if let Some(resp) = &config.resp {
             resp_listeners = bind_besides(&resp.listen, resp.required, "RESP").await?;
+            n_lanes = resp.threads;
         }
+        let lanes = Lanes::start(n_lanes)?;
         namespaces.hosted_by(Arc::new(Tokio));
         let shared = Arc::new(Shared::new(config, namespaces));
         Ok(Self {
             listeners,
             grpc_listeners,
             resp_listeners,
+            lanes,
             tls,
             shared,
         })
@@ -131,7 +136,8 @@ impl Server {
         let grpc = self.grpc_listeners.into_iter();
         let grpc = grpc.map(move |listener| (listener, Protocol::Grpc(tls.clone())));
         let resp = self.resp_listeners.into_iter();
-        let resp = resp.map(|listener| (listener, Protocol::Resp));
+        let lanes = Arc::new(self.lanes);
+        let resp = resp.map(move |listener| (listener, Protocol::Resp(Arc::clone(&lanes))));
         let all = http.chain(grpc).chain(resp);
         all.map(move |(listener, protocol)| Acceptor {
             listener,
@@ -173,7 +179,7 @@ async fn bind_besides(
 enum Protocol {
     Http,
     Grpc(Option<TlsAcceptor>),
-    Resp,
+    Resp(Arc<Lanes>),
 }
 
 /// How connections are told to end.
@@ -203,11 +209,7 @@ impl Acceptor {
                 () = self.stop.drain.cancelled() => return,
             };
             match accepted {
-                Ok((socket, _)) => {
-                    let counted = Counted::new(Arc::clone(&self.shared));
-                    let (protocol, stop) = (self.protocol.clone(), self.stop.clone());
-                    self.tracker.spawn(serve(socket, protocol, counted, stop));
-                }
+                Ok((socket, _)) => self.spawn(socket),
                 // A client that gave up before it was accepted.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -216,6 +218,28 @@ impl Acceptor {
                 }
             }
         }
+    }
+
+    /// Serves a connection: by all threads together, or by one if the protocol has threads of its
+    /// own.
+    fn spawn(&self, socket: TcpStream) {
+        let counted = Counted::new(Arc::clone(&self.shared));
+        let (protocol, stop) = (self.protocol.clone(), self.stop.clone());
+        let lane = match &self.protocol {
+            Protocol::Resp(lanes) => lanes.next(),
+            _ => None,
+        };
+        let Some(lane) = lane else {
+            self.tracker.spawn(serve(socket, protocol, counted, stop));
+            return;
+        };
+        let moved = async move {
+            match socket.into_std().and_then(TcpStream::from_std) {
+                Ok(socket) => serve(socket, protocol, counted, stop).await,
+                Err(error) => tracing::warn!(%error, "cannot serve a connection"),
+            }
+        };
+        self.tracker.spawn_on(moved, lane);
     }
 }
 
@@ -228,8 +252,8 @@ async fn serve(socket: TcpStream, protocol: Protocol, counted: Counted, stop: St
         // A gRPC client that is hung up on tries again later.
         Protocol::Grpc(_) if is_too_many => {}
         Protocol::Grpc(tls) => grpc::serve(socket, tls.as_ref(), &counted.shared, stop).await,
-        Protocol::Resp if is_too_many => resp::refuse(socket, &counted.shared).await,
-        Protocol::Resp => resp::serve(socket, &counted.shared, stop).await,
+        Protocol::Resp(_) if is_too_many => resp::refuse(socket, &counted.shared).await,
+        Protocol::Resp(_) => resp::serve(socket, &counted.shared, stop).await,
     }
 }
 

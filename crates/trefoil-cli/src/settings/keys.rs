@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use trefoil::{NamespacesOptions, Options};
+use trefoil_server::RespConfig;
 
 /// One setting: `--data-dir`, `TREFOIL_DATA_DIR` and `data-dir = "…"` are the same one.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +92,12 @@ const RESP_LISTEN: Key = key(
     "ADDRESSES",
     String::new,
     "Addresses for RESP, separated by commas [default: those of --listen]",
+);
+const RESP_THREADS: Key = key(
+    "resp-threads",
+    "COUNT",
+    || RespConfig::default().threads.to_string(),
+    "How many threads serve RESP; each connection stays with one",
 );
 const TLS_CERT: Key = key(
     "tls-cert",
@@ -208,6 +215,7 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     RESP,
     RESP_LISTEN,
     RESP_PORT,
+    RESP_THREADS,
     TLS_CERT,
     TLS_KEY,
     DATA_DIR,

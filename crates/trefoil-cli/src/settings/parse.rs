@@ -55,6 +55,14 @@ pub(super) fn count(text: &str) -> Parsed<usize> {
     }
 }
 
+/// A count from 1 to a limit.
+pub(super) fn count_within(text: &str, limit: usize) -> Parsed<usize> {
+    match count(text)? {
+        count if count > limit => Err(format!("it must be at most {limit}")),
+        count => Ok(count),
+    }
+}
+
 pub(super) fn count_or_none(text: &str) -> Parsed<usize> {
     text.parse()
         .map_err(|_| format!("{text:?} is not a number"))

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use trefoil_server::RespConfig;
+use trefoil_server::{RESP_THREADS_MAX, RespConfig};
 
 use super::{Layers, parse};
 use crate::exit::Usage;
@@ -43,6 +43,9 @@ pub(super) fn config(layers: &Layers, listen: &[SocketAddr]) -> anyhow::Result<O
     Ok(Some(RespConfig {
         listen,
         required: has_addresses || has_port || is_short,
+        threads: layers.parse("resp-threads", |text| {
+            parse::count_within(text, RESP_THREADS_MAX)
+        })?,
         ..RespConfig::default()
     }))
 }

@@ -81,6 +81,14 @@ fn settings_of_resp_that_cannot_work_are_refused_by_name() {
             &["--resp=1", "--resp-port=2"],
             "resp says what resp-listen and resp-port say",
         ),
+        (
+            &["--resp-threads=0"],
+            "resp-threads (flag): it must be at least 1",
+        ),
+        (
+            &["--resp-threads=1025"],
+            "resp-threads (flag): it must be at most 1024",
+        ),
     ] {
         let mut serve = binary();
         let serve = serve

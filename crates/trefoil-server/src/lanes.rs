@@ -1,0 +1,59 @@
+//! The threads that serve RESP: each connection stays with one of them.
+//!
+//! A runtime that shares its tasks out among its threads wakes one of them whenever another has more
+//! than one to do. Requests of RESP are so short that this costs more than it saves, and there are
+//! enough connections to share the work out by themselves.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use trefoil::{Error, Result};
+
+/// How many threads serve RESP unless somebody says so: the others are for the log, for the other
+/// protocols and for the system's own work on the network.
+pub(crate) fn default_threads() -> usize {
+    available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+}
+
+/// Runtimes of one thread each.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<Runtime>,
+    /// How many connections there were so far.
+    n_connections: AtomicUsize,
+}
+
+impl Lanes {
+    /// Starts so many threads.
+    pub(crate) fn start(n_threads: usize) -> Result<Self> {
+        let lane = |number| {
+            let lane = Builder::new_multi_thread()
+                .worker_threads(1)
+                .thread_name(format!("trefoil-resp-{number}"))
+                .enable_all()
+                .build();
+            lane.map_err(|error| Error::io("starting a thread for RESP", &error))
+        };
+        Ok(Self {
+            lanes: (0..n_threads).map(lane).collect::<Result<_>>()?,
+            n_connections: AtomicUsize::new(0),
+        })
+    }
+
+    /// Where the next connection is served; `None` if there are no threads.
+    pub(crate) fn next(&self) -> Option<&Handle> {
+        let number = self.n_connections.fetch_add(1, Ordering::Relaxed);
+        let lane = self.lanes.get(number % self.lanes.len().max(1));
+        lane.map(Runtime::handle)
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for lane in self.lanes.drain(..) {
+            // Waiting for a runtime is not allowed in another one.
+            lane.shutdown_background();
+        }
+    }
+}
