@@ -6,6 +6,7 @@
 //! meta       what is remembered of a key: its type, when it expires, where its elements are
 //! copy       copies of values
 //! named      elements that have names
+//! pack       the fields of a small hash, in one entry
 //! string     the bytes of strings, short and long
 //! fields     when fields of hashes expire
 //! seats      seats of sections: reserved, held, sold and released, with events
@@ -30,6 +31,7 @@ mod long_double;
 mod meta;
 mod named;
 mod number;
+mod pack;
 mod reply;
 mod seats;
 mod space;

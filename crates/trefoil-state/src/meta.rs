@@ -4,6 +4,7 @@ use bytes::{Buf, BufMut, Bytes};
 use trefoil_core::{put_varint, take_varint};
 
 use crate::layout;
+use crate::pack::Pack;
 
 /// The types of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(crate) enum Value {
     String(Bytes),
     /// A long string, whose chunks are the elements of a collection.
     LongString { id: u64, len: u64 },
+    /// The fields of a small hash.
+    SmallHash(Pack),
     /// Elements of a collection.
     Collection(Collection),
 }
@@ -70,6 +73,7 @@ const HASH: u8 = 2;
 const LIST: u8 = 3;
 const SET: u8 = 4;
 const SORTED_SET: u8 = 5;
+const SMALL_HASH: u8 = 6;
 
 /// Set in the first byte if the key expires.
 const EXPIRES: u8 = 0x80;
@@ -78,6 +82,7 @@ impl Meta {
     pub(crate) fn kind(&self) -> Kind {
         match &self.value {
             Value::String(_) | Value::LongString { .. } => Kind::String,
+            Value::SmallHash(_) => Kind::Hash,
             Value::Collection(collection) => collection.kind,
         }
     }
@@ -85,7 +90,7 @@ impl Meta {
     /// The collection that holds the elements or chunks.
     pub(crate) fn id(&self) -> Option<u64> {
         match &self.value {
-            Value::String(_) => None,
+            Value::String(_) | Value::SmallHash(_) => None,
             Value::LongString { id, .. } => Some(*id),
             Value::Collection(collection) => Some(collection.id),
         }
@@ -98,12 +103,14 @@ impl Meta {
     pub(crate) fn encode(&self) -> Bytes {
         let room = match &self.value {
             Value::String(bytes) => bytes.len(),
+            Value::SmallHash(pack) => pack.bytes_max(),
             _ => 24,
         };
         let mut out = Vec::with_capacity(room + 10);
         let code = match &self.value {
             Value::String(_) => SHORT_STRING,
             Value::LongString { .. } => LONG_STRING,
+            Value::SmallHash(_) => SMALL_HASH,
             Value::Collection(collection) => match collection.kind {
                 Kind::Hash => HASH,
                 Kind::List => LIST,
@@ -125,6 +132,7 @@ impl Meta {
                 put_varint(&mut out, *id);
                 put_varint(&mut out, *len);
             }
+            Value::SmallHash(pack) => pack.encode(&mut out),
             Value::Collection(collection) => {
                 put_varint(&mut out, collection.id);
                 put_varint(&mut out, collection.len);
@@ -151,6 +159,10 @@ impl Meta {
                 let id = take_varint(&mut rest)?;
                 let len = take_varint(&mut rest)?;
                 let value = Value::LongString { id, len };
+                return Some(Self { expires, value });
+            }
+            SMALL_HASH => {
+                let value = Value::SmallHash(Pack::decode(bytes, rest)?);
                 return Some(Self { expires, value });
             }
             HASH => Kind::Hash,

@@ -58,7 +58,7 @@ impl Text {
         let bytes = match meta.value {
             Value::String(bytes) => Place::Short(bytes),
             Value::LongString { id, len } => Place::Long { id, len },
-            Value::Collection(_) => return Err(WRONG_TYPE),
+            Value::SmallHash(_) | Value::Collection(_) => return Err(WRONG_TYPE),
         };
         let expires = meta.expires;
         Ok(Self { expires, bytes })

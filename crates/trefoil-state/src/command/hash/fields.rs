@@ -3,28 +3,36 @@
 use bytes::Bytes;
 
 use super::field::Field;
-use crate::failure::Result;
+use crate::failure::{Result, WRONG_TYPE};
 use crate::keyspace::{Found, Keyspace};
-use crate::meta::{Collection, Kind, Value};
+use crate::layout::hash;
+use crate::meta::{Collection, Kind, Meta, Value};
+use crate::named::Part;
+use crate::pack::Pack;
 
-/// A hash that is read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hash {
-    pub(crate) collection: Collection,
+/// The fields of a hash: in the entry of its key, or in entries of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hash {
+    Small(Pack),
+    Large(Collection),
 }
 
 impl Hash {
     /// The hash under a key.
     pub(crate) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
-        let found = keyspace.collection(key, Kind::Hash)?;
-        Ok(found.map(|Found { collection, .. }| Self { collection }))
+        let found = find(keyspace, key)?;
+        Ok(found.map(|(hash, _)| hash))
     }
 
     /// How many fields there are.
     pub(crate) fn len(&self, keyspace: &Keyspace<'_>) -> Result<u64> {
-        let mut len = self.collection.len;
-        if self.collection.extra > 0 {
-            for expired in keyspace.expired_fields(self.collection.id) {
+        let collection = match self {
+            Self::Small(pack) => return Ok(pack.len()),
+            Self::Large(collection) => collection,
+        };
+        let mut len = collection.len;
+        if collection.extra > 0 {
+            for expired in keyspace.expired_fields(collection.id) {
                 expired?;
                 len = len.saturating_sub(1);
             }
@@ -34,25 +42,73 @@ impl Hash {
 
     /// A field.
     pub(crate) fn get(&self, keyspace: &Keyspace<'_>, field: &[u8]) -> Result<Option<Field>> {
-        let stored = keyspace.named(self.collection.id, field)?;
+        let collection = match self {
+            Self::Small(pack) => return Ok(pack.get(field)?.map(Field::plain)),
+            Self::Large(collection) => collection,
+        };
+        let stored = keyspace.named(collection.id, field)?;
         let field = stored.map(Field::decode).transpose()?;
         Ok(field.filter(|field| !field.is_expired(keyspace.now())))
     }
 
     /// All fields, by their names.
     pub(crate) fn all<'s>(
-        &self,
+        &'s self,
         keyspace: &'s Keyspace<'_>,
     ) -> impl Iterator<Item = Result<(Bytes, Field)>> + 's {
         let now = keyspace.now();
-        keyspace
-            .all_named(self.collection.id)
-            .filter_map(move |named| read(named, now).transpose())
+        let (small, large) = match self {
+            Self::Small(pack) => (Some(plain_fields(pack)), None),
+            Self::Large(collection) => (None, Some(keyspace.all_named(collection.id))),
+        };
+        let large = large.into_iter().flatten();
+        let large = large.filter_map(move |named| read(named, now).transpose());
+        small.into_iter().flatten().chain(large)
+    }
+
+    /// About `count` fields from the place on that a cursor says, without those that have expired.
+    pub(crate) fn part(
+        &self,
+        keyspace: &Keyspace<'_>,
+        cursor: u32,
+        count: usize,
+    ) -> Result<Part<(Bytes, Field)>> {
+        let collection = match self {
+            Self::Small(pack) => {
+                let walk = plain_fields(pack)
+                    .skip_while(|field| matches!(field, Ok((name, _)) if hash(name) < cursor));
+                return Part::take(walk, count, |(name, _)| hash(name));
+            }
+            Self::Large(collection) => collection,
+        };
+        let Part { found, next } = keyspace.scan_named(collection.id, cursor, count)?;
+        let there = |named| read(Ok(named), keyspace.now()).transpose();
+        let found = found.into_iter().filter_map(there).collect::<Result<_>>()?;
+        Ok(Part { found, next })
     }
 }
 
+/// The hash under a key, and when the key expires.
+fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<(Hash, Option<u64>)>> {
+    let Some(Meta { expires, value }) = keyspace.find(key)? else {
+        return Ok(None);
+    };
+    let hash = match value {
+        Value::SmallHash(pack) => Hash::Small(pack),
+        Value::Collection(hash) if hash.kind == Kind::Hash => Hash::Large(hash),
+        _ => return Err(WRONG_TYPE),
+    };
+    Ok(Some((hash, expires)))
+}
+
+/// The fields of a small hash, none of which expires.
+fn plain_fields(pack: &Pack) -> impl Iterator<Item = Result<(Bytes, Field)>> {
+    let plain = |(name, value)| (name, Field::plain(value));
+    pack.all().map(move |named| named.map(plain))
+}
+
 /// A field and its name, unless it has expired.
-pub(crate) fn read(named: Result<(Bytes, Bytes)>, now: u64) -> Result<Option<(Bytes, Field)>> {
+fn read(named: Result<(Bytes, Bytes)>, now: u64) -> Result<Option<(Bytes, Field)>> {
     let (name, stored) = named?;
     let field = Field::decode(stored)?;
     Ok((!field.is_expired(now)).then_some((name, field)))
@@ -65,7 +121,7 @@ pub(crate) struct Change<'k, 'a> {
     key: &'k Bytes,
     hash: Hash,
     expires: Option<u64>,
-    before: Collection,
+    before: Hash,
     /// When the first field was to expire before the change; known once that may change.
     first_expiry: Option<Option<u64>>,
     is_changed: bool,
@@ -74,24 +130,29 @@ pub(crate) struct Change<'k, 'a> {
 impl<'k, 'a> Change<'k, 'a> {
     /// Begins to change the hash under a key, if there is one.
     pub(crate) fn existing(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Option<Self>> {
-        let found = keyspace.collection(key, Kind::Hash)?;
-        Ok(found.map(|found| Self::begin(keyspace, key, found)))
+        let found = find(keyspace, key)?;
+        Ok(found.map(|(hash, expires)| Self::begin(keyspace, key, hash, expires)))
     }
 
     /// Begins to change the hash under a key, or a new one.
     pub(crate) fn existing_or_new(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Self> {
-        let found = keyspace.collection_or_new(key, Kind::Hash)?;
-        Ok(Self::begin(keyspace, key, found))
+        let found = find(keyspace, key)?;
+        let (hash, expires) = found.unwrap_or((Hash::Small(Pack::default()), None));
+        Ok(Self::begin(keyspace, key, hash, expires))
     }
 
-    fn begin(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes, found: Found) -> Self {
-        let collection = found.collection;
+    fn begin(
+        keyspace: &'k mut Keyspace<'a>,
+        key: &'k Bytes,
+        hash: Hash,
+        expires: Option<u64>,
+    ) -> Self {
         Self {
             keyspace,
             key,
-            hash: Hash { collection },
-            expires: found.expires,
-            before: collection,
+            before: hash.clone(),
+            hash,
+            expires,
             first_expiry: None,
             is_changed: false,
         }
@@ -118,23 +179,32 @@ impl<'k, 'a> Change<'k, 'a> {
         if before == Some(after) {
             return Ok(());
         }
+        if let Hash::Small(pack) = &self.hash
+            && after.expires.is_none()
+        {
+            let pack = pack.with(name, Some(&after.value))?;
+            if pack.is_small() {
+                self.hash = Hash::Small(pack);
+                return Ok(());
+            }
+        }
+        let mut collection = self.grow()?;
         let expires = match before {
             Some(before) => before.expires,
-            None => self.expired(name)?,
+            None => self.expired(&collection, name)?,
         };
         if before.is_none() && expires.is_none() {
-            self.count(1);
+            collection.len += 1;
         }
-        self.set(name, expires, Some(after))
+        self.set(collection, name, expires, Some(after))
     }
 
     /// When a field has expired that is not there, but still to be removed.
-    fn expired(&self, name: &[u8]) -> Result<Option<u64>> {
-        let Collection { id, extra, .. } = self.hash.collection;
-        if extra == 0 {
+    fn expired(&self, collection: &Collection, name: &[u8]) -> Result<Option<u64>> {
+        if collection.extra == 0 {
             return Ok(None);
         }
-        let stored = self.keyspace.named(id, name)?;
+        let stored = self.keyspace.named(collection.id, name)?;
         Ok(stored
             .map(Field::decode)
             .transpose()?
@@ -143,24 +213,50 @@ impl<'k, 'a> Change<'k, 'a> {
 
     /// Removes a field, which is as [`Self::get`] said.
     pub(crate) fn remove(&mut self, name: &[u8], before: &Field) -> Result<()> {
-        self.count(-1);
-        self.set(name, before.expires, None)
-    }
-
-    fn count(&mut self, difference: i64) {
-        let len = &mut self.hash.collection.len;
-        *len = len.saturating_add_signed(difference);
-    }
-
-    fn set(&mut self, name: &[u8], expires: Option<u64>, after: Option<&Field>) -> Result<()> {
         self.is_changed = true;
+        match &self.hash {
+            Hash::Small(pack) => {
+                self.hash = Hash::Small(pack.with(name, None)?);
+                Ok(())
+            }
+            Hash::Large(collection) => {
+                let mut collection = *collection;
+                collection.len = collection.len.saturating_sub(1);
+                self.set(collection, name, before.expires, None)
+            }
+        }
+    }
+
+    /// Gives the fields of a small hash entries of their own.
+    fn grow(&mut self) -> Result<Collection> {
+        let pack = match &self.hash {
+            Hash::Large(collection) => return Ok(*collection),
+            Hash::Small(pack) => pack,
+        };
+        let mut collection = self.keyspace.new_collection(Kind::Hash).collection;
+        for field in plain_fields(pack) {
+            let (name, field) = field?;
+            let stored = Some(field.encode());
+            self.keyspace.set_named(collection.id, &name, stored)?;
+            collection.len += 1;
+        }
+        Ok(collection)
+    }
+
+    fn set(
+        &mut self,
+        mut collection: Collection,
+        name: &[u8],
+        expires: Option<u64>,
+        after: Option<&Field>,
+    ) -> Result<()> {
         let will_expire = after.and_then(|after| after.expires);
         if expires != will_expire && self.first_expiry.is_none() {
-            let value = Value::Collection(self.hash.collection);
+            let value = Value::Collection(collection);
             self.first_expiry = Some(self.keyspace.first_field_expiry(&value)?);
         }
-        let collection = &mut self.hash.collection;
         collection.extra += i64::from(will_expire.is_some()) - i64::from(expires.is_some());
+        self.hash = Hash::Large(collection);
         let id = collection.id;
         self.keyspace
             .set_field_time(id, name, expires, will_expire)?;
@@ -169,24 +265,32 @@ impl<'k, 'a> Change<'k, 'a> {
 
     /// Completes the change. If nothing was changed, nothing is.
     pub(crate) fn save(self) -> Result<()> {
-        let collection = self.hash.collection;
         if !self.is_changed {
             return Ok(());
         }
-        if let Some(before) = self.first_expiry {
-            let value = Value::Collection(collection);
+        if let (Some(before), Hash::Large(collection)) = (self.first_expiry, &self.hash) {
+            let value = Value::Collection(*collection);
             let first = self.keyspace.first_field_expiry(&value)?;
             self.keyspace.set_field_expiry(self.key, before, first)?;
         }
-        if collection == self.before {
+        if self.hash == self.before {
             self.keyspace.touch(self.key);
             return Ok(());
         }
         let expires = self.expires;
-        let found = Found {
-            collection,
-            expires,
-        };
-        self.keyspace.put_collection(self.key, &found)
+        match self.hash {
+            Hash::Small(pack) if pack.len() == 0 => self.keyspace.delete(self.key).map(drop),
+            Hash::Small(pack) => {
+                let value = Value::SmallHash(pack);
+                self.keyspace.put(self.key, &Meta { expires, value })
+            }
+            Hash::Large(collection) => {
+                let found = Found {
+                    collection,
+                    expires,
+                };
+                self.keyspace.put_collection(self.key, &found)
+            }
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! The commands of hashes, line by line.
 
+use proptest::collection;
+use proptest::prelude::*;
+use proptest::sample::select;
+
 use crate::Reply;
 use crate::testing::{World, text};
 
@@ -194,5 +198,95 @@ fn other_types_are_refused() {
     ];
     for line in lines {
         world.check(&[(line, WRONG_TYPE)]);
+    }
+}
+
+/// Commands on the hash `h`, whose fields are few and short.
+fn line() -> impl Strategy<Value = String> {
+    let templates = [
+        "HSET h F V",
+        "HSET h F V F V F V",
+        "HSETNX h F V",
+        "HINCRBY h F 1",
+        "HINCRBYFLOAT h F 0.5",
+        "HDEL h F",
+        "HDEL h F F F",
+        "HGETDEL h FIELDS 1 F",
+        "HGET h F",
+        "HMGET h F F",
+        "HGETALL h",
+        "HLEN h",
+        "HEXISTS h F",
+        "HSTRLEN h F",
+        "HKEYS h",
+        "HVALS h",
+        "HSCAN h 0 COUNT 2",
+        "HSCAN h 2000000000 COUNT 2",
+        "HRANDFIELD h 100",
+        "HPEXPIRE h 5 FIELDS 1 F",
+        "HPTTL h FIELDS 1 F",
+        "HPERSIST h FIELDS 1 F",
+        "HSETEX h PX 5 FIELDS 1 F V",
+        "PEXPIRE h 5",
+        "PTTL h",
+        "PERSIST h",
+        "COPY h c REPLACE",
+        "RENAME h r",
+        "RENAME r h",
+        "HGETALL c",
+        "TYPE h",
+        "OBJECT ENCODING h",
+        "DEL h",
+        "EXISTS h",
+        "GET h",
+        "SADD h F",
+        "DBSIZE",
+    ];
+    let field = "[a-f]{1,2}";
+    let value = prop_oneof![4 => "[0-9]{1,3}", 1 => "x{60,70}"];
+    (
+        select(templates.to_vec()),
+        collection::vec(field, 3),
+        collection::vec(value, 3),
+    )
+        .prop_map(|(template, fields, values)| {
+            let (mut fields, mut values) = (fields.into_iter(), values.into_iter());
+            let word = |word: &str| match word {
+                "F" => fields.next().unwrap(),
+                "V" => values.next().unwrap(),
+                word => word.to_owned(),
+            };
+            let words: Vec<String> = template.split(' ').map(word).collect();
+            words.join(" ")
+        })
+}
+
+proptest! {
+    /// A hash whose fields have entries of their own, although it is small, answers as one whose
+    /// fields are in the entry of its key.
+    #[test]
+    fn nobody_can_tell_a_small_hash_from_a_large_one(
+        lines in collection::vec((line(), 0..3_u64), 1..60)
+    ) {
+        let (mut small, mut large) = (World::default(), World::default());
+        small.run("HSET h a 1");
+        large.run(&format!("HSET h a 1 long {}", "x".repeat(600)));
+        large.run("HDEL h long");
+        prop_assert!(large.entries.len() > small.entries.len());
+        for (line, elapsed) in lines {
+            for world in [&mut small, &mut large] {
+                world.moment.now += elapsed;
+            }
+            prop_assert_eq!(text(&small.run(&line)), text(&large.run(&line)), "{}", line);
+            prop_assert_eq!(&small.touched, &large.touched, "{}", line);
+        }
+        for world in [&mut small, &mut large] {
+            world.moment.now += 1000;
+            world.clean();
+            for key in ["h", "c", "r"] {
+                world.run(&format!("DEL {key}"));
+            }
+            prop_assert!(world.left().is_empty(), "{:?}", world.left());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::field::Field;
-use super::fields::{Hash, read};
+use super::fields::Hash;
 use crate::command::arguments::is_word;
 use crate::command::sample::{Choice, at_indexes};
 use crate::command::scan::{self, ScanOptions, parse_cursor};
@@ -18,12 +18,9 @@ pub(super) fn hscan(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
         return Ok(scan::reply(None, Vec::new()));
     };
     let options = ScanOptions::parse(&arguments[2..], "NOVALUES")?;
-    let part = keyspace.scan_named(hash.collection.id, options.cursor, options.count)?;
+    let part = hash.part(keyspace, options.cursor, options.count)?;
     let mut replies = Vec::new();
-    for named in part.found {
-        let Some((name, field)) = read(Ok(named), keyspace.now())? else {
-            continue;
-        };
+    for (name, field) in part.found {
         if options.selects(&name) {
             replies.push(Reply::Bulk(name));
             if !options.without_values {
@@ -66,18 +63,29 @@ fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: Choice) -> Result<Ve
         return Ok(Vec::new());
     };
     let len = hash.len(keyspace)?;
-    if len < hash.collection.len {
-        // Some have expired and are still among the others, so that only a walk finds the rest.
-        let indexes = choice.indexes(keyspace, len)?;
-        let mut found = at_indexes(hash.all(keyspace), &indexes)?;
-        if choice.may_repeat {
-            keyspace.shuffle(&mut found);
-        }
-        return Ok(found);
-    }
-    let found = keyspace.sample(hash.collection.id, len, choice)?;
+    let id = match &hash {
+        Hash::Large(collection) if collection.len == len => collection.id,
+        // It is small, or some have expired and are still among the others.
+        _ => return walk(keyspace, &hash, len, choice),
+    };
+    let found = keyspace.sample(id, len, choice)?;
     let fields = found.into_iter();
     fields
         .map(|(name, stored)| Ok((name, Field::decode(stored)?)))
         .collect()
+}
+
+/// Chooses among the fields of a hash by walking over all of them.
+fn walk(
+    keyspace: &mut Keyspace<'_>,
+    hash: &Hash,
+    len: u64,
+    choice: Choice,
+) -> Result<Vec<(Bytes, Field)>> {
+    let indexes = choice.indexes(keyspace, len)?;
+    let mut found = at_indexes(hash.all(keyspace), &indexes)?;
+    if choice.may_repeat {
+        keyspace.shuffle(&mut found);
+    }
+    Ok(found)
 }

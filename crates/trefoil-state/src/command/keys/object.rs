@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::meta::{Collection, Kind, Meta, Value};
 use crate::number::parse_integer;
+use crate::pack::Pack;
 use crate::reply::Reply;
 use crate::string::Text;
 
@@ -76,6 +77,7 @@ pub(super) fn object(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 /// The name of the encoding that Redis would choose for a value of this size.
 fn encoding(keyspace: &Keyspace<'_>, meta: Meta) -> Result<&'static str> {
     match meta.value {
+        Value::SmallHash(pack) => encoding_of_pack(&pack),
         Value::Collection(collection) => encoding_of_elements(keyspace, &collection),
         _ => encoding_of_string(keyspace, &Text::of(meta)?),
     }
@@ -87,6 +89,16 @@ fn encoding_of_string(keyspace: &Keyspace<'_>, text: &Text) -> Result<&'static s
     }
     let is_integer = parse_integer(&keyspace.read(text)?).is_some();
     Ok(if is_integer { "int" } else { "embstr" })
+}
+
+fn encoding_of_pack(pack: &Pack) -> Result<&'static str> {
+    for field in pack.all() {
+        let (name, value) = field?;
+        if name.len().max(value.len()) > LISTPACK_BYTES_MAX {
+            return Ok("hashtable");
+        }
+    }
+    Ok("listpack")
 }
 
 fn encoding_of_elements(keyspace: &Keyspace<'_>, collection: &Collection) -> Result<&'static str> {
