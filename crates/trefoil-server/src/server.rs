@@ -39,10 +39,15 @@ struct Tokio;
 
 impl Host for Tokio {
     fn block(&self, work: &mut dyn FnMut()) {
-        let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
-        match flavor {
-            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-            _ => work(),
+        let runtime = Handle::try_current();
+        // Where there is one connection alone, nobody else is kept.
+        let must_move = runtime.is_ok_and(|runtime| {
+            runtime.runtime_flavor() == RuntimeFlavor::MultiThread
+                && runtime.metrics().num_alive_tasks() > 1
+        });
+        match must_move {
+            true => tokio::task::block_in_place(work),
+            false => work(),
         }
     }
 }
