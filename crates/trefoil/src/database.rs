@@ -10,6 +10,7 @@ use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
 };
 use trefoil_state::{Call, Reply};
+use trefoil_storage::Storage;
 use trefoil_storage::local::DirectoryLock;
 
 use crate::alarm::NEVER;
@@ -179,36 +180,73 @@ impl Database {
     }
 
     /// Removes all events and starts again at position 1; the state stays as it is. Subscriptions
-    /// end with [`Error::Closed`]. Blocks the thread.
+    /// end with [`Error::Closed`]. If it fails, as on a full disk, everything is as it was. Blocks
+    /// the thread.
     pub fn clear(&self) -> Result<()> {
         let mut generation = self.inner.generation.lock();
         let next = *generation + 1;
-        let home = &self.inner.home;
-        let opened = home.open(next, &self.inner.options)?;
         let old = self.engine()?;
+        let opened = self.inner.home.open(next, &self.inner.options);
+        let opened = opened.inspect_err(|_| self.remove_generations_but(*generation))?;
         old.close(&Error::Closed("all events were removed".into()));
-        carry_over(&old.store, opened.storage.as_ref())?;
-        let background = Arc::clone(&self.inner.background);
-        let (storage, wake) = (opened.storage, Arc::clone(&old.wake));
-        let (engine, _) = Engine::open(next, storage, wake, background, &self.inner.options)?;
-        home.prepare_current(next)?;
-        home.make_current()?;
+        let prepared = self.prepare_next(next, opened.storage, &old);
+        let engine = prepared.inspect_err(|_| self.go_on(&old))?;
+        // If this fails, nobody knows which generation counts before the database is opened again.
+        self.inner.home.make_current()?;
         *generation = next;
-        {
-            let mut current = self.inner.engine.write();
-            if current.is_none() {
-                return Err(closed());
-            }
-            *current = Some(engine);
-        }
+        self.replace_engine(engine)?;
         old.writer.changed.notify(usize::MAX);
         wait_for_readers(&old);
         drop(old);
-        if let Err(error) = home.remove_others(next) {
-            // They no longer count, and opening removes them too.
-            tracing::warn!(%error, "cannot remove an old generation");
-        }
+        self.remove_generations_but(next);
         Ok(())
+    }
+
+    /// Makes the next generation, which has the state of the one before.
+    fn prepare_next(
+        &self,
+        next: u64,
+        storage: Arc<dyn Storage>,
+        old: &Engine,
+    ) -> Result<Arc<Engine>> {
+        carry_over(&old.store, storage.as_ref())?;
+        self.inner.home.prepare_current(next)?;
+        let (background, options) = (Arc::clone(&self.inner.background), &self.inner.options);
+        let (engine, _) = Engine::open(next, storage, Arc::clone(&old.wake), background, options)?;
+        Ok(engine)
+    }
+
+    /// Goes on with a generation that was closed to be replaced.
+    fn go_on(&self, old: &Engine) {
+        self.remove_generations_but(old.generation);
+        let background = Arc::clone(&self.inner.background);
+        let (storage, wake) = (Arc::clone(&old.storage), Arc::clone(&old.wake));
+        let opened = Engine::open(
+            old.generation,
+            storage,
+            wake,
+            background,
+            &self.inner.options,
+        );
+        if let Err(error) = opened.and_then(|(engine, _)| self.replace_engine(engine)) {
+            tracing::error!(%error, "cannot go on with what was to be replaced");
+        }
+    }
+
+    fn replace_engine(&self, engine: Arc<Engine>) -> Result<()> {
+        let mut current = self.inner.engine.write();
+        if current.is_none() {
+            return Err(closed());
+        }
+        *current = Some(engine);
+        Ok(())
+    }
+
+    fn remove_generations_but(&self, current: u64) {
+        if let Err(error) = self.inner.home.remove_others(current) {
+            // They do not count, and opening removes them too.
+            tracing::warn!(%error, "cannot remove a generation");
+        }
     }
 
     /// Reads events.

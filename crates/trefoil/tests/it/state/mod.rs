@@ -300,6 +300,41 @@ fn removing_all_events_keeps_the_state() {
     assert!(report.findings.is_empty(), "{report:?}");
 }
 
+/// Whatever is in the way of removing all events, nothing is lost and writing goes on.
+#[test]
+fn removing_all_events_fails_without_consequences() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = Database::open(directory.path(), &Options::default()).unwrap();
+    let mut first = transaction(&["SET text a"]);
+    first.steps.push(append("log-1", None));
+    db.transact(first).unwrap();
+    // Before the events that are there are let go of, and after it.
+    for (obstacle, text) in [("2", "ab"), ("generation.new", "abc")] {
+        let obstacle = directory.path().join(obstacle);
+        match text {
+            "ab" => std::fs::write(&obstacle, "").unwrap(),
+            _ => std::fs::create_dir(&obstacle).unwrap(),
+        }
+        let failed = db.clear();
+        assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+        let mut next = transaction(&[&format!("APPEND text {}", &text[text.len() - 1..])]);
+        next.steps
+            .push(append("log-1", Some(text.len() as i64 - 2)));
+        db.transact(next).unwrap();
+        assert_eq!(look(&db, "GET text"), bulk(text));
+        assert_eq!(db.head(), text.len() as u64);
+        match text {
+            "ab" => std::fs::remove_file(&obstacle).unwrap(),
+            _ => std::fs::remove_dir(&obstacle).unwrap(),
+        }
+    }
+    db.clear().unwrap();
+    assert_eq!((db.head(), look(&db, "GET text")), (0, bulk("abc")));
+    db.close().unwrap();
+    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+}
+
 #[test]
 fn one_transaction_that_is_refused_does_not_touch_its_neighbours() {
     let db = memory();
