@@ -57,6 +57,8 @@ pub(crate) const GRPC_CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 /// The most bytes of a call that a client may send in one piece; what comes in one piece is not
 /// copied again.
 pub(crate) const GRPC_FRAME_BYTES_MAX: u32 = 512 * 1024;
+/// The bytes of answers after which a gRPC connection waits until the client has taken them.
+pub(crate) const GRPC_OUTGOING_BYTES_MAX: usize = 64 * 1024;
 /// How long a gRPC connection may be silent before it is asked whether it is alive.
 pub(crate) const GRPC_PING_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the answer to that may take.

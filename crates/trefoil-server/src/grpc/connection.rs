@@ -2,24 +2,28 @@
 //! gone, and one that does not begin to speak is cut off.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::call;
-use super::socket::{Socket, Transport};
+use super::socket::{Outgoing, buffered};
 use crate::limits::{
     GRPC_CONNECTION_WINDOW_BYTES, GRPC_FRAME_BYTES_MAX, GRPC_PING_INTERVAL, GRPC_PING_TIMEOUT,
     GRPC_STREAM_WINDOW_BYTES, GRPC_STREAMS_MAX, HTTP2_HEAD_BYTES_MAX,
 };
+use crate::response::StreamError;
 use crate::server::Stop;
 use crate::service::Shared;
 
@@ -36,33 +40,31 @@ pub(crate) async fn serve(
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let transport = match tls {
-        None => Transport::Plain(socket),
-        Some(tls) => {
-            let shaken = tokio::select! {
-                shaken = tls.accept(socket) => shaken,
-                () = tokio::time::sleep(shared.config.head_timeout) => return,
-                () = stop.drain.cancelled() => return,
-            };
-            match shaken {
-                Ok(stream) => Transport::Tls(Box::new(stream)),
-                Err(error) => {
-                    tracing::debug!(%error, "a TLS handshake failed");
-                    return;
-                }
-            }
-        }
+    let Some(tls) = tls else {
+        let (reader, writer) = socket.into_split();
+        return speak(reader, writer, shared, stop).await;
     };
-    speak(transport, shared, stop).await;
+    let shaken = tokio::select! {
+        shaken = tls.accept(socket) => shaken,
+        () = tokio::time::sleep(shared.config.head_timeout) => return,
+        () = stop.drain.cancelled() => return,
+    };
+    match shaken {
+        Ok(stream) => {
+            let (reader, writer) = tokio::io::split(stream);
+            speak(reader, writer, shared, stop).await;
+        }
+        Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+    }
 }
 
-async fn speak(transport: Transport, shared: &Arc<Shared>, stop: Stop) {
-    let received = Arc::new(AtomicU64::new(0));
-    let socket = Socket {
-        transport,
-        shared: Arc::clone(shared),
-        received: Arc::clone(&received),
-    };
+async fn speak(
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    shared: &Arc<Shared>,
+    stop: Stop,
+) {
+    let (socket, mut outgoing, received) = buffered(reader, writer, shared);
     let served = Arc::clone(shared);
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = Arc::clone(&served);
@@ -72,13 +74,14 @@ async fn speak(transport: Transport, shared: &Arc<Shared>, stop: Stop) {
     let mut must_speak = pin!(tokio::time::sleep(shared.config.head_timeout));
     let (mut is_draining, mut has_spoken) = (false, false);
     loop {
+        let turn = poll_fn(|context| take_turns(connection.as_mut(), &mut outgoing, context));
         tokio::select! {
             biased;
-            result = connection.as_mut() => {
+            result = turn => {
                 if let Err(error) = result {
                     tracing::debug!(%error, "connection ended");
                 }
-                return;
+                break;
             }
             () = stop.cut.cancelled() => return,
             () = stop.drain.cancelled(), if !is_draining => {
@@ -91,6 +94,31 @@ async fn speak(transport: Transport, shared: &Arc<Shared>, stop: Stop) {
                 }
                 has_spoken = true;
             }
+        }
+    }
+    tokio::select! {
+        // A client that has gone does not need the rest.
+        _ = outgoing.finish() => {}
+        () = stop.cut.cancelled() => {}
+        () = tokio::time::sleep(GRPC_PING_TIMEOUT) => {}
+    }
+}
+
+/// Lets the connection go on as far as it can, and sends what it has written. Ready when the
+/// connection is at its end.
+fn take_turns<C: Future<Output = hyper::Result<()>>>(
+    mut connection: Pin<&mut C>,
+    outgoing: &mut Outgoing,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), StreamError>> {
+    loop {
+        if let Poll::Ready(result) = connection.as_mut().poll(context) {
+            return Poll::Ready(result.map_err(Into::into));
+        }
+        match outgoing.poll_drain(context) {
+            Poll::Ready(Ok(true)) => {}
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+            Poll::Ready(Ok(false)) | Poll::Pending => return Poll::Pending,
         }
     }
 }

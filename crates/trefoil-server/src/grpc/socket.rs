@@ -1,96 +1,165 @@
-//! A socket, plain or behind TLS, that counts what passes through it.
+//! A socket, plain or behind TLS, that sends what is written to it when its connection has nothing
+//! more to write for now.
+//!
+//! HTTP/2 would send a response in as many pieces as it has frames, and each piece costs the kernel of
+//! both sides more than the frame is worth. Here a connection writes to a buffer, and whoever drives
+//! it drains the buffer after each turn.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::server::TlsStream;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
+use crate::limits::GRPC_OUTGOING_BYTES_MAX;
 use crate::service::Shared;
 
-/// What bytes go through.
-pub(super) enum Transport {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+/// A buffer that is larger than this is given back when it is empty.
+const KEPT_BYTES: usize = 16 * 1024;
 
-/// A socket that counts.
+/// What the connection reads from and writes to.
 pub(super) struct Socket {
-    pub(super) transport: Transport,
-    pub(super) shared: Arc<Shared>,
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    buffer: Arc<Mutex<Buffer>>,
+    shared: Arc<Shared>,
     /// How many bytes the client has sent.
-    pub(super) received: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
 }
 
-/// Calls the same method on whatever the bytes go through.
-macro_rules! transport {
-    ($socket:expr, $method:ident, $($argument:expr),*) => {
-        match &mut $socket.transport {
-            Transport::Plain(stream) => Pin::new(stream).$method($($argument),*),
-            Transport::Tls(stream) => Pin::new(stream).$method($($argument),*),
-        }
+/// What is written and not sent.
+#[derive(Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// Whether the connection had more to write than there was room for.
+    is_wanted: bool,
+}
+
+/// Sends what the connection has written.
+pub(super) struct Outgoing {
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    buffer: Arc<Mutex<Buffer>>,
+    shared: Arc<Shared>,
+    /// What is being sent, and how much of it was.
+    sending: Vec<u8>,
+    sent: usize,
+}
+
+/// Puts a buffer before a stream. The counter tells how many bytes came in.
+pub(super) fn buffered(
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    shared: &Arc<Shared>,
+) -> (Socket, Outgoing, Arc<AtomicU64>) {
+    let (buffer, received) = (Arc::default(), Arc::default());
+    let socket = Socket {
+        reader: Box::new(reader),
+        buffer: Arc::clone(&buffer),
+        shared: Arc::clone(shared),
+        received: Arc::clone(&received),
     };
+    let outgoing = Outgoing {
+        writer: Box::new(writer),
+        buffer,
+        shared: Arc::clone(shared),
+        sending: Vec::new(),
+        sent: 0,
+    };
+    (socket, outgoing, received)
+}
+
+impl Outgoing {
+    /// Sends as much as the client takes. Answers whether the connection wants to write more now
+    /// that there is room.
+    pub(super) fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut is_wanted = false;
+        loop {
+            while self.sent < self.sending.len() {
+                let rest = &self.sending[self.sent..];
+                let written = ready!(Pin::new(&mut self.writer).poll_write(context, rest))?;
+                if written == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                self.sent += written;
+                self.shared.metrics.grpc_bytes_sent.inc_by(written as u64);
+            }
+            self.sent = 0;
+            self.sending.clear();
+            if self.sending.capacity() > KEPT_BYTES {
+                self.sending = Vec::new();
+            }
+            let mut buffer = self.buffer.lock();
+            is_wanted |= std::mem::take(&mut buffer.is_wanted);
+            if buffer.bytes.is_empty() {
+                break;
+            }
+            std::mem::swap(&mut buffer.bytes, &mut self.sending);
+        }
+        ready!(Pin::new(&mut self.writer).poll_flush(context))?;
+        Poll::Ready(Ok(is_wanted))
+    }
+
+    /// Sends the rest and says that nothing will follow.
+    pub(super) async fn finish(mut self) -> io::Result<()> {
+        std::future::poll_fn(|context| self.poll_drain(context)).await?;
+        self.writer.shutdown().await
+    }
 }
 
 impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
+        into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let result = transport!(self, poll_read, context, buffer);
-        let bytes = (buffer.filled().len() - before) as u64;
+        let before = into.filled().len();
+        let result = Pin::new(&mut self.reader).poll_read(context, into);
+        let bytes = (into.filled().len() - before) as u64;
         self.received.fetch_add(bytes, Ordering::Relaxed);
         self.shared.metrics.grpc_bytes_received.inc_by(bytes);
         result
     }
 }
 
-impl Socket {
-    fn count_sent(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = result {
-            self.shared.metrics.grpc_bytes_sent.inc_by(bytes as u64);
-        }
-        result
-    }
-}
-
 impl AsyncWrite for Socket {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = transport!(self, poll_write, context, bytes);
-        self.count_sent(result)
+        self.poll_write_vectored(context, &[io::IoSlice::new(bytes)])
     }
 
+    /// Whoever drives the connection drains the buffer and then lets it go on: there is nobody to
+    /// be woken.
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = transport!(self, poll_write_vectored, context, slices);
-        self.count_sent(result)
+        let mut buffer = self.buffer.lock();
+        if buffer.bytes.len() >= GRPC_OUTGOING_BYTES_MAX {
+            buffer.is_wanted = true;
+            return Poll::Pending;
+        }
+        let before = buffer.bytes.len();
+        for slice in slices {
+            buffer.bytes.extend_from_slice(slice);
+        }
+        Poll::Ready(Ok(buffer.bytes.len() - before))
     }
 
     fn is_write_vectored(&self) -> bool {
-        match &self.transport {
-            Transport::Plain(stream) => stream.is_write_vectored(),
-            Transport::Tls(stream) => stream.is_write_vectored(),
-        }
+        true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        transport!(self, poll_flush, context)
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        transport!(self, poll_shutdown, context)
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }
