@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::{lanes, limits};
+use crate::{limits, resp};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ impl Default for RespConfig {
             required: false,
             anonymous: false,
             reply_timeout: limits::RESP_REPLY_TIMEOUT,
-            threads: lanes::default_threads(),
+            threads: resp::default_threads(),
         }
     }
 }

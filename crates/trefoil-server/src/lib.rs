@@ -28,7 +28,6 @@ mod export;
 mod grpc;
 mod import;
 mod json;
-mod lanes;
 mod limits;
 mod listener;
 mod metrics;

@@ -17,7 +17,6 @@ use tokio_util::task::TaskTracker;
 use trefoil::{Error, Host, Namespaces, Result};
 
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
-use crate::lanes::Lanes;
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
 use crate::{Config, connection, grpc, resp};
@@ -28,7 +27,7 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     grpc_listeners: Vec<TcpListener>,
     resp_listeners: Vec<TcpListener>,
-    lanes: Lanes,
+    resp_threads: resp::Threads,
     tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
 }
@@ -66,19 +65,19 @@ impl Server {
             tls = grpc.tls.as_ref().map(grpc::server_config).transpose()?;
             grpc_listeners = bind_besides(&grpc.listen, grpc.required, "gRPC").await?;
         }
-        let (mut resp_listeners, mut n_lanes) = (Vec::new(), 0);
+        let (mut resp_listeners, mut n_threads) = (Vec::new(), 0);
         if let Some(resp) = &config.resp {
             resp_listeners = bind_besides(&resp.listen, resp.required, "RESP").await?;
-            n_lanes = resp.threads;
+            n_threads = resp.threads;
         }
-        let lanes = Lanes::start(n_lanes)?;
+        let resp_threads = resp::Threads::start(n_threads)?;
         namespaces.hosted_by(Arc::new(Tokio));
         let shared = Arc::new(Shared::new(config, namespaces));
         Ok(Self {
             listeners,
             grpc_listeners,
             resp_listeners,
-            lanes,
+            resp_threads,
             tls,
             shared,
         })
@@ -141,8 +140,8 @@ impl Server {
         let grpc = self.grpc_listeners.into_iter();
         let grpc = grpc.map(move |listener| (listener, Protocol::Grpc(tls.clone())));
         let resp = self.resp_listeners.into_iter();
-        let lanes = Arc::new(self.lanes);
-        let resp = resp.map(move |listener| (listener, Protocol::Resp(Arc::clone(&lanes))));
+        let threads = Arc::new(self.resp_threads);
+        let resp = resp.map(move |listener| (listener, Protocol::Resp(Arc::clone(&threads))));
         let all = http.chain(grpc).chain(resp);
         all.map(move |(listener, protocol)| Acceptor {
             listener,
@@ -184,7 +183,7 @@ async fn bind_besides(
 enum Protocol {
     Http,
     Grpc(Option<TlsAcceptor>),
-    Resp(Arc<Lanes>),
+    Resp(Arc<resp::Threads>),
 }
 
 /// How connections are told to end.
@@ -230,11 +229,11 @@ impl Acceptor {
     fn spawn(&self, socket: TcpStream) {
         let counted = Counted::new(Arc::clone(&self.shared));
         let (protocol, stop) = (self.protocol.clone(), self.stop.clone());
-        let lane = match &self.protocol {
-            Protocol::Resp(lanes) => lanes.next(),
+        let thread = match &self.protocol {
+            Protocol::Resp(threads) => threads.next(),
             _ => None,
         };
-        let Some(lane) = lane else {
+        let Some(thread) = thread else {
             self.tracker.spawn(serve(socket, protocol, counted, stop));
             return;
         };
@@ -244,7 +243,7 @@ impl Acceptor {
                 Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
         };
-        self.tracker.spawn_on(moved, lane);
+        self.tracker.spawn_on(moved, thread);
     }
 }
 

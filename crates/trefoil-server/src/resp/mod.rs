@@ -1,6 +1,7 @@
 //! Trefoil over RESP, the protocol of Redis.
 //!
 //! ```text
+//! threads      what runs the connections
 //! connection   a socket: requests in, replies out
 //! parser       requests out of bytes; inline: those that people type
 //! encoder      replies into bytes, in both versions of the protocol
@@ -32,6 +33,7 @@ mod output;
 mod parser;
 mod pending;
 mod session;
+mod threads;
 mod transact;
 mod weight;
 mod words;
@@ -39,3 +41,4 @@ mod words;
 pub(crate) use clients::Clients;
 pub(crate) use connection::{refuse, serve};
 pub(crate) use metrics::RespMetrics;
+pub(crate) use threads::{Threads, default_threads};

@@ -18,25 +18,25 @@ pub(crate) fn default_threads() -> usize {
 
 /// Runtimes of one thread each.
 #[derive(Debug)]
-pub(crate) struct Lanes {
-    lanes: Vec<Runtime>,
+pub(crate) struct Threads {
+    threads: Vec<Runtime>,
     /// How many connections there were so far.
     n_connections: AtomicUsize,
 }
 
-impl Lanes {
+impl Threads {
     /// Starts so many threads.
     pub(crate) fn start(n_threads: usize) -> Result<Self> {
-        let lane = |number| {
-            let lane = Builder::new_multi_thread()
+        let start = |number| {
+            let thread = Builder::new_multi_thread()
                 .worker_threads(1)
                 .thread_name(format!("trefoil-resp-{number}"))
                 .enable_all()
                 .build();
-            lane.map_err(|error| Error::io("starting a thread for RESP", &error))
+            thread.map_err(|error| Error::io("starting a thread for RESP", &error))
         };
         Ok(Self {
-            lanes: (0..n_threads).map(lane).collect::<Result<_>>()?,
+            threads: (0..n_threads).map(start).collect::<Result<_>>()?,
             n_connections: AtomicUsize::new(0),
         })
     }
@@ -44,16 +44,16 @@ impl Lanes {
     /// Where the next connection is served; `None` if there are no threads.
     pub(crate) fn next(&self) -> Option<&Handle> {
         let number = self.n_connections.fetch_add(1, Ordering::Relaxed);
-        let lane = self.lanes.get(number % self.lanes.len().max(1));
-        lane.map(Runtime::handle)
+        let thread = self.threads.get(number % self.threads.len().max(1));
+        thread.map(Runtime::handle)
     }
 }
 
-impl Drop for Lanes {
+impl Drop for Threads {
     fn drop(&mut self) {
-        for lane in self.lanes.drain(..) {
+        for thread in self.threads.drain(..) {
             // Waiting for a runtime is not allowed in another one.
-            lane.shutdown_background();
+            thread.shutdown_background();
         }
     }
 }
