@@ -8,12 +8,13 @@ use std::sync::Arc;
 use trefoil_core::{Direction, Result, put_varint};
 use trefoil_storage::{Entry, Sink};
 
+use super::list::List;
 use super::postings::{Posting, Summary, encode_block};
 use super::run::{
     BLOCK, BLOCK_POSTINGS, ID, INLINE_POSTINGS_MAX, Run, RunTerm, TERM, TIME, decode_positions,
     encode_positions, time_key,
 };
-use super::tail::{List, Tail};
+use super::tail::Tail;
 use super::term::{Kind, put_term};
 
 /// Hands the entries of a run with the contents of `tail` to `sink`.

@@ -81,6 +81,16 @@ impl Layers {
         Ok(None)
     }
 
+    /// The last ordinal of a stream in the runs.
+    pub(crate) fn last_ordinal_in_runs(&self, stream: &str) -> Result<Option<u64>> {
+        for run in self.runs().rev() {
+            if let Some(term) = run.term(Kind::Stream, stream)? {
+                return Ok(Some(term.summary.last_ordinal));
+            }
+        }
+        Ok(None)
+    }
+
     /// The first position of a stretch of events of which the first one at or after `time` is one.
     pub(crate) fn seek_time(&self, time: Timestamp) -> Result<Option<u64>> {
         for layer in &self.layers {
@@ -106,7 +116,7 @@ impl Layers {
     }
 
     /// The runs among the layers.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = &Arc<Run>> {
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {
         self.layers.iter().filter_map(|layer| match layer {
             Layer::Run(run) => Some(run),
             Layer::Memory(_) => None,

@@ -12,11 +12,14 @@ mod build;
 mod cursor;
 mod describe;
 mod layers;
+mod list;
 mod lookup;
 mod manifest;
+mod named;
 pub(crate) mod names;
 mod postings;
 mod run;
+mod stream_ends;
 mod tail;
 mod term;
 
@@ -36,8 +39,10 @@ pub(crate) use lookup::Lookup;
 use manifest::RUN_PREFIX;
 pub(crate) use manifest::{MAP as MANIFEST_MAP, damaged as damaged_maps};
 pub(crate) use manifest::{Manifest, ManifestRun};
+pub(crate) use named::Named;
 pub(crate) use postings::Summary;
 use run::Run;
+use stream_ends::{KnownEnds, StreamEnds};
 pub(crate) use tail::{IndexedEvent, Tags, Tail, id_hash};
 pub(crate) use term::Kind;
 
@@ -56,7 +61,7 @@ pub(crate) struct Index {
     /// Signalled when the frozen tail has become a run, or could not.
     thawed: Condvar,
     /// The last ordinals of streams that were in tails, so that the writer need not ask the runs.
-    stream_ends: quick_cache::sync::Cache<String, u64, StreamEndWeight>,
+    stream_ends: KnownEnds,
     tail_events_max: usize,
     /// How much memory all tails of the process take together.
     shared_bytes: Arc<AtomicUsize>,
@@ -91,20 +96,6 @@ pub(crate) fn is_crowded(shared_bytes: &AtomicUsize) -> bool {
     shared_bytes.load(Ordering::Relaxed) > SHARED_TAIL_BYTES_MAX
 }
 
-/// The memory for the last ordinals of streams, and about what one takes besides its name.
-const STREAM_ENDS_BYTES_MAX: u64 = 32 * 1024 * 1024;
-const STREAM_END_BYTES: u64 = 80;
-
-/// Weighs a stream's last ordinal by the memory it takes.
-#[derive(Debug, Clone, Copy)]
-struct StreamEndWeight;
-
-impl quick_cache::Weighter<String, u64> for StreamEndWeight {
-    fn weight(&self, stream: &String, _: &u64) -> u64 {
-        STREAM_END_BYTES + stream.len() as u64
-    }
-}
-
 impl Index {
     /// Opens the index that `storage` holds. Its tail is empty: the caller replays the log after
     /// the manifest's commit.
@@ -137,11 +128,7 @@ impl Index {
             manifest: Mutex::new(manifest),
             frozen: Mutex::new(None),
             thawed: Condvar::new(),
-            stream_ends: quick_cache::sync::Cache::with_weighter(
-                (STREAM_ENDS_BYTES_MAX / STREAM_END_BYTES) as usize,
-                STREAM_ENDS_BYTES_MAX,
-                StreamEndWeight,
-            ),
+            stream_ends: stream_ends::none_known(),
             is_merging_off: AtomicBool::new(false),
             tail_events_max,
             shared_bytes,
@@ -185,23 +172,23 @@ impl Index {
         }
     }
 
-    /// The last ordinal of a stream; for the writer, which asks for every event it appends.
+    /// The last ordinal of a stream.
     pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
+        self.ask_stream_ends(|ends| ends.last_ordinal(stream))
+    }
+
+    /// Hands the ends of streams to `ask`; for the writer, which asks for every event it appends.
+    pub(crate) fn ask_stream_ends<T>(&self, ask: impl FnOnce(&StreamEnds<'_>) -> T) -> T {
         let layers = self.layers();
-        for layer in layers.layers.iter().rev() {
-            let Layer::Memory(tail) = layer else { break };
-            if let Some(list) = tail.read().list(Kind::Stream, stream) {
-                return Ok(Some(list.last_ordinal()));
-            }
-        }
-        if let Some(ordinal) = self.stream_ends.get(stream) {
-            return Ok(Some(ordinal));
-        }
-        let found = layers.stream_end(stream)?.map(|(ordinal, _)| ordinal);
-        if let Some(ordinal) = found {
-            self.stream_ends.insert(stream.into(), ordinal);
-        }
-        Ok(found)
+        let memory = layers.layers.iter().rev().map_while(|layer| match layer {
+            Layer::Memory(tail) => Some(tail.read()),
+            Layer::Run(_) => None,
+        });
+        ask(&StreamEnds {
+            tails: memory.collect(),
+            layers: &layers,
+            known: &self.stream_ends,
+        })
     }
 
     /// Whether the live tail has reached its limit, or its part of the limit of all tails.
@@ -323,7 +310,7 @@ impl Index {
             .load(&name, &mut |sink| build::from_tail(&tail, sink))?;
         let all = tail
             .list(Kind::All, "")
-            .and_then(tail::List::summary)
+            .and_then(list::List::summary)
             .unwrap_or_default();
         let described = ManifestRun {
             name,

@@ -1,0 +1,187 @@
+//! Things by name, found with as few visits to memory as possible.
+//!
+//! A tail has far more terms than the processor's caches hold, and each event goes to several of
+//! them. The table of slots is small enough to stay in the caches; what it leads to has the name and
+//! the thing side by side, and most names in place.
+
+use std::hash::BuildHasher as _;
+
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// The things.
+#[derive(Debug)]
+pub(crate) struct Named<T> {
+    slots: HashTable<Slot>,
+    /// In the order in which they came.
+    things: Vec<(Name, T)>,
+    hasher: DefaultHashBuilder,
+    name_bytes: usize,
+}
+
+/// About how much memory a thing takes besides its name and what it refers to.
+const THING_BYTES: usize = 160;
+
+/// Where a thing is, and enough of the hash of its name to tell most others from it.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    hash: u32,
+    index: u32,
+}
+
+impl Slot {
+    /// A hash as the table wants it: all of its bits count.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self {
+            slots: HashTable::new(),
+            things: Vec::new(),
+            hasher: DefaultHashBuilder::default(),
+            name_bytes: 0,
+        }
+    }
+}
+
+impl<T> Named<T> {
+    fn hash(&self, name: &str) -> u32 {
+        (self.hasher.hash_one(name) >> 32) as u32
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let hash = self.hash(name);
+        let is_it = |slot: &Slot| slot.hash == hash && self.things[slot.index as usize].0.is(name);
+        let slot = self.slots.find(Slot::spread(hash), is_it)?;
+        Some(slot.index as usize)
+    }
+
+    /// The thing of this name, if there is one.
+    pub(crate) fn get(&self, name: &str) -> Option<&T> {
+        self.find(name).map(|place| &self.things[place].1)
+    }
+
+    /// The thing of this name, if there is one, to be changed.
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+        self.find(name).map(|place| &mut self.things[place].1)
+    }
+
+    /// The place of the thing of this name; if there is none, of the one that `make` makes.
+    pub(crate) fn place(&mut self, name: &str, make: impl FnOnce() -> T) -> usize {
+        let hash = self.hash(name);
+        let things = &mut self.things;
+        let is_it = |slot: &Slot| slot.hash == hash && things[slot.index as usize].0.is(name);
+        let rehash = |slot: &Slot| Slot::spread(slot.hash);
+        match self.slots.entry(Slot::spread(hash), is_it, rehash) {
+            Entry::Occupied(slot) => slot.get().index as usize,
+            Entry::Vacant(slot) => {
+                let index = things.len();
+                things.push((Name::new(name), make()));
+                self.name_bytes += THING_BYTES + name.len();
+                slot.insert(Slot {
+                    hash,
+                    index: index as u32,
+                });
+                index
+            }
+        }
+    }
+
+    /// The thing at a place.
+    pub(crate) fn at(&self, place: usize) -> &T {
+        &self.things[place].1
+    }
+
+    /// The thing at a place, to be changed.
+    pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
+        &mut self.things[place].1
+    }
+
+    /// Makes room for so many more.
+    pub(crate) fn reserve(&mut self, n: usize) {
+        self.slots.reserve(n, |slot| Slot::spread(slot.hash));
+        self.things.reserve(n);
+    }
+
+    /// About how much memory the things take, without what they refer to.
+    pub(crate) fn name_bytes(&self) -> usize {
+        self.name_bytes
+    }
+
+    /// All names and things, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.things.iter().map(|(name, thing)| (name.text(), thing))
+    }
+}
+
+/// The bytes of a name that is kept in place.
+const SHORT_BYTES: usize = 22;
+
+/// A name, in place if it is short.
+#[derive(Debug)]
+enum Name {
+    Short {
+        length: u8,
+        bytes: [u8; SHORT_BYTES],
+    },
+    Long(Box<str>),
+}
+
+impl Name {
+    fn new(name: &str) -> Self {
+        let mut bytes = [0; SHORT_BYTES];
+        match bytes.get_mut(..name.len()) {
+            Some(place) => {
+                place.copy_from_slice(name.as_bytes());
+                let length = name.len() as u8;
+                Self::Short { length, bytes }
+            }
+            None => Self::Long(name.into()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => &bytes[..usize::from(*length)],
+            Self::Long(name) => name.as_bytes(),
+        }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.bytes() == name.as_bytes()
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            // It was text when it was put there.
+            Self::Short { .. } => std::str::from_utf8(self.bytes()).unwrap_or_default(),
+            Self::Long(name) => name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_are_found_by_names_of_every_length() {
+        let mut named = Named::default();
+        let names: Vec<String> = (0..200).map(|length| "é".repeat(length)).collect();
+        for (index, name) in names.iter().enumerate() {
+            assert!(named.get(name).is_none());
+            assert_eq!(named.place(name, || index), index);
+        }
+        for (index, name) in names.iter().enumerate() {
+            assert_eq!(named.place(name, || 0), index);
+            assert_eq!(named.get(name), Some(&index));
+            assert_eq!(named.get_mut(name), Some(&mut index.clone()));
+            assert_eq!(*named.at(index), index);
+        }
+        assert!(named.iter().map(|(name, _)| name).eq(&names));
+        assert_eq!(size_of::<Name>(), 24);
+    }
+}
