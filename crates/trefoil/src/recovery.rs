@@ -130,7 +130,8 @@ fn replay_record(
     let indexed = events.iter().map(|(label, correlation, event)| {
         IndexedEvent::of(event, label::is_new_stream(*label), correlation.as_deref())
     });
-    index.add(&indexed.collect::<Vec<_>>(), || {});
+    let prepared = index.prepare(&indexed.collect::<Vec<_>>(), |event| *event);
+    index.add(&prepared, || {});
     replay_state(store, record, snapshot)?;
     Ok(clock)
 }

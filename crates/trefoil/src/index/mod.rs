@@ -43,6 +43,7 @@ pub(crate) use named::Named;
 pub(crate) use postings::Summary;
 use run::Run;
 use stream_ends::{KnownEnds, StreamEnds};
+use tail::Places;
 pub(crate) use tail::{IndexedEvent, Tags, Tail, id_hash};
 pub(crate) use term::Kind;
 
@@ -69,6 +70,13 @@ pub(crate) struct Index {
     is_merging_off: AtomicBool,
     /// The seed of the hashes of ids.
     id_seed: u64,
+}
+
+/// Where events go in the live tail.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    tail: Arc<RwLock<Tail>>,
+    places: Places,
 }
 
 /// A tail that is being written to a run.
@@ -156,12 +164,28 @@ impl Index {
         id_hash(id, self.id_seed)
     }
 
+    /// Finds out where events will go that need not be durable yet. No tail is frozen before they
+    /// are added.
+    pub(crate) fn prepare<'a, E>(
+        &self,
+        events: &'a [E],
+        describe: impl Fn(&'a E) -> IndexedEvent<'a>,
+    ) -> Prepared {
+        let tail = self.live_tail();
+        let places = tail.write().prepare(events, describe);
+        Prepared { tail, places }
+    }
+
+    /// Forgets what was prepared last, which will not be added.
+    pub(crate) fn forget(&self, prepared: &Prepared) {
+        prepared.tail.write().forget(&prepared.places);
+    }
+
     /// Adds the events of one or more commits; readers see them together. `publish` runs before any
     /// reader can: whoever finds an event here finds it published as well.
-    pub(crate) fn add(&self, events: &[IndexedEvent<'_>], publish: impl FnOnce()) {
-        let live = self.live_tail();
-        let mut tail = live.write();
-        tail.add(events);
+    pub(crate) fn add(&self, prepared: &Prepared, publish: impl FnOnce()) {
+        let mut tail = prepared.tail.write();
+        tail.add(&prepared.places);
         publish();
     }
 

@@ -22,6 +22,10 @@ pub(crate) struct Named<T> {
 /// About how much memory a thing takes besides its name and what it refers to.
 const THING_BYTES: usize = 160;
 
+fn bytes_of(name: &[u8]) -> usize {
+    THING_BYTES + name.len()
+}
+
 /// Where a thing is, and enough of the hash of its name to tell most others from it.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -80,7 +84,7 @@ impl<T> Named<T> {
             Entry::Vacant(slot) => {
                 let index = things.len();
                 things.push((Name::new(name), make()));
-                self.name_bytes += THING_BYTES + name.len();
+                self.name_bytes += bytes_of(name.as_bytes());
                 slot.insert(Slot {
                     hash,
                     index: index as u32,
@@ -88,6 +92,18 @@ impl<T> Named<T> {
                 index
             }
         }
+    }
+
+    /// Has the processor fetch what most likely has these names.
+    pub(crate) fn touch<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let lengths = names.map(|name| {
+            let hash = self.hash(name);
+            let slot = self
+                .slots
+                .find(Slot::spread(hash), |slot| slot.hash == hash);
+            slot.map_or(0, |slot| self.things[slot.index as usize].0.touch())
+        });
+        std::hint::black_box(lengths.fold(0, std::ops::BitXor::bitxor));
     }
 
     /// The thing at a place.
@@ -104,6 +120,21 @@ impl<T> Named<T> {
     pub(crate) fn reserve(&mut self, n: usize) {
         self.slots.reserve(n, |slot| Slot::spread(slot.hash));
         self.things.reserve(n);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.things.len()
+    }
+
+    /// Forgets those that came after the first `n`.
+    pub(crate) fn truncate(&mut self, n: usize) {
+        let forgotten = self
+            .things
+            .drain(n..)
+            .map(|(name, _)| bytes_of(name.bytes()));
+        self.name_bytes -= forgotten.sum::<usize>();
+        self.slots.retain(|slot| (slot.index as usize) < n);
     }
 
     /// About how much memory the things take, without what they refer to.
@@ -150,6 +181,13 @@ impl Name {
         }
     }
 
+    fn touch(&self) -> u8 {
+        match self {
+            Self::Short { length, .. } => *length,
+            Self::Long(_) => 0,
+        }
+    }
+
     fn is(&self, name: &str) -> bool {
         self.bytes() == name.as_bytes()
     }
@@ -182,6 +220,15 @@ mod tests {
             assert_eq!(*named.at(index), index);
         }
         assert!(named.iter().map(|(name, _)| name).eq(&names));
+        named.truncate(100);
+        assert!(named.iter().map(|(name, _)| name).eq(&names[..100]));
+        assert!(names[..100].iter().all(|name| named.get(name).is_some()));
+        assert!(names[100..].iter().all(|name| named.get(name).is_none()));
+        let bytes: usize = names[..100]
+            .iter()
+            .map(|name| bytes_of(name.as_bytes()))
+            .sum();
+        assert_eq!((named.len(), named.name_bytes()), (100, bytes));
         assert_eq!(size_of::<Name>(), 24);
     }
 }

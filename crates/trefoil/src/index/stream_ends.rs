@@ -39,6 +39,13 @@ pub(crate) struct StreamEnds<'a> {
 }
 
 impl StreamEnds<'_> {
+    /// Has the processor fetch what is known of these streams.
+    pub(crate) fn touch(&self, streams: &[&str]) {
+        for tail in &self.tails {
+            tail.touch_streams(streams);
+        }
+    }
+
     /// The last ordinal of a stream.
     pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
         let mut lists = self

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
-use parking_lot::Mutex;
 use trefoil_core::{Event, EventId, Timestamp, located_position};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -13,7 +12,7 @@ use super::named::Named;
 use super::term::Kind;
 
 /// What the index needs to know of an event.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexedEvent<'a> {
     pub(crate) position: u64,
     pub(crate) id: EventId,
@@ -67,23 +66,50 @@ pub(crate) const EVENTS_PER_TIME_SAMPLE: usize = 1024;
 /// The lists of one kind of term.
 type Lists = Named<List>;
 
-/// From so many events on it pays to add them with two threads.
-const EVENTS_FOR_TWO_THREADS: usize = 512;
-
-/// Lists far apart are not in the processor's caches. Finding those of some events first and then
-/// touching them all lets it fetch them at the same time instead of one after the other.
+/// Lists far apart are not in the processor's caches. Touching those of some events first lets it
+/// fetch them at the same time instead of one after the other.
 const EVENTS_TOGETHER: usize = 32;
 
 /// About how much memory a posting takes, and an id.
 const POSTING_BYTES: usize = 16;
 const ID_BYTES: usize = 80;
 
+/// Where events go in the tail that they were prepared for.
+#[derive(Debug)]
+pub(crate) struct Places {
+    events: Vec<EventPlaces>,
+    /// The places of tags and of correlations, and the positions that go there.
+    tags: Vec<(usize, u64)>,
+    correlations: Vec<(usize, u64)>,
+    /// How many lists of each kind there were before.
+    n_before: [usize; Kind::EVERY.len()],
+}
+
+/// Where an event goes.
+#[derive(Debug)]
+struct EventPlaces {
+    position: u64,
+    time: Timestamp,
+    /// The hash of an id that does not itself say where its event is.
+    id: Option<u64>,
+    event_type: usize,
+    /// The place of the stream, the event's place in it, and the place of the category.
+    stream: Option<(usize, u64, usize)>,
+    is_new_stream: bool,
+}
+
 /// The index of the events since the last checkpoint.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    singles: Singles,
-    several: Several,
+    all: List,
+    /// Those of streams, types and so on. A list without postings is one that was only prepared.
+    lists: [Lists; Kind::EVERY.len()],
+    /// Keyed hash of each id that does not itself say where its event is, to its positions.
+    ids: HashMap<u64, Vec<u64>>,
+    id_seed: u64,
+    times: Times,
     n_events: usize,
+    posting_bytes: usize,
     n_bytes: usize,
     last_position: u64,
     /// How much memory all tails of the process take together, this one included.
@@ -105,9 +131,16 @@ impl Tail {
         shared_bytes: Arc<AtomicUsize>,
     ) -> Self {
         Self {
-            singles: Singles::new(id_seed, highest_time),
-            several: Several::default(),
+            all: List::default(),
+            lists: Default::default(),
+            ids: HashMap::new(),
+            id_seed,
+            times: Times {
+                highest: highest_time,
+                ..Times::default()
+            },
             n_events: 0,
+            posting_bytes: 0,
             n_bytes: 0,
             last_position,
             shared_bytes,
@@ -128,231 +161,183 @@ impl Tail {
     }
 
     pub(crate) fn highest_time(&self) -> Timestamp {
-        self.singles.highest_time
+        self.times.highest
     }
 
-    /// Adds events in order, all of which come after those that are there.
-    pub(crate) fn add(&mut self, events: &[IndexedEvent<'_>]) {
-        let names_before = self.name_bytes();
-        let postings = if events.len() < EVENTS_FOR_TWO_THREADS {
-            self.singles.add(events) + self.several.add(events)
-        } else {
-            self.add_with_two_threads(events)
+    /// Has the processor fetch the lists of these streams.
+    pub(crate) fn touch_streams(&self, streams: &[&str]) {
+        self.lists[Kind::Stream as usize].touch(streams.iter().copied());
+    }
+
+    /// Finds out where events go, and makes room for them. Nobody sees anything of that.
+    /// `describe` says what there is to know of one.
+    pub(crate) fn prepare<'a, E>(
+        &mut self,
+        events: &'a [E],
+        describe: impl Fn(&'a E) -> IndexedEvent<'a>,
+    ) -> Places {
+        let mut places = Places {
+            events: Vec::with_capacity(events.len()),
+            tags: Vec::with_capacity(2 * events.len()),
+            correlations: Vec::new(),
+            n_before: self.lists.each_ref().map(Named::len),
         };
-        let bytes = postings + self.name_bytes() - names_before;
-        self.n_bytes += bytes;
-        self.shared_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.n_events += events.len();
-        self.last_position = events
-            .last()
-            .map_or(self.last_position, |event| event.position);
-    }
-
-    fn add_with_two_threads(&mut self, events: &[IndexedEvent<'_>]) -> usize {
-        let Self {
-            singles, several, ..
-        } = self;
-        let several = Mutex::new(several);
-        let add_others = || several.lock().add(events);
-        std::thread::scope(|scope| {
-            let other = std::thread::Builder::new().spawn_scoped(scope, add_others);
-            let bytes = singles.add(events);
-            match other.map(std::thread::ScopedJoinHandle::join) {
-                Ok(Ok(others)) => bytes + others,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                // No thread was to be had.
-                Err(_) => bytes + add_others(),
+        for some in events.chunks(EVENTS_TOGETHER) {
+            let streams = some.iter().filter_map(|event| describe(event).stream);
+            self.lists[Kind::Stream as usize].touch(streams.map(|(stream, _)| stream));
+            let tags = some.iter().flat_map(|event| describe(event).tags.iter());
+            self.lists[Kind::Tag as usize].touch(tags);
+            for event in some {
+                self.place(&describe(event), &mut places);
             }
-        })
-    }
-
-    /// About how much memory the lists take besides their postings.
-    fn name_bytes(&self) -> usize {
-        let lists = Kind::EVERY.iter().filter_map(|kind| self.lists_of(*kind));
-        lists.map(Lists::name_bytes).sum()
-    }
-
-    fn lists_of(&self, kind: Kind) -> Option<&Lists> {
-        match kind {
-            Kind::All => None,
-            Kind::Stream => Some(&self.singles.streams),
-            Kind::Category => Some(&self.singles.categories),
-            Kind::Type => Some(&self.singles.types),
-            Kind::Tag => Some(&self.several.tags),
-            Kind::Correlation => Some(&self.several.correlations),
         }
+        places
+    }
+
+    /// Forgets what was prepared last, which will not be added.
+    pub(crate) fn forget(&mut self, places: &Places) {
+        for (lists, n) in self.lists.iter_mut().zip(places.n_before) {
+            lists.truncate(n);
+        }
+    }
+
+    fn place(&mut self, event: &IndexedEvent<'_>, places: &mut Places) {
+        let position = event.position;
+        for tag in event.tags.iter() {
+            places.tags.push((self.place_of(Kind::Tag, tag), position));
+        }
+        if let Some(correlation) = event.correlation {
+            let place = self.place_of(Kind::Correlation, correlation);
+            places.correlations.push((place, position));
+        }
+        let is_located = located_position(&event.id) == Some(position);
+        let stream = event.stream.map(|(stream, ordinal)| {
+            let category = self.place_of(Kind::Category, trefoil_core::category(stream));
+            (self.place_of(Kind::Stream, stream), ordinal, category)
+        });
+        places.events.push(EventPlaces {
+            position,
+            time: event.time,
+            id: (!is_located).then(|| id_hash(&event.id, self.id_seed)),
+            event_type: self.place_of(Kind::Type, event.event_type),
+            stream,
+            is_new_stream: event.is_new_stream,
+        });
+    }
+
+    fn place_of(&mut self, kind: Kind, name: &str) -> usize {
+        self.lists[kind as usize].place(name, List::default)
+    }
+
+    /// Adds events that were prepared, in order, all of which come after those that are there.
+    pub(crate) fn add(&mut self, places: &Places) {
+        let [_, categories, _, streams, _, types] = &mut self.lists;
+        for some in places.events.chunks(EVENTS_TOGETHER) {
+            let in_streams = some.iter().filter_map(|event| event.stream);
+            touch(streams, in_streams.map(|(stream, ..)| stream));
+            for event in some {
+                let position = event.position;
+                let new_streams = u64::from(event.is_new_stream);
+                self.all.push(position);
+                self.all.add_new_streams(new_streams);
+                types.at_mut(event.event_type).push(position);
+                if let Some((stream, ordinal, category)) = event.stream {
+                    streams.at_mut(stream).push_in_stream(position, ordinal);
+                    let category = categories.at_mut(category);
+                    category.push(position);
+                    category.add_new_streams(new_streams);
+                }
+                if let Some(hash) = event.id {
+                    self.ids.entry(hash).or_default().push(position);
+                    self.posting_bytes += ID_BYTES;
+                }
+                self.times.add(position, event.time);
+            }
+        }
+        push_all(&mut self.lists[Kind::Tag as usize], &places.tags);
+        let correlations = &mut self.lists[Kind::Correlation as usize];
+        push_all(correlations, &places.correlations);
+        let n_terms = places.tags.len() + places.correlations.len();
+        // Besides, each event is among all, in a stream, in a category and of a type.
+        self.count(places.events.len(), n_terms + 4 * places.events.len());
+        let last = places.events.last();
+        self.last_position = last.map_or(self.last_position, |event| event.position);
+    }
+
+    fn count(&mut self, n_events: usize, n_postings: usize) {
+        self.n_events += n_events;
+        self.posting_bytes += n_postings * POSTING_BYTES;
+        let names: usize = self.lists.iter().map(Named::name_bytes).sum();
+        let n_bytes = self.posting_bytes + names;
+        let grown = n_bytes - self.n_bytes;
+        self.shared_bytes.fetch_add(grown, Ordering::Relaxed);
+        self.n_bytes = n_bytes;
     }
 
     pub(crate) fn list(&self, kind: Kind, name: &str) -> Option<&List> {
-        match self.lists_of(kind) {
-            Some(lists) => lists.get(name),
-            None => (name.is_empty() && self.n_events > 0).then_some(&self.singles.all),
-        }
+        let list = match kind {
+            Kind::All => name.is_empty().then_some(&self.all),
+            _ => self.lists[kind as usize].get(name),
+        };
+        list.filter(|list| list.len() > 0)
     }
 
     /// All names of a kind and their postings, in no order.
-    pub(crate) fn lists(&self, kind: Kind) -> Box<dyn Iterator<Item = (&str, &List)> + '_> {
-        match self.lists_of(kind) {
-            Some(lists) => Box::new(lists.iter()),
-            None => Box::new(self.list(kind, "").into_iter().map(|list| ("", list))),
-        }
+    pub(crate) fn lists(&self, kind: Kind) -> impl Iterator<Item = (&str, &List)> {
+        let all = (kind == Kind::All).then_some(("", &self.all));
+        let lists = self.lists[kind as usize].iter().chain(all);
+        lists.filter(|(_, list)| list.len() > 0)
     }
 
     pub(crate) fn positions_of_id(&self, hash: u64) -> &[u64] {
-        self.singles.ids.get(&hash).map_or(&[], Vec::as_slice)
+        self.ids.get(&hash).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn ids(&self) -> &HashMap<u64, Vec<u64>> {
-        &self.singles.ids
+        &self.ids
     }
 
     pub(crate) fn times(&self) -> &[(Timestamp, u64)] {
-        &self.singles.times
+        &self.times.samples
     }
 }
 
-/// What an event has once: its place among all, its stream, category, type, id and time.
-#[derive(Debug)]
-struct Singles {
-    all: List,
-    streams: Lists,
-    categories: Lists,
-    types: Lists,
-    /// Keyed hash of each id that does not itself say where its event is, to its positions.
-    ids: HashMap<u64, Vec<u64>>,
-    id_seed: u64,
+/// When events were written, roughly.
+#[derive(Debug, Default)]
+struct Times {
     /// The highest time so far wherever it grew, and the first position of the stretch of events
     /// in which it did.
-    times: Vec<(Timestamp, u64)>,
-    highest_time: Timestamp,
-    /// The first position of the stretch of events that the next time sample is for.
+    samples: Vec<(Timestamp, u64)>,
+    highest: Timestamp,
+    /// The first position of the stretch of events that the next sample is for.
     stretch_start: u64,
     stretch_events: usize,
 }
 
-impl Singles {
-    fn new(id_seed: u64, highest_time: Timestamp) -> Self {
-        Self {
-            all: List::default(),
-            streams: Lists::default(),
-            categories: Lists::default(),
-            types: Lists::default(),
-            ids: HashMap::new(),
-            id_seed,
-            times: Vec::new(),
-            highest_time,
-            stretch_start: 0,
-            stretch_events: 0,
-        }
-    }
-
-    /// Adds events. Answers about how much memory their postings and ids take.
-    fn add(&mut self, events: &[IndexedEvent<'_>]) -> usize {
-        let mut bytes = 0;
-        let mut places = Vec::with_capacity(events.len().min(EVENTS_TOGETHER));
-        for some in events.chunks(EVENTS_TOGETHER) {
-            places.clear();
-            for event in some {
-                if let Some((stream, ordinal)) = event.stream {
-                    places.push((
-                        self.streams.place(stream, List::default),
-                        event.position,
-                        ordinal,
-                    ));
-                }
-            }
-            touch(&self.streams, places.iter().map(|(place, ..)| *place));
-            for &(place, position, ordinal) in &places {
-                self.streams.at_mut(place).push_in_stream(position, ordinal);
-            }
-            bytes += some
-                .iter()
-                .map(|event| self.add_event(event))
-                .sum::<usize>();
-        }
-        bytes
-    }
-
-    /// Adds all of an event but its place in its stream.
-    fn add_event(&mut self, event: &IndexedEvent<'_>) -> usize {
-        let position = event.position;
-        let new_streams = u64::from(event.is_new_stream);
-        self.all.push(position);
-        self.all.add_new_streams(new_streams);
-        if let Some((stream, _)) = event.stream {
-            let list = list_of(&mut self.categories, trefoil_core::category(stream));
-            list.push(position);
-            list.add_new_streams(new_streams);
-        }
-        list_of(&mut self.types, event.event_type).push(position);
-        self.add_time(position, event.time);
-        let n_postings = 2 + 2 * usize::from(event.stream.is_some());
-        POSTING_BYTES * n_postings + self.add_id(position, &event.id)
-    }
-
-    fn add_id(&mut self, position: u64, id: &EventId) -> usize {
-        if located_position(id) == Some(position) {
-            return 0;
-        }
-        let hash = id_hash(id, self.id_seed);
-        self.ids.entry(hash).or_default().push(position);
-        ID_BYTES
-    }
-
-    fn add_time(&mut self, position: u64, time: Timestamp) {
+impl Times {
+    fn add(&mut self, position: u64, time: Timestamp) {
         if self.stretch_events == 0 {
             self.stretch_start = position;
         }
         self.stretch_events = (self.stretch_events + 1) % EVENTS_PER_TIME_SAMPLE;
-        if time > self.highest_time {
-            self.highest_time = time;
-            match self.times.last_mut() {
-                Some((highest, start)) if *start == self.stretch_start => {
-                    *highest = self.highest_time;
-                }
-                _ => self.times.push((self.highest_time, self.stretch_start)),
+        if time > self.highest {
+            self.highest = time;
+            match self.samples.last_mut() {
+                Some((highest, start)) if *start == self.stretch_start => *highest = time,
+                _ => self.samples.push((time, self.stretch_start)),
             }
         }
     }
 }
 
-/// What an event may have several of, or none: tags and correlations.
-#[derive(Debug, Default)]
-struct Several {
-    tags: Lists,
-    correlations: Lists,
-}
-
-impl Several {
-    /// Adds events. Answers about how much memory their postings take.
-    fn add(&mut self, events: &[IndexedEvent<'_>]) -> usize {
-        let mut n_postings = 0;
-        let mut places = Vec::new();
-        for some in events.chunks(EVENTS_TOGETHER) {
-            places.clear();
-            for event in some {
-                for tag in event.tags.iter() {
-                    places.push((self.tags.place(tag, List::default), event.position));
-                }
-                if let Some(correlation) = event.correlation {
-                    list_of(&mut self.correlations, correlation).push(event.position);
-                    n_postings += 1;
-                }
-            }
-            touch(&self.tags, places.iter().map(|(place, _)| *place));
-            for &(place, position) in &places {
-                self.tags.at_mut(place).push(position);
-            }
-            n_postings += places.len();
+/// Appends positions to the lists at their places.
+fn push_all(lists: &mut Lists, places: &[(usize, u64)]) {
+    for some in places.chunks(EVENTS_TOGETHER) {
+        touch(lists, some.iter().map(|(place, _)| *place));
+        for &(place, position) in some {
+            lists.at_mut(place).push(position);
         }
-        POSTING_BYTES * n_postings
     }
-}
-
-/// The list of a term, which is made if there is none.
-fn list_of<'a>(lists: &'a mut Lists, name: &str) -> &'a mut List {
-    let place = lists.place(name, List::default);
-    lists.at_mut(place)
 }
 
 /// Has the processor fetch the ends of the lists at these places.
@@ -364,4 +349,45 @@ fn touch(lists: &Lists, places: impl Iterator<Item = usize>) {
 /// The hash under which an id is indexed. The seed keeps others from choosing ids that collide.
 pub(crate) fn id_hash(id: &EventId, seed: u64) -> u64 {
     xxh3_64_with_seed(id.as_bytes(), seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(position: u64, tags: &[String]) -> IndexedEvent<'_> {
+        IndexedEvent {
+            position,
+            id: EventId::from_bytes([7; 16]),
+            time: Timestamp(1),
+            stream: Some(("account-1", position - 1)),
+            is_new_stream: position == 1,
+            event_type: "Opened",
+            tags: Tags::Given(tags),
+            correlation: Some("cart"),
+        }
+    }
+
+    #[test]
+    fn nobody_sees_events_that_were_only_prepared() {
+        let mut tail = Tail::new(0, 0, Timestamp::default(), Arc::default());
+        let tags = ["a".to_owned(), "b".to_owned()];
+        let n_seen = |tail: &Tail| {
+            let lists = Kind::EVERY.into_iter().flat_map(|kind| tail.lists(kind));
+            let found = tail.list(Kind::Stream, "account-1");
+            (lists.count(), found.map(List::len), tail.n_events())
+        };
+        let refused = tail.prepare(&[event(1, &tags)], |event| *event);
+        assert_eq!(n_seen(&tail), (0, None, 0));
+        tail.forget(&refused);
+        assert_eq!((n_seen(&tail), tail.n_bytes()), ((0, None, 0), 0));
+        for position in 1..=2 {
+            let places = tail.prepare(&[event(position, &tags)], |event| *event);
+            tail.add(&places);
+            assert_eq!(
+                n_seen(&tail),
+                (7, Some(position as usize), position as usize)
+            );
+        }
+    }
 }

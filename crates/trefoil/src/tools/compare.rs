@@ -92,7 +92,8 @@ impl<'a> Comparison<'a> {
         let correlation = event.correlation();
         let is_new_stream = label::is_new_stream(label);
         let indexed = IndexedEvent::of(event, is_new_stream, correlation.as_deref());
-        self.window.add(&[indexed]);
+        let places = self.window.prepare(&[indexed], |event| *event);
+        self.window.add(&places);
         if located_position(&event.id()) != Some(event.position()) {
             let hash = self.index.id_hash(&event.id());
             if !self.runs.positions_of_id(hash)?.contains(&event.position()) {

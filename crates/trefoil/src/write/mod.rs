@@ -5,6 +5,7 @@
 //! asynchronous one by handing the lead to a background thread. The leader drains the queue until
 //! it is empty; there is no timer.
 
+mod append;
 mod carry;
 mod changes;
 mod clean;

@@ -17,7 +17,7 @@ use super::known::{Known, replayed};
 use super::staged::{Staged, StagedTerms};
 use crate::alarm::NEVER;
 use crate::condition::{Checked, CheckedCommit};
-use crate::index::{Index, IndexedEvent, Named, Tags};
+use crate::index::{Index, Named};
 use crate::label;
 use crate::read::Selection;
 use crate::state::{Entries, Savepoint, Store, Touched, View};
@@ -27,6 +27,12 @@ pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
 
 /// Finds the first selected event between two durable positions, inclusive.
 pub(crate) type Search<'a> = dyn Fn(Selection<'_>, u64, u64) -> Result<Option<u64>> + 'a;
+
+/// The bodies of so many events fit into the fastest cache.
+const EVENTS_TOUCHED: usize = 16;
+
+/// So many streams are looked for at the same time.
+const STREAMS_TOGETHER: usize = 32;
 
 /// Where the next event goes.
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +149,8 @@ impl<'a> Stage<'a> {
         self.reserve(&commit.events);
         let mut events = commit.events.into_iter();
         while !events.as_slice().is_empty() {
-            touch_some(events.as_slice());
+            let ahead = events.as_slice();
+            NewEvent::touch(&ahead[..ahead.len().min(EVENTS_TOUCHED)]);
             for event in events.by_ref().take(EVENTS_TOUCHED) {
                 let place = Place {
                     position: self.front.position + 1,
@@ -219,11 +226,16 @@ impl<'a> Stage<'a> {
     /// fail half-way.
     pub(super) fn resolve<'b>(&mut self, streams: impl Iterator<Item = &'b str>) -> Result<()> {
         let ordinals = &mut self.ordinals;
+        let streams: Vec<&str> = streams.collect();
+        ordinals.reserve(streams.len());
         self.index.ask_stream_ends(|ends| {
-            for stream in streams {
-                if ordinals.get(stream).is_none() {
-                    let last = ends.last_ordinal(stream)?;
-                    ordinals.place(stream, || last);
+            for some in streams.chunks(STREAMS_TOGETHER) {
+                ends.touch(some);
+                for stream in some {
+                    if ordinals.get(stream).is_none() {
+                        let last = ends.last_ordinal(stream)?;
+                        ordinals.place(stream, || last);
+                    }
                 }
             }
             Ok(())
@@ -478,10 +490,20 @@ impl<'a> Stage<'a> {
         self.view.as_mut().map(View::take_touched)
     }
 
-    /// The finished group, and where the log ends with it.
-    pub(crate) fn finish(&mut self) -> (&Group, Front) {
+    /// Finishes the group. Answers where the log ends with it.
+    pub(crate) fn finish(&mut self) -> Front {
         self.end_record();
-        (&self.group, self.front)
+        self.front
+    }
+
+    /// The group.
+    pub(crate) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The events of the group, which is finished.
+    pub(crate) fn take_staged(&mut self) -> Vec<Staged> {
+        std::mem::take(&mut self.staged)
     }
 
     /// When something of what the group changes is to be cleaned.
@@ -498,38 +520,6 @@ impl<'a> Stage<'a> {
     pub(crate) fn random(&self) -> u64 {
         self.random
     }
-
-    /// The group's events, for the index.
-    pub(crate) fn indexed(&self) -> Vec<IndexedEvent<'_>> {
-        let indexed = self.staged.iter().map(|staged| IndexedEvent {
-            position: staged.position,
-            id: staged.id,
-            time: staged.time,
-            stream: staged
-                .event
-                .stream
-                .as_deref()
-                .map(|stream| (stream, staged.stream_position)),
-            is_new_stream: staged.is_new_stream,
-            event_type: &staged.event.event_type,
-            tags: Tags::Given(&staged.event.tags),
-            correlation: staged.correlation.as_deref(),
-        });
-        indexed.collect()
-    }
-}
-
-/// The bodies of a large commit are not in the processor's caches. Touching some of them before
-/// they are copied lets it fetch them at the same time instead of one after the other.
-const EVENTS_TOUCHED: usize = 16;
-const CACHE_LINE_BYTES: usize = 64;
-
-fn touch_some(events: &[NewEvent]) {
-    let lines = events.iter().take(EVENTS_TOUCHED).flat_map(|event| {
-        let body: &[u8] = event.data.bytes();
-        body.iter().step_by(CACHE_LINE_BYTES)
-    });
-    std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
 }
 
 /// Whether a stream is at the version that a condition wants.

@@ -4,12 +4,12 @@ use hashbrown::HashMap;
 use trefoil_core::{EventId, NewEvent, QueryItem, Timestamp};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::index::Kind;
+use crate::index::{IndexedEvent, Kind, Tags};
 use crate::read::Selection;
 
 /// An event of the group, with what the index needs to know of it.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(crate) struct Staged {
     pub(super) event: NewEvent,
     pub(super) id: EventId,
     pub(super) position: u64,
@@ -21,6 +21,21 @@ pub(super) struct Staged {
 }
 
 impl Staged {
+    /// What the index needs to know of it.
+    pub(super) fn indexed(&self) -> IndexedEvent<'_> {
+        let stream = self.event.stream.as_deref();
+        IndexedEvent {
+            position: self.position,
+            id: self.id,
+            time: self.time,
+            stream: stream.map(|stream| (stream, self.stream_position)),
+            is_new_stream: self.is_new_stream,
+            event_type: &self.event.event_type,
+            tags: Tags::Given(&self.event.tags),
+            correlation: self.correlation.as_deref(),
+        }
+    }
+
     fn is_selected(&self, selection: Selection<'_>) -> bool {
         let tags = self.event.tags.iter().map(String::as_str);
         selection.matches_parts(self.event.stream.as_deref(), &self.event.event_type, tags)

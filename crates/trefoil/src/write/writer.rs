@@ -9,6 +9,7 @@ use trefoil_core::{Committed, Error, Event, Result, Timestamp};
 use trefoil_state::Cleaned;
 use trefoil_storage::{Group, Storage};
 
+use super::append::append;
 use super::changes::logged_bytes;
 use super::queue::{Executions, Queue, Request, Work};
 use super::stage::{Front, Stage};
@@ -134,25 +135,29 @@ impl Writer {
             return 0;
         }
         let due = stage.due();
-        let (group, end) = stage.finish();
+        let end = stage.finish();
+        let staged = stage.take_staged();
+        let group = stage.group();
         let (n_events, bytes, logged) = measure(group);
         let sync_started = Instant::now();
         self.store.watches.begin(touched);
         let appended = self
             .wake
             .mark(due)
-            .and_then(|()| self.storage.append(group));
-        if let Err(error) = appended {
-            self.store.watches.end();
-            answers.send_failure(&error);
-            return 0;
-        }
+            .and_then(|()| append(self.storage.as_ref(), &self.index, group, staged));
+        let prepared = match appended {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.store.watches.end();
+                answers.send_failure(&error);
+                return 0;
+            }
+        };
         let synced = Instant::now();
         let entries = stage.take_entries();
-        let indexed = stage.indexed();
         self.store.note_logged(logged);
         self.store.apply(entries, || {
-            self.index.add(&indexed, || self.publish(end));
+            self.index.add(&prepared, || self.publish(end));
         });
         self.store.due.fetch_min(due, Ordering::SeqCst);
         self.store.watches.end();
