@@ -19,30 +19,20 @@ use super::term::{Kind, put_term};
 
 /// Hands the entries of a run with the contents of `tail` to `sink`.
 pub(crate) fn from_tail(tail: &Tail, sink: &mut Sink<'_>) -> Result<()> {
-    let mut terms: Vec<(Vec<u8>, Kind, &List)> = Vec::new();
+    // Keys sort by kind and then as names do.
+    let mut terms: Vec<(Kind, &str, &List)> = Vec::new();
     for kind in Kind::EVERY {
-        for (name, list) in tail.lists(kind) {
-            let mut key = Vec::with_capacity(name.len() + 3);
-            put_term(&mut key, kind, name);
-            terms.push((key, kind, list));
-        }
+        let start = terms.len();
+        terms.extend(tail.lists(kind).map(|(name, list)| (kind, name, list)));
+        terms[start..].sort_unstable_by_key(|(_, name, _)| *name);
     }
-    terms.sort_unstable_by(|left, right| left.0.cmp(&right.0));
-
-    let mut postings = Vec::new();
-    for (key, _, list) in &terms {
-        let Some(summary) = list.summary() else {
-            continue;
-        };
-        postings.clear();
-        if summary.n <= INLINE_POSTINGS_MAX {
-            postings.extend((0..list.len()).map(|index| list.posting(index)));
-        }
-        put_summary(key, &summary, &postings, sink)?;
-    }
-    for (key, kind, list) in &terms {
+    put_terms(&terms, sink)?;
+    let mut key = Vec::new();
+    for &(kind, name, list) in &terms {
         if list.len() as u64 > INLINE_POSTINGS_MAX {
-            let mut blocks = BlockWriter::new(key, *kind, sink);
+            key.clear();
+            put_term(&mut key, kind, name);
+            let mut blocks = BlockWriter::new(&key, kind, sink);
             (0..list.len()).try_for_each(|index| blocks.push(list.posting(index)))?;
             blocks.finish()?;
         }
@@ -63,6 +53,32 @@ pub(crate) fn from_tail(tail: &Tail, sink: &mut Sink<'_>) -> Result<()> {
         let mut value = Vec::new();
         put_varint(&mut value, position);
         sink(time_key(time), value)?;
+    }
+    Ok(())
+}
+
+/// So many terms are looked at together: their lists are not in the processor's caches, and it
+/// fetches those that are touched first at the same time.
+const TERMS_TOGETHER: usize = 32;
+
+/// Hands the summaries of terms, and their postings if they are few, to `sink`.
+fn put_terms(terms: &[(Kind, &str, &List)], sink: &mut Sink<'_>) -> Result<()> {
+    let (mut key, mut postings) = (Vec::new(), Vec::new());
+    for some in terms.chunks(TERMS_TOGETHER) {
+        let ends = some.iter().map(|(_, _, list)| list.last_position());
+        std::hint::black_box(ends.fold(0, std::ops::BitXor::bitxor));
+        for (kind, name, list) in some {
+            let Some(summary) = list.summary() else {
+                continue;
+            };
+            postings.clear();
+            if summary.n <= INLINE_POSTINGS_MAX {
+                postings.extend((0..list.len()).map(|index| list.posting(index)));
+            }
+            key.clear();
+            put_term(&mut key, *kind, name);
+            put_summary(&key, &summary, &postings, sink)?;
+        }
     }
     Ok(())
 }
