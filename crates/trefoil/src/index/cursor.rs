@@ -262,6 +262,23 @@ impl<'a> Cursor<'a> {
         self.from
     }
 
+    /// Appends the next positions, up to `max` of them, as far as they are at hand.
+    pub(crate) fn take_some(&mut self, max: usize, positions: &mut Vec<u64>) {
+        let (Walk::Term(term), Some(from)) = (&mut self.walk, self.from) else {
+            return;
+        };
+        term.skip_to(from);
+        let some = &term.page[term.next..];
+        let some = &some[..some.len().min(max)];
+        let is_within = |&position: &u64| !is_before(self.last, position, self.direction);
+        let some = &some[..some.partition_point(is_within)];
+        positions.extend_from_slice(some);
+        term.next += some.len();
+        if let Some(&last) = some.last() {
+            self.from = next_position(last, self.direction);
+        }
+    }
+
     /// The next position.
     pub(crate) fn next(&mut self, effort: &Effort) -> Result<Step> {
         let Some(from) = self.from else {

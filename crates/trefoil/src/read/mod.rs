@@ -115,7 +115,11 @@ fn next_positions(
     let mut positions = Vec::with_capacity(wanted);
     while positions.len() < wanted {
         match cursor.next(effort)? {
-            Step::At(position) => positions.push(position),
+            Step::At(position) => {
+                positions.push(position);
+                let missing = wanted - positions.len();
+                cursor.take_some(missing, &mut positions);
+            }
             Step::Paused(_) => break,
             Step::End => return Ok((positions, None)),
         }

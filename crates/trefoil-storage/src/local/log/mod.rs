@@ -25,6 +25,7 @@ pub(crate) mod settle;
 pub(crate) mod sidecar;
 pub(crate) mod snapshot;
 pub(crate) mod summary;
+mod together;
 mod upkeep;
 pub(crate) mod writer;
 
@@ -114,10 +115,7 @@ impl Log {
     /// Hands the items at these positions to `visit`.
     pub(crate) fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
         let touch = |found: &Found<'_>| found.touch();
-        self.find_each(positions, touch, |found| {
-            visit(found.item()?);
-            Ok(())
-        })
+        self.find_some(positions, touch, |some| together::read(some, visit))
     }
 
     /// Hands the labels of the items at these positions to `visit`.
@@ -127,18 +125,20 @@ impl Log {
         visit: &mut dyn FnMut(Label),
     ) -> Result<()> {
         let touch = |found: &Found<'_>| found.touch_beginning();
-        self.find_each(positions, touch, |found| {
-            visit(found.label()?);
-            Ok(())
+        self.find_some(positions, touch, |some| {
+            some.iter().try_for_each(|found| {
+                visit(found.label()?);
+                Ok(())
+            })
         })
     }
 
-    /// Looks up the items at these positions, and hands them to `read` after `touch`.
-    fn find_each(
+    /// Looks up the items at these positions, and hands some at a time to `read` after `touch`.
+    fn find_some(
         &self,
         positions: &[u64],
         touch: impl Fn(&Found<'_>) -> u8,
-        mut read: impl FnMut(&Found<'_>) -> Result<()>,
+        mut read: impl FnMut(&[Found<'_>]) -> Result<()>,
     ) -> Result<()> {
         let segments = self.segments();
         let mut found = Vec::with_capacity(positions.len().min(TOUCHED_TOGETHER));
@@ -147,7 +147,7 @@ impl Log {
             segments.find(some, &mut found)?;
             let touched = found.iter().map(&touch);
             std::hint::black_box(touched.fold(0, std::ops::BitXor::bitxor));
-            found.iter().try_for_each(&mut read)?;
+            read(&found)?;
         }
         Ok(())
     }

@@ -168,16 +168,22 @@ impl PlainSegment {
 
     /// The item at `position`, which is at this place.
     pub(crate) fn item(&self, position: u64, place: Place) -> Result<StoredItem> {
+        let (label, bytes) = self.stored(position, place)?;
+        Ok(StoredItem {
+            position,
+            label,
+            bytes: Bytes::copy_from_slice(bytes),
+        })
+    }
+
+    /// The label and the bytes of the item at `position`, which is at this place.
+    pub(crate) fn stored(&self, position: u64, place: Place) -> Result<(Label, &[u8])> {
         let header = self.item_header(position, place)?;
         let start = place.start + ITEM_HEADER_BYTES;
         let bytes = self.bytes().get(start..start + header.length as usize);
         let seed = self.header.salt.wrapping_add(position);
         match bytes.filter(|bytes| short_checksum(bytes, seed) == header.check) {
-            Some(bytes) => Ok(StoredItem {
-                position,
-                label: header.label,
-                bytes: Bytes::copy_from_slice(bytes),
-            }),
+            Some(bytes) => Ok((header.label, bytes)),
             None => {
                 let what = "an item's bytes are not valid";
                 Err(self.damage(place.start as u64, position, what))

@@ -87,7 +87,7 @@ impl Segment {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found<'a> {
     segment: &'a Segment,
-    position: u64,
+    pub(crate) position: u64,
     place: Place,
 }
 
@@ -122,6 +122,31 @@ impl Found<'_> {
             Segment::Plain(segment) => segment.item(self.position, self.place),
             Segment::Compressed(segment) => segment.item(self.position, self.place),
         }
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.segment, Segment::Plain(_))
+    }
+
+    /// Appends the item's bytes to `out` and answers its label.
+    pub(crate) fn copy_to(&self, out: &mut Vec<u8>) -> Result<Label> {
+        match self.segment {
+            Segment::Plain(segment) => {
+                let (label, bytes) = segment.stored(self.position, self.place)?;
+                out.extend_from_slice(bytes);
+                Ok(label)
+            }
+            Segment::Compressed(segment) => {
+                let item = segment.item(self.position, self.place)?;
+                out.extend_from_slice(&item.bytes);
+                Ok(item.label)
+            }
+        }
+    }
+
+    /// About how many bytes there are in the segment.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.place.end.saturating_sub(self.place.start)
     }
 
     pub(crate) fn label(&self) -> Result<Label> {
