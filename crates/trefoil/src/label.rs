@@ -28,6 +28,11 @@ pub(crate) fn make(is_imported: bool, is_new_stream: bool, group_hash: Option<i6
     }
 }
 
+/// The hash that decides which member of a consumer group the event belongs to.
+pub(crate) fn group_hash(label: Label) -> Option<i64> {
+    (label.flags & HAS_GROUP_HASH != 0).then_some(label.word as i64)
+}
+
 pub(crate) fn is_imported(label: Label) -> bool {
     label.flags & IMPORTED != 0
 }
@@ -38,5 +43,5 @@ pub(crate) fn is_new_stream(label: Label) -> bool {
 
 /// Whether the event belongs to this member of a consumer group.
 pub(crate) fn belongs_to(label: Label, group: ConsumerGroup) -> bool {
-    label.flags & HAS_GROUP_HASH != 0 && in_group(label.word as i64, group.member, group.size)
+    group_hash(label).is_some_and(|hash| in_group(hash, group.member, group.size))
 }

@@ -127,9 +127,9 @@ fn replay_record(
         }
         events.push((label, event.correlation(), event));
     }
-    let indexed = events.iter().map(|(label, correlation, event)| {
-        IndexedEvent::of(event, label::is_new_stream(*label), correlation.as_deref())
-    });
+    let indexed = events
+        .iter()
+        .map(|(label, correlation, event)| IndexedEvent::of(event, *label, correlation.as_deref()));
     let prepared = index.prepare(&indexed.collect::<Vec<_>>(), |event| *event);
     index.add(&prepared, || {});
     replay_state(store, record, snapshot)?;

@@ -13,10 +13,27 @@ pub(crate) struct List {
     /// One per position for a stream that has gaps here; otherwise empty, and they are consecutive.
     ordinals: Vec<u64>,
     is_stream: bool,
+    /// What decides which member of a consumer group a stream belongs to: making it takes longer
+    /// than finding it here.
+    group_hash: Option<i64>,
     new_streams: u64,
 }
 
 impl List {
+    /// The list of a stream with this hash.
+    pub(crate) fn of_stream(group_hash: Option<i64>) -> Self {
+        Self {
+            is_stream: true,
+            group_hash,
+            ..Self::default()
+        }
+    }
+
+    /// The hash of a stream.
+    pub(crate) fn group_hash(&self) -> Option<i64> {
+        self.group_hash
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.positions.len()
     }
@@ -63,7 +80,6 @@ impl List {
     /// Appends a posting of a stream.
     pub(crate) fn push_in_stream(&mut self, position: u64, ordinal: u64) {
         if self.positions.is_empty() {
-            self.is_stream = true;
             self.first_ordinal = ordinal;
         } else if self.ordinals.is_empty() && ordinal != self.last_ordinal() + 1 {
             self.ordinals = (0..self.positions.len())

@@ -42,6 +42,7 @@ pub(crate) use manifest::{Manifest, ManifestRun};
 pub(crate) use named::Named;
 pub(crate) use postings::Summary;
 use run::Run;
+pub(crate) use stream_ends::StreamEnd;
 use stream_ends::{KnownEnds, StreamEnds};
 use tail::Places;
 pub(crate) use tail::{IndexedEvent, Tags, Tail, id_hash};
@@ -61,7 +62,7 @@ pub(crate) struct Index {
     frozen: Mutex<Option<Frozen>>,
     /// Signalled when the frozen tail has become a run, or could not.
     thawed: Condvar,
-    /// The last ordinals of streams that were in tails, so that the writer need not ask the runs.
+    /// The ends of streams that were in tails, so that the writer need not ask the runs.
     stream_ends: KnownEnds,
     tail_events_max: usize,
     /// How much memory all tails of the process take together.
@@ -198,7 +199,8 @@ impl Index {
 
     /// The last ordinal of a stream.
     pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
-        self.ask_stream_ends(|ends| ends.last_ordinal(stream))
+        let end = self.ask_stream_ends(|ends| ends.find(stream))?;
+        Ok(end.map(|end| end.last_ordinal))
     }
 
     /// Hands the ends of streams to `ask`; for the writer, which asks for every event it appends.
@@ -365,7 +367,7 @@ impl Index {
         // Before the tail is let go of: otherwise the writer could find an older ordinal.
         for (stream, list) in tail.lists(Kind::Stream) {
             self.stream_ends
-                .insert(stream.to_owned(), list.last_ordinal());
+                .insert(stream.to_owned(), StreamEnd::of(list));
         }
         self.replace_frozen(frozen, run.as_ref());
         Ok(())

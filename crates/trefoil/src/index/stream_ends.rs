@@ -1,25 +1,44 @@
 //! Where streams end, for the writer.
 
 use parking_lot::RwLockReadGuard;
-use trefoil_core::Result;
+use trefoil_core::{Result, stream_group_hash};
 
 use super::layers::Layers;
+use super::list::List;
 use super::tail::Tail;
 use super::term::Kind;
 
-/// The last ordinals of streams that were in tails, so that the runs need not be asked.
-pub(super) type KnownEnds = quick_cache::sync::Cache<String, u64, Weight>;
+/// What appending to a stream needs to know of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamEnd {
+    pub(crate) last_ordinal: u64,
+    /// What decides which member of a consumer group the stream belongs to.
+    pub(crate) group_hash: Option<i64>,
+}
 
-/// The memory for the last ordinals of streams, and about what one takes besides its name.
+impl StreamEnd {
+    /// The end of a stream of which this is the newest list.
+    pub(super) fn of(list: &List) -> Self {
+        Self {
+            last_ordinal: list.last_ordinal(),
+            group_hash: list.group_hash(),
+        }
+    }
+}
+
+/// The ends of streams that were in tails, so that the runs need not be asked.
+pub(super) type KnownEnds = quick_cache::sync::Cache<String, StreamEnd, Weight>;
+
+/// The memory for the ends of streams, and about what one takes besides its name.
 const BYTES_MAX: u64 = 32 * 1024 * 1024;
-const END_BYTES: u64 = 80;
+const END_BYTES: u64 = 96;
 
-/// Weighs a stream's last ordinal by the memory it takes.
+/// Weighs a stream's end by the memory it takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weight;
 
-impl quick_cache::Weighter<String, u64> for Weight {
-    fn weight(&self, stream: &String, _: &u64) -> u64 {
+impl quick_cache::Weighter<String, StreamEnd> for Weight {
+    fn weight(&self, stream: &String, _: &StreamEnd) -> u64 {
         END_BYTES + stream.len() as u64
     }
 }
@@ -46,20 +65,24 @@ impl StreamEnds<'_> {
         }
     }
 
-    /// The last ordinal of a stream.
-    pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
+    /// The end of a stream, if there is such a stream.
+    pub(crate) fn find(&self, stream: &str) -> Result<Option<StreamEnd>> {
         let mut lists = self
             .tails
             .iter()
             .map(|tail| tail.list(Kind::Stream, stream));
         if let Some(list) = lists.find_map(|list| list) {
-            return Ok(Some(list.last_ordinal()));
+            return Ok(Some(StreamEnd::of(list)));
         }
-        if let Some(ordinal) = self.known.get(stream) {
-            return Ok(Some(ordinal));
+        if let Some(end) = self.known.get(stream) {
+            return Ok(Some(end));
         }
         // Not noted as known: the writer may have gone on meanwhile, and whatever it appends to is
         // in a tail from then on.
-        self.layers.last_ordinal_in_runs(stream)
+        let last_ordinal = self.layers.last_ordinal_in_runs(stream)?;
+        Ok(last_ordinal.map(|last_ordinal| StreamEnd {
+            last_ordinal,
+            group_hash: stream_group_hash(stream),
+        }))
     }
 }

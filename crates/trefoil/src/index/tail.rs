@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use trefoil_core::{Event, EventId, Timestamp, located_position};
+use trefoil_storage::Label;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::list::List;
 use super::named::Named;
 use super::term::Kind;
+use crate::label;
 
 /// What the index needs to know of an event.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +21,8 @@ pub(crate) struct IndexedEvent<'a> {
     pub(crate) time: Timestamp,
     /// The stream and the place in it.
     pub(crate) stream: Option<(&'a str, u64)>,
+    /// What decides which member of a consumer group the stream belongs to.
+    pub(crate) group_hash: Option<i64>,
     /// Whether this is the first event of its stream.
     pub(crate) is_new_stream: bool,
     pub(crate) event_type: &'a str,
@@ -28,13 +32,14 @@ pub(crate) struct IndexedEvent<'a> {
 
 impl<'a> IndexedEvent<'a> {
     /// What the index needs to know of a stored event; its correlation has been read before.
-    pub(crate) fn of(event: &'a Event, is_new_stream: bool, correlation: Option<&'a str>) -> Self {
+    pub(crate) fn of(event: &'a Event, label: Label, correlation: Option<&'a str>) -> Self {
         Self {
             position: event.position(),
             id: event.id(),
             time: event.time(),
             stream: event.stream().zip(event.stream_position()),
-            is_new_stream,
+            group_hash: label::group_hash(label),
+            is_new_stream: label::is_new_stream(label),
             event_type: event.event_type(),
             tags: Tags::Stored(event),
             correlation,
@@ -213,7 +218,9 @@ impl Tail {
         let is_located = located_position(&event.id) == Some(position);
         let stream = event.stream.map(|(stream, ordinal)| {
             let category = self.place_of(Kind::Category, trefoil_core::category(stream));
-            (self.place_of(Kind::Stream, stream), ordinal, category)
+            let make = || List::of_stream(event.group_hash);
+            let place = self.lists[Kind::Stream as usize].place(stream, make);
+            (place, ordinal, category)
         });
         places.events.push(EventPlaces {
             position,
@@ -361,6 +368,7 @@ mod tests {
             id: EventId::from_bytes([7; 16]),
             time: Timestamp(1),
             stream: Some(("account-1", position - 1)),
+            group_hash: None,
             is_new_stream: position == 1,
             event_type: "Opened",
             tags: Tags::Given(tags),

@@ -8,7 +8,6 @@ use trefoil_storage::local::Finding;
 use trefoil_storage::{Label, MemoryStorage, Record, Storage};
 
 use crate::index::{Index, IndexedEvent, Kind, Layer, Layers, Lookup, Tail, names};
-use crate::label;
 use crate::recovery::replay_state;
 use crate::state::{Rows, STATE_END, Store, View, snapshot_commit};
 
@@ -90,8 +89,7 @@ impl<'a> Comparison<'a> {
             return Ok(());
         }
         let correlation = event.correlation();
-        let is_new_stream = label::is_new_stream(label);
-        let indexed = IndexedEvent::of(event, is_new_stream, correlation.as_deref());
+        let indexed = IndexedEvent::of(event, label, correlation.as_deref());
         let places = self.window.prepare(&[indexed], |event| *event);
         self.window.add(&places);
         if located_position(&event.id()) != Some(event.position()) {

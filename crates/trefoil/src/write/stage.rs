@@ -17,7 +17,7 @@ use super::known::{Known, replayed};
 use super::staged::{Staged, StagedTerms};
 use crate::alarm::NEVER;
 use crate::condition::{Checked, CheckedCommit};
-use crate::index::{Index, Named};
+use crate::index::{Index, Named, StreamEnd};
 use crate::label;
 use crate::read::Selection;
 use crate::state::{Entries, Savepoint, Store, Touched, View};
@@ -56,8 +56,8 @@ pub(crate) struct Stage<'a> {
     random: u64,
     group: Group,
     pub(super) staged: Vec<Staged>,
-    /// The last ordinals of the streams the group has to do with; `None` for one without events.
-    ordinals: Named<Option<u64>>,
+    /// The streams the group has to do with.
+    streams: Named<Stream>,
     /// The ids that clients gave to events of the group, to the index of the event.
     ids: HashMap<EventId, usize>,
     /// The types and tags of the staged events.
@@ -67,6 +67,23 @@ pub(crate) struct Stage<'a> {
     store: &'a Store,
     /// What the commits of the last record change besides appending events.
     changes: Vec<u8>,
+}
+
+/// A stream that the group has to do with.
+struct Stream {
+    /// `None` for one without events.
+    last_ordinal: Option<u64>,
+    group_hash: Option<i64>,
+}
+
+impl Stream {
+    /// A stream of which this is known.
+    fn new(name: &str, end: Option<StreamEnd>) -> Self {
+        Self {
+            last_ordinal: end.map(|end| end.last_ordinal),
+            group_hash: end.map_or_else(|| stream_group_hash(name), |end| end.group_hash),
+        }
+    }
 }
 
 /// What an event is appended with.
@@ -97,7 +114,7 @@ impl<'a> Stage<'a> {
             random,
             group: Group::default(),
             staged: Vec::new(),
-            ordinals: Named::default(),
+            streams: Named::default(),
             ids: HashMap::new(),
             terms: StagedTerms::default(),
             view: None,
@@ -216,8 +233,8 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
-        match self.ordinals.get(stream) {
-            Some(ordinal) => Ok(*ordinal),
+        match self.streams.get(stream) {
+            Some(stream) => Ok(stream.last_ordinal),
             None => self.index.last_ordinal(stream),
         }
     }
@@ -225,16 +242,16 @@ impl<'a> Stage<'a> {
     /// Asks the index for whatever appending to these streams will need, so that appending cannot
     /// fail half-way.
     pub(super) fn resolve<'b>(&mut self, streams: impl Iterator<Item = &'b str>) -> Result<()> {
-        let ordinals = &mut self.ordinals;
+        let known = &mut self.streams;
         let streams: Vec<&str> = streams.collect();
-        ordinals.reserve(streams.len());
+        known.reserve(streams.len());
         self.index.ask_stream_ends(|ends| {
             for some in streams.chunks(STREAMS_TOGETHER) {
                 ends.touch(some);
                 for stream in some {
-                    if ordinals.get(stream).is_none() {
-                        let last = ends.last_ordinal(stream)?;
-                        ordinals.place(stream, || last);
+                    if known.get(stream).is_none() {
+                        let found = Stream::new(stream, ends.find(stream)?);
+                        known.place(stream, || found);
                     }
                 }
             }
@@ -414,13 +431,14 @@ impl<'a> Stage<'a> {
             None => make_event_id(place.time.millis(), self.next_random(), position),
         };
         let name = event.stream.as_deref();
-        let ordinal = name.and_then(|name| self.ordinals.get_mut(name));
-        let last = ordinal.as_deref().copied().flatten();
+        let known = name.and_then(|name| self.streams.get_mut(name));
+        let last = known.as_ref().and_then(|known| known.last_ordinal);
+        let group_hash = known.as_ref().and_then(|known| known.group_hash);
         let is_new_stream = name.is_some() && last.is_none();
         let next = || last.map_or(0, |last| last + 1);
         let stream_position = place.stream_position.unwrap_or_else(next);
-        if let Some(ordinal) = ordinal {
-            *ordinal = Some(stream_position);
+        if let Some(known) = known {
+            known.last_ordinal = Some(stream_position);
         }
         let stream = name.map(|name| (name, stream_position));
         let item = EventItem {
@@ -434,8 +452,7 @@ impl<'a> Stage<'a> {
             tracking: place.tracking,
             data: &event.data,
         };
-        let hash = name.and_then(stream_group_hash);
-        let label = label::make(place.is_imported, is_new_stream, hash);
+        let label = label::make(place.is_imported, is_new_stream, group_hash);
         self.push_item(label, &item);
         if event.id.is_some() {
             self.ids.insert(id, self.staged.len());
@@ -455,6 +472,7 @@ impl<'a> Stage<'a> {
             commit,
             time,
             stream_position,
+            group_hash,
             is_new_stream,
             correlation,
         });

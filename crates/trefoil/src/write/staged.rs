@@ -16,6 +16,7 @@ pub(crate) struct Staged {
     pub(super) commit: u64,
     pub(super) time: Timestamp,
     pub(super) stream_position: u64,
+    pub(super) group_hash: Option<i64>,
     pub(super) is_new_stream: bool,
     pub(super) correlation: Option<String>,
 }
@@ -29,6 +30,7 @@ impl Staged {
             id: self.id,
             time: self.time,
             stream: stream.map(|stream| (stream, self.stream_position)),
+            group_hash: self.group_hash,
             is_new_stream: self.is_new_stream,
             event_type: &self.event.event_type,
             tags: Tags::Given(&self.event.tags),
