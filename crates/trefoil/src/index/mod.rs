@@ -63,7 +63,7 @@ pub(crate) struct Index {
     /// Signalled when the frozen tail has become a run, or could not.
     thawed: Condvar,
     /// The ends of streams that were in tails, so that the writer need not ask the runs.
-    stream_ends: KnownEnds,
+    stream_ends: RwLock<KnownEnds>,
     tail_events_max: usize,
     /// How much memory all tails of the process take together.
     shared_bytes: Arc<AtomicUsize>,
@@ -137,7 +137,7 @@ impl Index {
             manifest: Mutex::new(manifest),
             frozen: Mutex::new(None),
             thawed: Condvar::new(),
-            stream_ends: stream_ends::none_known(),
+            stream_ends: RwLock::default(),
             is_merging_off: AtomicBool::new(false),
             tail_events_max,
             shared_bytes,
@@ -213,7 +213,7 @@ impl Index {
         ask(&StreamEnds {
             tails: memory.collect(),
             layers: &layers,
-            known: &self.stream_ends,
+            known: self.stream_ends.read(),
         })
     }
 
@@ -366,8 +366,7 @@ impl Index {
         *manifest = next;
         // Before the tail is let go of: otherwise the writer could find an older ordinal.
         for (stream, list) in tail.lists(Kind::Stream) {
-            self.stream_ends
-                .insert(stream.to_owned(), StreamEnd::of(list));
+            self.stream_ends.write().note(stream, StreamEnd::of(list));
         }
         self.replace_frozen(frozen, run.as_ref());
         Ok(())

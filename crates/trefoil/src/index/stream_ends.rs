@@ -5,6 +5,7 @@ use trefoil_core::{Result, stream_group_hash};
 
 use super::layers::Layers;
 use super::list::List;
+use super::named::Named;
 use super::tail::Tail;
 use super::term::Kind;
 
@@ -26,25 +27,31 @@ impl StreamEnd {
     }
 }
 
-/// The ends of streams that were in tails, so that the runs need not be asked.
-pub(super) type KnownEnds = quick_cache::sync::Cache<String, StreamEnd, Weight>;
+/// About how much memory the ends of streams take that are noted before older ones are forgotten.
+const GENERATION_BYTES: usize = 24 * 1024 * 1024;
 
-/// The memory for the ends of streams, and about what one takes besides its name.
-const BYTES_MAX: u64 = 32 * 1024 * 1024;
-const END_BYTES: u64 = 96;
-
-/// Weighs a stream's end by the memory it takes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Weight;
-
-impl quick_cache::Weighter<String, StreamEnd> for Weight {
-    fn weight(&self, stream: &String, _: &StreamEnd) -> u64 {
-        END_BYTES + stream.len() as u64
-    }
+/// The ends of streams that were in tails, so that the runs need not be asked. What was noted long
+/// ago is forgotten.
+#[derive(Debug, Default)]
+pub(super) struct KnownEnds {
+    young: Named<StreamEnd>,
+    /// Those of streams that are in both count in `young`.
+    old: Named<StreamEnd>,
 }
 
-pub(super) fn none_known() -> KnownEnds {
-    KnownEnds::with_weighter((BYTES_MAX / END_BYTES) as usize, BYTES_MAX, Weight)
+impl KnownEnds {
+    pub(super) fn note(&mut self, stream: &str, end: StreamEnd) {
+        if self.young.name_bytes() > GENERATION_BYTES {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let place = self.young.place(stream, || end);
+        *self.young.at_mut(place) = end;
+    }
+
+    fn get(&self, stream: &str) -> Option<StreamEnd> {
+        let found = self.young.get(stream).or_else(|| self.old.get(stream));
+        found.copied()
+    }
 }
 
 /// The ends of all streams at one moment. The tails are locked once for all that is asked: a lock
@@ -54,7 +61,7 @@ pub(crate) struct StreamEnds<'a> {
     /// The newest first.
     pub(super) tails: Vec<RwLockReadGuard<'a, Tail>>,
     pub(super) layers: &'a Layers,
-    pub(super) known: &'a KnownEnds,
+    pub(super) known: RwLockReadGuard<'a, KnownEnds>,
 }
 
 impl StreamEnds<'_> {
@@ -62,6 +69,9 @@ impl StreamEnds<'_> {
     pub(crate) fn touch(&self, streams: &[&str]) {
         for tail in &self.tails {
             tail.touch_streams(streams);
+        }
+        for ends in [&self.known.young, &self.known.old] {
+            ends.touch(streams.iter().copied());
         }
     }
 
@@ -84,5 +94,31 @@ impl StreamEnds<'_> {
             last_ordinal,
             group_hash: stream_group_hash(stream),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_end_counts_and_the_oldest_are_forgotten() {
+        let end = |last_ordinal| StreamEnd {
+            last_ordinal,
+            group_hash: None,
+        };
+        let mut known = KnownEnds::default();
+        let name = |number: usize| format!("stream-{number:0>1000}");
+        let n = GENERATION_BYTES / 1000;
+        for number in 0..n {
+            known.note(&name(number), end(1));
+            known.note("always", end(number as u64));
+        }
+        let last = |known: &KnownEnds, name: &str| known.get(name).map(|end| end.last_ordinal);
+        assert_eq!(last(&known, "always"), Some(n as u64 - 1));
+        assert_eq!(last(&known, &name(0)), Some(1));
+        (n..3 * n).for_each(|number| known.note(&name(number), end(2)));
+        assert_eq!(last(&known, &name(0)), None);
+        assert_eq!(last(&known, &name(3 * n - 1)), Some(2));
     }
 }
