@@ -4,7 +4,9 @@ use crate::limits::{
     COMMIT_BYTES_MAX, CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX, QUERY_TERMS_MAX,
     STREAM_NAME_BYTES_MAX,
 };
-use crate::{Error, EventId, NewEvent, Query, Result, Source, Tracking};
+use crate::{
+    EVENTS_TOUCHED, Error, EventId, NewEvent, Query, Result, Source, Tracking, touch_bodies,
+};
 
 /// Events to append together, all or nothing, if every condition holds.
 #[derive(Debug, Clone, Default)]
@@ -196,13 +198,10 @@ pub fn validate_conditions(conditions: &[Condition]) -> Result<()> {
 /// From so many events on it pays to check them with two threads: JSON is read byte by byte.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
-/// The bodies of so many events fit into the fastest cache.
-const EVENTS_TOUCHED: usize = 16;
-
 fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {
     let check = |events: &[NewEvent]| {
         events.chunks(EVENTS_TOUCHED).try_for_each(|some| {
-            NewEvent::touch(some);
+            touch_bodies(some);
             some.iter()
                 .try_for_each(|event| event.validate(data_bytes_max))
         })

@@ -47,9 +47,6 @@ impl Payload {
     }
 }
 
-/// How many bytes the processor fetches at once.
-const CACHE_LINE_BYTES: usize = 64;
-
 /// An event to be appended.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
@@ -123,16 +120,6 @@ impl NewEvent {
         let stream = self.stream.as_ref().map_or(0, String::len);
         let metadata = self.metadata.as_ref().map_or(0, Bytes::len);
         64 + stream + self.event_type.len() + tags + metadata + self.data.bytes().len()
-    }
-
-    /// Has the processor fetch the bodies of these events. Those of many events are not in its
-    /// caches, and whoever is about to read them in turn would wait for each of them.
-    pub fn touch(events: &[Self]) {
-        let lines = events.iter().flat_map(|event| {
-            let body: &[u8] = event.data.bytes();
-            body.iter().step_by(CACHE_LINE_BYTES)
-        });
-        std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
     }
 
     /// Checks every limit on a single event.

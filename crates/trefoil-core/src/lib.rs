@@ -14,6 +14,7 @@ mod namespace;
 mod query;
 mod read;
 mod time;
+mod touch;
 mod tracking;
 mod varint;
 
@@ -27,6 +28,7 @@ pub use namespace::{NamespaceId, Token, TokenError};
 pub use query::{Query, QueryItem};
 pub use read::{ConsumerGroup, Direction, Filter, From, Read, Source};
 pub use time::Timestamp;
+pub use touch::{EVENTS_TOUCHED, touch_bodies};
 pub use tracking::Tracking;
 pub use varint::{put_bytes, put_varint, take_bytes, take_varint};
 

@@ -5,9 +5,9 @@
 
 use hashbrown::HashMap;
 use trefoil_core::{
-    Appended, Commit, Committed, Condition, Error, Event, EventId, EventItem, NewEvent, Result,
-    Timestamp, Tracking, correlation_category, located_position, make_event_id, put_varint,
-    stream_group_hash,
+    Appended, Commit, Committed, Condition, EVENTS_TOUCHED, Error, Event, EventId, EventItem,
+    NewEvent, Result, Timestamp, Tracking, correlation_category, located_position, make_event_id,
+    put_varint, stream_group_hash, touch_bodies,
 };
 use trefoil_state::Moment;
 use trefoil_storage::{Group, Label, Record};
@@ -27,9 +27,6 @@ pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
 
 /// Finds the first selected event between two durable positions, inclusive.
 pub(crate) type Search<'a> = dyn Fn(Selection<'_>, u64, u64) -> Result<Option<u64>> + 'a;
-
-/// The bodies of so many events fit into the fastest cache.
-const EVENTS_TOUCHED: usize = 16;
 
 /// So many streams are looked for at the same time.
 const STREAMS_TOGETHER: usize = 32;
@@ -166,8 +163,7 @@ impl<'a> Stage<'a> {
         self.reserve(&commit.events);
         let mut events = commit.events.into_iter();
         while !events.as_slice().is_empty() {
-            let ahead = events.as_slice();
-            NewEvent::touch(&ahead[..ahead.len().min(EVENTS_TOUCHED)]);
+            touch_bodies(events.as_slice());
             for event in events.by_ref().take(EVENTS_TOUCHED) {
                 let place = Place {
                     position: self.front.position + 1,
