@@ -1,6 +1,7 @@
 //! State and events in one commit: what a transaction promises.
 
 mod fuzz;
+mod moments;
 mod property;
 mod seats;
 
