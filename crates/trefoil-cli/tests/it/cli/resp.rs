@@ -1,5 +1,6 @@
 //! The RESP listener: its settings, what is said of it, and what happens if its port is taken.
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
@@ -7,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Process, announced, errors, free_port, without_default_port};
-use crate::harness::binary;
+use crate::harness::{Server, Value, binary};
 
 #[test]
 fn resp_listens_where_http_does_unless_told_otherwise() {
@@ -101,6 +102,36 @@ fn settings_of_resp_that_cannot_work_are_refused_by_name() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn connections_are_shared_out_among_the_threads() {
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &["--resp-threads=3"]);
+    let mut clients: Vec<_> = (0..6).map(|_| server.resp()).collect();
+    for (client, count) in clients.iter_mut().zip(1..) {
+        assert_eq!(client.line("INCR count"), Value::Integer(count));
+    }
+    // Each of two clients of different threads sees what the other does to what it watches.
+    for pair in clients.as_chunks_mut::<2>().0 {
+        for [watching, changing] in [[0, 1], [1, 0]] {
+            pair[watching].line("WATCH count");
+            pair[changing].line("INCR count");
+            pair[watching].line("MULTI");
+            pair[watching].line("SET count 0");
+            assert_eq!(pair[watching].line("EXEC"), Value::NilArray);
+        }
+    }
+    assert_eq!(clients[0].line("GET count"), Value::bulk("12"));
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let names = tasks.map(|task| {
+        // A thread may end meanwhile.
+        std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
+    });
+    let names: BTreeSet<String> = names
+        .filter(|name| name.starts_with("trefoil-resp-"))
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
 }
 
 #[test]
