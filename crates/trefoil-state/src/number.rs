@@ -57,8 +57,8 @@ pub fn format_double(value: f64) -> String {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
     if value == value.trunc() && value.abs() < 1e17 {
-        // Negative zero keeps its sign.
-        return format!("{value}");
+        // All digits, not only those that tell it from its neighbours. Negative zero keeps its sign.
+        return format!("{value:.0}");
     }
     let scientific = format!("{value:.16e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -96,6 +96,9 @@ mod tests {
             (0.5, "0.5"),
             (-2.25, "-2.25"),
             (1e16, "10000000000000000"),
+            (-0.0, "-0"),
+            (36_028_797_018_963_968.0, "36028797018963968"),
+            (-99_999_999_999_999_984.0, "-99999999999999984"),
             (1e17, "1e+17"),
             (123_456_789_012_345_678.0, "1.2345678901234568e+17"),
             (1e21, "1e+21"),
