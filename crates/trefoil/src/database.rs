@@ -180,8 +180,8 @@ impl Database {
     }
 
     /// Removes all events and starts again at position 1; the state stays as it is. Subscriptions
-    /// end with [`Error::Closed`]. If it fails, as on a full disk, everything is as it was. Blocks
-    /// the thread.
+    /// end with [`Error::Closed`]. If the room for starting again is missing, as on a full disk,
+    /// everything is as it was. Blocks the thread.
     pub fn clear(&self) -> Result<()> {
         let mut generation = self.inner.generation.lock();
         let next = *generation + 1;
@@ -219,6 +219,11 @@ impl Database {
     /// Goes on with a generation that was closed to be replaced.
     fn go_on(&self, old: &Engine) {
         self.remove_generations_but(old.generation);
+        if !old.writer.queue.is_idle() {
+            // Two must never write to one log: it stays closed until it is opened again.
+            tracing::error!("what was to be replaced is still being written to");
+            return;
+        }
         let background = Arc::clone(&self.inner.background);
         let (storage, wake) = (Arc::clone(&old.storage), Arc::clone(&old.wake));
         let opened = Engine::open(
