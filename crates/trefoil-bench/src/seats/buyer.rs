@@ -153,16 +153,18 @@ impl<'a> Buyer<'a> {
         format!("{kind}:{}:{}", self.venue.event, self.block.section())
     }
 
+    /// The seats as places in the bitfield of the section.
+    fn places(&self) -> Vec<String> {
+        let numbers = self.block.numbers();
+        numbers.map(|number| format!("#{number}")).collect()
+    }
+
     /// Watches the section and looks at the seats.
     fn look(&mut self) {
         self.tries.fetch_add(1, Ordering::Relaxed);
         let states = self.key("seats_bf");
         self.command(&["WATCH", &states]);
-        let places: Vec<String> = self
-            .block
-            .numbers()
-            .map(|number| format!("#{number}"))
-            .collect();
+        let places = self.places();
         let mut words = vec!["BITFIELD", states.as_str()];
         words.extend(
             places
@@ -182,11 +184,7 @@ impl<'a> Buyer<'a> {
             format!("-{}", self.block.count),
         );
         self.command(&["MULTI"]);
-        let places: Vec<String> = self
-            .block
-            .numbers()
-            .map(|number| format!("#{number}"))
-            .collect();
+        let places = self.places();
         let mut words = vec!["BITFIELD", states.as_str()];
         words.extend(
             places
