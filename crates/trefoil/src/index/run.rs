@@ -104,6 +104,35 @@ impl Run {
         self.map.scan(&from, &to, Direction::Forwards)
     }
 
+    /// The blocks of a stream, from the one that `ordinal` falls into, in the given direction. The
+    /// first one, which is mostly enough, is found without a scan if that is possible.
+    fn blocks_of_stream<'r>(
+        &'r self,
+        name: &'r str,
+        summary: &Summary,
+        ordinal: u64,
+        direction: Direction,
+    ) -> Result<Scan<'r>> {
+        let scan = move |ordinal| self.blocks(Kind::Stream, name, ordinal, direction);
+        let Some((start, end)) = block_bounds(summary, ordinal) else {
+            return Ok(scan(ordinal));
+        };
+        let mut key = vec![BLOCK];
+        put_term(&mut key, Kind::Stream, name);
+        key.extend_from_slice(&end.to_be_bytes());
+        let Some(block) = self.map.get(&key)? else {
+            return Ok(scan(ordinal));
+        };
+        let next = match direction {
+            Direction::Forwards => end.checked_add(1),
+            Direction::Backwards => start.checked_sub(1),
+        };
+        let rest = next.into_iter().flat_map(scan);
+        Ok(Box::new(
+            std::iter::once(Ok((key.into(), block))).chain(rest),
+        ))
+    }
+
     /// The blocks of a term, from the one that `order` falls into, in the given direction.
     fn blocks(&self, kind: Kind, name: &str, order: u64, direction: Direction) -> Scan<'_> {
         if direction == Direction::Forwards {
@@ -164,7 +193,11 @@ impl Run {
                 _ => order = self.ordinal_near(name, &term.summary, from)?,
             }
         }
-        for block in self.blocks(kind, name, order, direction) {
+        let blocks = match kind {
+            Kind::Stream => self.blocks_of_stream(name, &term.summary, order, direction)?,
+            _ => self.blocks(kind, name, order, direction),
+        };
+        for block in blocks {
             self.decode(&block?.1, &mut postings)?;
             copy_positions(&postings, from, direction, end, out);
             if out.len() == end {
@@ -220,7 +253,7 @@ impl Run {
             self.unpack_inline(term, &mut postings)?;
             return Ok(seek(&postings, ordinal, direction));
         }
-        for block in self.blocks(Kind::Stream, name, ordinal, direction) {
+        for block in self.blocks_of_stream(name, &term.summary, ordinal, direction)? {
             self.decode(&block?.1, &mut postings)?;
             if let Some(position) = seek(&postings, ordinal, direction) {
                 return Ok(Some(position));
@@ -281,6 +314,19 @@ impl Run {
             .map(Some)
             .ok_or_else(|| self.damaged("unreadable time"))
     }
+}
+
+/// The first and the last ordinal of the block of a stream that `ordinal` falls into, if the stream
+/// has no gaps here: then every block but the last is full.
+fn block_bounds(summary: &Summary, ordinal: u64) -> Option<(u64, u64)> {
+    let (first, last) = (summary.first_ordinal, summary.last_ordinal);
+    let has_gaps = last - first != summary.n - 1;
+    if has_gaps || !(first..=last).contains(&ordinal) {
+        return None;
+    }
+    let n = BLOCK_POSTINGS as u64;
+    let start = ordinal - (ordinal - first) % n;
+    Some((start, last.min(start.saturating_add(n - 1))))
 }
 
 /// Copies positions at or beyond `from` in the given direction until `out` has the length `end`.

@@ -6,6 +6,7 @@ mod dcb;
 mod directory;
 mod extremes;
 mod large_commits;
+mod long_streams;
 mod model;
 mod property;
 mod snapshots;
