@@ -118,7 +118,8 @@ fn raw_timing(bench: &Bench, directory: &Path, batch: usize) -> Result<Timing> {
     Ok(timing)
 }
 
-fn record(events: &[NewEvent]) -> Vec<u8> {
+/// The bytes of a batch of events.
+pub(super) fn record(events: &[NewEvent]) -> Vec<u8> {
     let mut record = Vec::new();
     for event in events {
         encode(event, 0, 0, 0, &mut record);

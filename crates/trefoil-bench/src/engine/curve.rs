@@ -3,9 +3,11 @@
 use anyhow::{Result, ensure};
 use trefoil::Options;
 
+use super::appends::record;
 use super::loaded::measure_reads;
 use super::timing::Timing;
 use super::{Bench, discard};
+use crate::raw::RawFile;
 use crate::report::{Report, Row, Target};
 use crate::system::{Kind, System};
 use crate::trefoil_engine::Trefoil;
@@ -21,6 +23,8 @@ const GROWTH_MAX: f64 = 1.5;
 const WAIT_MILLIS_MAX: f64 = 50.0;
 /// The same streams are read at every point: those that are long enough at the first.
 const HOT_STREAMS: usize = 16;
+/// How many batches are written raw at each point: some disks become slower the more was written.
+const RAW_BATCHES: usize = 64;
 
 /// The rows of the three tables.
 #[derive(Default)]
@@ -45,6 +49,8 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     };
     let directory = bench.fresh("curve")?;
     let mut system = Trefoil::open(&directory, &options)?;
+    let raw_directory = bench.fresh("curve-raw")?;
+    let mut raw = RawFile::create(&raw_directory)?;
     let mut workload = Workload::new(&bench.pool);
     let mut rows = Rows::default();
     for point in POINTS
@@ -53,8 +59,10 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     {
         let name = format!("{point} events");
         bench.doing(format!("curve: appending up to {name}"));
-        rows.appends
-            .push(append_up_to(point, &mut workload, &mut system)?.cost_row(&name));
+        let appended = append_up_to(point, &mut workload, &mut system)?;
+        let raw = write_raw(bench, &mut raw)?.micros_per_event();
+        let note = format!("raw write + fdatasync then: {raw:.2}");
+        rows.appends.push(appended.cost_row(&name).note(note));
         if compressed {
             system.database.compact()?;
         }
@@ -70,6 +78,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let wait = waits(&system)?;
     system.close()?;
     discard(&directory)?;
+    discard(&raw_directory)?;
     print(rows, wait, compressed, report);
     Ok(())
 }
@@ -79,6 +88,16 @@ fn append_up_to(point: u64, workload: &mut Workload, system: &mut Trefoil) -> Re
     while workload.generated() < point {
         let mut events = workload.batch(BATCH);
         timing.stretch(|timing| timing.time(BATCH, || system.append(&mut events)))?;
+    }
+    Ok(timing)
+}
+
+/// Writes the bytes of some batches to a file as fast as the disk takes them now.
+fn write_raw(bench: &Bench, file: &mut RawFile) -> Result<Timing> {
+    let record = record(&Workload::new(&bench.pool).batch(BATCH));
+    let mut timing = Timing::new();
+    for _ in 0..RAW_BATCHES {
+        timing.time(BATCH, || file.append(&record))?;
     }
     Ok(timing)
 }
