@@ -5,7 +5,7 @@ use crate::limits::{
     STREAM_NAME_BYTES_MAX,
 };
 use crate::{
-    EVENTS_TOUCHED, Error, EventId, NewEvent, Query, Result, Source, Tracking, touch_bodies,
+    EVENTS_TOUCHED, Error, EventId, NewEvent, Query, Result, Source, Tracking, both, touch_bodies,
 };
 
 /// Events to append together, all or nothing, if every condition holds.
@@ -195,7 +195,7 @@ pub fn validate_conditions(conditions: &[Condition]) -> Result<()> {
     Ok(())
 }
 
-/// From so many events on it pays to check them with two threads: JSON is read byte by byte.
+/// From so many events on it pays to check them on two threads: JSON is read byte by byte.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
 fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {
@@ -206,21 +206,10 @@ fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {
                 .try_for_each(|event| event.validate(data_bytes_max))
         })
     };
-    if events.len() < EVENTS_FOR_TWO_THREADS {
-        return check(events);
-    }
     let (front, back) = events.split_at(events.len() / 2);
-    std::thread::scope(|scope| {
-        let other = std::thread::Builder::new().spawn_scoped(scope, || check(back));
-        let front = check(front);
-        let back = match other.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(checked)) => checked,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // No thread was to be had.
-            Err(_) => check(back),
-        };
-        front.and(back)
-    })
+    let pays = events.len() >= EVENTS_FOR_TWO_THREADS;
+    let (back, front) = both(pays, || check(back), || check(front));
+    front.and(back)
 }
 
 /// Checks the length of a stream name.

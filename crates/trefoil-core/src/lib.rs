@@ -3,6 +3,7 @@
 //! Everything here is a value or a pure function. There is no file, socket, clock or random number
 //! in this crate; what needs one takes it as an argument.
 
+mod both;
 mod commit;
 mod error;
 mod event;
@@ -18,6 +19,7 @@ mod touch;
 mod tracking;
 mod varint;
 
+pub use both::both;
 pub use commit::{Appended, Commit, Committed, Condition, validate_conditions};
 pub use error::{Damage, Error, Result};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent, Payload};

@@ -167,10 +167,10 @@ impl Index {
 
     /// Finds out where events will go that need not be durable yet. No tail is frozen before they
     /// are added.
-    pub(crate) fn prepare<'a, E>(
+    pub(crate) fn prepare<'a, E: Sync>(
         &self,
         events: &'a [E],
-        describe: impl Fn(&'a E) -> IndexedEvent<'a>,
+        describe: impl Fn(&'a E) -> IndexedEvent<'a> + Sync,
     ) -> Prepared {
         let tail = self.live_tail();
         let places = tail.write().prepare(events, describe);

@@ -68,11 +68,6 @@ impl<T> Named<T> {
         self.find(name).map(|place| &self.things[place].1)
     }
 
-    /// The thing of this name, if there is one, to be changed.
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut T> {
-        self.find(name).map(|place| &mut self.things[place].1)
-    }
-
     /// The place of the thing of this name; if there is none, of the one that `make` makes.
     pub(crate) fn place(&mut self, name: &str, make: impl FnOnce() -> T) -> usize {
         let hash = self.hash(name);
@@ -216,7 +211,6 @@ mod tests {
         for (index, name) in names.iter().enumerate() {
             assert_eq!(named.place(name, || 0), index);
             assert_eq!(named.get(name), Some(&index));
-            assert_eq!(named.get_mut(name), Some(&mut index.clone()));
             assert_eq!(*named.at(index), index);
         }
         assert!(named.iter().map(|(name, _)| name).eq(&names));

@@ -30,6 +30,9 @@ impl StreamEnd {
 /// About how much memory the ends of streams take that are noted before older ones are forgotten.
 const GENERATION_BYTES: usize = 24 * 1024 * 1024;
 
+/// So many streams are looked for at the same time.
+const STREAMS_TOGETHER: usize = 32;
+
 /// The ends of streams that were in tails, so that the runs need not be asked. What was noted long
 /// ago is forgotten.
 #[derive(Debug, Default)]
@@ -65,8 +68,22 @@ pub(crate) struct StreamEnds<'a> {
 }
 
 impl StreamEnds<'_> {
+    /// The ends of all these streams.
+    pub(crate) fn find_all(&self, streams: &[&str]) -> Result<Vec<Option<StreamEnd>>> {
+        let mut found = Vec::with_capacity(streams.len());
+        for some in streams.chunks(STREAMS_TOGETHER) {
+            if some.len() > 1 {
+                self.touch(some);
+            }
+            for stream in some {
+                found.push(self.find(stream)?);
+            }
+        }
+        Ok(found)
+    }
+
     /// Has the processor fetch what is known of these streams.
-    pub(crate) fn touch(&self, streams: &[&str]) {
+    fn touch(&self, streams: &[&str]) {
         for tail in &self.tails {
             tail.touch_streams(streams);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
-use trefoil_core::{Event, EventId, Timestamp, located_position};
+use trefoil_core::{Event, EventId, Timestamp, both, located_position};
 use trefoil_storage::Label;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -74,6 +74,9 @@ type Lists = Named<List>;
 /// Lists far apart are not in the processor's caches. Touching those of some events first lets it
 /// fetch them at the same time instead of one after the other.
 const EVENTS_TOGETHER: usize = 32;
+
+/// From so many events on it pays to look for the lists of their tags on a thread of its own.
+const EVENTS_FOR_TWO_THREADS: usize = 4096;
 
 /// About how much memory a posting takes, and an id.
 const POSTING_BYTES: usize = 16;
@@ -176,27 +179,40 @@ impl Tail {
 
     /// Finds out where events go, and makes room for them. Nobody sees anything of that.
     /// `describe` says what there is to know of one.
-    pub(crate) fn prepare<'a, E>(
+    pub(crate) fn prepare<'a, E: Sync>(
         &mut self,
         events: &'a [E],
-        describe: impl Fn(&'a E) -> IndexedEvent<'a>,
+        describe: impl Fn(&'a E) -> IndexedEvent<'a> + Sync,
     ) -> Places {
-        let mut places = Places {
-            events: Vec::with_capacity(events.len()),
-            tags: Vec::with_capacity(2 * events.len()),
-            correlations: Vec::new(),
-            n_before: self.lists.each_ref().map(Named::len),
+        let n_before = self.lists.each_ref().map(Named::len);
+        let [_, categories, correlations, streams, tags, types] = &mut self.lists;
+        let mut tags = TagPlacing {
+            lists: tags,
+            places: Vec::with_capacity(2 * events.len()),
         };
-        for some in events.chunks(EVENTS_TOGETHER) {
-            let streams = some.iter().filter_map(|event| describe(event).stream);
-            self.lists[Kind::Stream as usize].touch(streams.map(|(stream, _)| stream));
-            let tags = some.iter().flat_map(|event| describe(event).tags.iter());
-            self.lists[Kind::Tag as usize].touch(tags);
-            for event in some {
-                self.place(&describe(event), &mut places);
+        let mut rest = Placing {
+            lists: (categories, correlations, streams, types),
+            id_seed: self.id_seed,
+            places: Vec::with_capacity(events.len()),
+            correlations: Vec::new(),
+        };
+        let chunks = events.chunks(EVENTS_TOGETHER);
+        if events.len() < EVENTS_FOR_TWO_THREADS {
+            for some in chunks {
+                tags.place(some, &describe);
+                rest.place(some, &describe);
             }
+        } else {
+            let place_tags = || chunks.clone().for_each(|some| tags.place(some, &describe));
+            let place_rest = || chunks.clone().for_each(|some| rest.place(some, &describe));
+            both(true, place_tags, place_rest);
         }
-        places
+        Places {
+            events: rest.places,
+            tags: tags.places,
+            correlations: rest.correlations,
+            n_before,
+        }
     }
 
     /// Forgets what was prepared last, which will not be added.
@@ -204,36 +220,6 @@ impl Tail {
         for (lists, n) in self.lists.iter_mut().zip(places.n_before) {
             lists.truncate(n);
         }
-    }
-
-    fn place(&mut self, event: &IndexedEvent<'_>, places: &mut Places) {
-        let position = event.position;
-        for tag in event.tags.iter() {
-            places.tags.push((self.place_of(Kind::Tag, tag), position));
-        }
-        if let Some(correlation) = event.correlation {
-            let place = self.place_of(Kind::Correlation, correlation);
-            places.correlations.push((place, position));
-        }
-        let is_located = located_position(&event.id) == Some(position);
-        let stream = event.stream.map(|(stream, ordinal)| {
-            let category = self.place_of(Kind::Category, trefoil_core::category(stream));
-            let make = || List::of_stream(event.group_hash);
-            let place = self.lists[Kind::Stream as usize].place(stream, make);
-            (place, ordinal, category)
-        });
-        places.events.push(EventPlaces {
-            position,
-            time: event.time,
-            id: (!is_located).then(|| id_hash(&event.id, self.id_seed)),
-            event_type: self.place_of(Kind::Type, event.event_type),
-            stream,
-            is_new_stream: event.is_new_stream,
-        });
-    }
-
-    fn place_of(&mut self, kind: Kind, name: &str) -> usize {
-        self.lists[kind as usize].place(name, List::default)
     }
 
     /// Adds events that were prepared, in order, all of which come after those that are there.
@@ -306,6 +292,67 @@ impl Tail {
 
     pub(crate) fn times(&self) -> &[(Timestamp, u64)] {
         &self.times.samples
+    }
+}
+
+/// Finds out where events go by their tags.
+struct TagPlacing<'t> {
+    lists: &'t mut Lists,
+    places: Vec<(usize, u64)>,
+}
+
+impl TagPlacing<'_> {
+    fn place<'a, E>(&mut self, events: &'a [E], describe: impl Fn(&'a E) -> IndexedEvent<'a>) {
+        let tags = |event| describe(event).tags.iter();
+        self.lists.touch(events.iter().flat_map(tags));
+        for event in events.iter().map(describe) {
+            for tag in event.tags.iter() {
+                let place = self.lists.place(tag, List::default);
+                self.places.push((place, event.position));
+            }
+        }
+    }
+}
+
+/// Finds out where events go by all they have but their tags.
+struct Placing<'t> {
+    /// Those of categories, correlations, streams and types.
+    lists: (&'t mut Lists, &'t mut Lists, &'t mut Lists, &'t mut Lists),
+    id_seed: u64,
+    places: Vec<EventPlaces>,
+    correlations: Vec<(usize, u64)>,
+}
+
+impl Placing<'_> {
+    fn place<'a, E>(&mut self, events: &'a [E], describe: impl Fn(&'a E) -> IndexedEvent<'a>) {
+        let streams = events.iter().filter_map(|event| describe(event).stream);
+        self.lists.2.touch(streams.map(|(stream, _)| stream));
+        for event in events.iter().map(describe) {
+            self.place_one(&event);
+        }
+    }
+
+    fn place_one(&mut self, event: &IndexedEvent<'_>) {
+        let (categories, correlations, streams, types) = &mut self.lists;
+        let position = event.position;
+        if let Some(correlation) = event.correlation {
+            let place = correlations.place(correlation, List::default);
+            self.correlations.push((place, position));
+        }
+        let stream = event.stream.map(|(stream, ordinal)| {
+            let category = categories.place(trefoil_core::category(stream), List::default);
+            let make = || List::of_stream(event.group_hash);
+            (streams.place(stream, make), ordinal, category)
+        });
+        let is_located = located_position(&event.id) == Some(position);
+        self.places.push(EventPlaces {
+            position,
+            time: event.time,
+            id: (!is_located).then(|| id_hash(&event.id, self.id_seed)),
+            event_type: types.place(event.event_type, List::default),
+            stream,
+            is_new_stream: event.is_new_stream,
+        });
     }
 }
 

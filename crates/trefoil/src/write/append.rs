@@ -1,43 +1,62 @@
 //! Appending a group to the log, and meanwhile preparing the index for it.
 
-use trefoil_core::Result;
+use trefoil_core::{Result, both};
 use trefoil_storage::{Group, Storage};
 
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
 
-/// From so many events on it pays to start a thread for the log.
+/// From so many events on it pays to start a thread for the log: the index is prepared while it
+/// waits for the disk.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
-/// Appends a group and returns when it is durable, with what the index needs to add its events.
-/// They are let go of: that takes as long as much else, and nobody waits for it here.
-pub(super) fn append(
-    storage: &dyn Storage,
-    index: &Index,
-    group: &Group,
+/// The index takes longer for so many events than the log does.
+const MANY_EVENTS: usize = 4096;
+
+/// A group that is durable.
+pub(super) struct DurableGroup<'a> {
+    index: &'a Index,
+    prepared: Prepared,
+    /// The events, if they are many. Letting go of them takes as long as adding them.
     events: Vec<Staged>,
-) -> Result<Prepared> {
-    let prepare = |events: Vec<Staged>| index.prepare(&events, Staged::indexed);
-    if events.len() < EVENTS_FOR_TWO_THREADS {
-        storage.append(group)?;
-        return Ok(prepare(events));
-    }
-    std::thread::scope(|scope| {
-        let append = || storage.append(group);
-        let appending = std::thread::Builder::new().spawn_scoped(scope, append);
-        let prepared = prepare(events);
-        let appended = match appending.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(appended)) => appended,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // No thread was to be had.
-            Err(_) => append(),
-        };
-        match appended {
-            Ok(()) => Ok(prepared),
-            Err(error) => {
-                index.forget(&prepared);
-                Err(error)
-            }
+}
+
+/// Appends a group and returns when it is durable.
+pub(super) fn append<'a>(
+    storage: &dyn Storage,
+    index: &'a Index,
+    group: &Group,
+    mut events: Vec<Staged>,
+) -> Result<DurableGroup<'a>> {
+    let n_events = events.len();
+    let prepare = || {
+        let prepared = index.prepare(&events, Staged::indexed);
+        if n_events < MANY_EVENTS {
+            // Now, while the log waits for the disk.
+            events.clear();
         }
-    })
+        prepared
+    };
+    let pays = n_events >= EVENTS_FOR_TWO_THREADS;
+    let (appended, prepared) = both(pays, || storage.append(group), prepare);
+    match appended {
+        Ok(()) => Ok(DurableGroup {
+            index,
+            prepared,
+            events,
+        }),
+        Err(error) => {
+            index.forget(&prepared);
+            Err(error)
+        }
+    }
+}
+
+impl DurableGroup<'_> {
+    /// Adds the events to the index. `publish` runs before any reader can see them.
+    pub(super) fn add(self, publish: impl FnOnce()) {
+        let pays = !self.events.is_empty();
+        let let_go = || drop(self.events);
+        both(pays, let_go, || self.index.add(&self.prepared, publish));
+    }
 }

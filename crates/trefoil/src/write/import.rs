@@ -9,24 +9,23 @@ impl Stage<'_> {
     /// Stages imported events, or says why they are not written.
     pub(crate) fn import(&mut self, events: Vec<ImportedEvent>) -> Result<Committed> {
         self.check_import(&events)?;
-        self.resolve(
-            events
-                .iter()
-                .filter_map(|event| event.event.stream.as_deref()),
-        )?;
+        let streams = events.iter().map(|event| event.event.stream.as_deref());
+        let streams = self.resolve(streams)?;
         self.track_imported(&events)?;
         let mut appended = Vec::with_capacity(events.len());
-        let mut rest = events.into_iter().peekable();
-        while let Some(first) = rest.peek() {
+        let mut rest = events.into_iter().zip(streams).peekable();
+        while let Some((first, _)) = rest.peek() {
             // Positions that follow each other go into one record and one commit.
             self.begin_record(first.position);
             let number = self.begin_commit();
             let mut n_events = 0;
             let mut expected = first.position;
-            while let Some(event) = rest.next_if(|event| event.position == expected) {
+            while let Some((event, stream)) = rest.next_if(|(event, _)| event.position == expected)
+            {
                 let place = Place {
                     position: event.position,
                     time: event.time,
+                    stream,
                     stream_position: Some(event.stream_position),
                     is_imported: true,
                     tracking: event.tracking.as_ref(),

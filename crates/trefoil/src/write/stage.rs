@@ -6,8 +6,8 @@
 use hashbrown::HashMap;
 use trefoil_core::{
     Appended, Commit, Committed, Condition, EVENTS_TOUCHED, Error, Event, EventId, EventItem,
-    NewEvent, Result, Timestamp, Tracking, correlation_category, located_position, make_event_id,
-    put_varint, stream_group_hash, touch_bodies,
+    NewEvent, Result, Timestamp, Tracking, both, correlation_category, located_position,
+    make_event_id, put_varint, stream_group_hash, touch_bodies,
 };
 use trefoil_state::Moment;
 use trefoil_storage::{Group, Label, Record};
@@ -28,8 +28,8 @@ pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
 /// Finds the first selected event between two durable positions, inclusive.
 pub(crate) type Search<'a> = dyn Fn(Selection<'_>, u64, u64) -> Result<Option<u64>> + 'a;
 
-/// So many streams are looked for at the same time.
-const STREAMS_TOGETHER: usize = 32;
+/// From so many streams on it pays to look for them on two threads.
+const STREAMS_FOR_TWO_THREADS: usize = 2048;
 
 /// Where the next event goes.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +67,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// A stream that the group has to do with.
+#[derive(Default)]
 struct Stream {
     /// `None` for one without events.
     last_ordinal: Option<u64>,
@@ -87,6 +88,8 @@ impl Stream {
 pub(super) struct Place<'t> {
     pub(super) position: u64,
     pub(super) time: Timestamp,
+    /// The place of its stream among those of the group.
+    pub(super) stream: Option<usize>,
     /// `None`: the next one of the stream.
     pub(super) stream_position: Option<u64>,
     pub(super) is_imported: bool,
@@ -147,12 +150,8 @@ impl<'a> Stage<'a> {
         known: &[Option<Known>],
     ) -> Result<Committed> {
         self.check_unique(&commit.events, known)?;
-        self.resolve(
-            commit
-                .events
-                .iter()
-                .filter_map(|event| event.stream.as_deref()),
-        )?;
+        let streams = commit.events.iter().map(|event| event.stream.as_deref());
+        let mut streams = self.resolve(streams)?.into_iter();
         if let Some(tracking) = &commit.tracking {
             self.view().track(tracking)?;
         }
@@ -164,10 +163,11 @@ impl<'a> Stage<'a> {
         let mut events = commit.events.into_iter();
         while !events.as_slice().is_empty() {
             touch_bodies(events.as_slice());
-            for event in events.by_ref().take(EVENTS_TOUCHED) {
+            for (event, stream) in events.by_ref().zip(streams.by_ref()).take(EVENTS_TOUCHED) {
                 let place = Place {
                     position: self.front.position + 1,
                     time: self.now,
+                    stream,
                     stream_position: None,
                     is_imported: false,
                     tracking: commit.tracking.as_ref(),
@@ -236,22 +236,46 @@ impl<'a> Stage<'a> {
     }
 
     /// Asks the index for whatever appending to these streams will need, so that appending cannot
-    /// fail half-way.
-    pub(super) fn resolve<'b>(&mut self, streams: impl Iterator<Item = &'b str>) -> Result<()> {
-        let known = &mut self.streams;
-        let streams: Vec<&str> = streams.collect();
-        known.reserve(streams.len());
-        self.index.ask_stream_ends(|ends| {
-            for some in streams.chunks(STREAMS_TOGETHER) {
-                ends.touch(some);
-                for stream in some {
-                    if known.get(stream).is_none() {
-                        let found = Stream::new(stream, ends.find(stream)?);
-                        known.place(stream, || found);
-                    }
+    /// fail half-way. Answers the place of each among the streams of the group.
+    pub(super) fn resolve<'b>(
+        &mut self,
+        streams: impl Iterator<Item = Option<&'b str>>,
+    ) -> Result<Vec<Option<usize>>> {
+        let n_known = self.streams.len();
+        self.streams.reserve(streams.size_hint().0);
+        let mut new = Vec::new();
+        let places = streams.map(|stream| {
+            stream.map(|stream| {
+                self.streams.place(stream, || {
+                    new.push(stream);
+                    Stream::default()
+                })
+            })
+        });
+        let places = places.collect();
+        match self.find_ends(&new) {
+            Ok(ends) => {
+                for ((place, stream), end) in (n_known..).zip(new).zip(ends) {
+                    *self.streams.at_mut(place) = Stream::new(stream, end);
                 }
+                Ok(places)
             }
-            Ok(())
+            Err(error) => {
+                self.streams.truncate(n_known);
+                Err(error)
+            }
+        }
+    }
+
+    /// Where these streams end. Many are looked for on two threads.
+    fn find_ends(&self, streams: &[&str]) -> Result<Vec<Option<StreamEnd>>> {
+        self.index.ask_stream_ends(|ends| {
+            let (front, back) = streams.split_at(streams.len() / 2);
+            let pays = streams.len() >= STREAMS_FOR_TWO_THREADS;
+            let (back, front) = both(pays, || ends.find_all(back), || ends.find_all(front));
+            let mut found = front?;
+            found.append(&mut back?);
+            Ok(found)
         })
     }
 
@@ -427,7 +451,7 @@ impl<'a> Stage<'a> {
             None => make_event_id(place.time.millis(), self.next_random(), position),
         };
         let name = event.stream.as_deref();
-        let known = name.and_then(|name| self.streams.get_mut(name));
+        let known = place.stream.map(|place| self.streams.at_mut(place));
         let last = known.as_ref().and_then(|known| known.last_ordinal);
         let group_hash = known.as_ref().and_then(|known| known.group_hash);
         let is_new_stream = name.is_some() && last.is_none();

@@ -145,8 +145,8 @@ impl Writer {
             .wake
             .mark(due)
             .and_then(|()| append(self.storage.as_ref(), &self.index, group, staged));
-        let prepared = match appended {
-            Ok(prepared) => prepared,
+        let durable = match appended {
+            Ok(durable) => durable,
             Err(error) => {
                 self.store.watches.end();
                 answers.send_failure(&error);
@@ -156,9 +156,8 @@ impl Writer {
         let synced = Instant::now();
         let entries = stage.take_entries();
         self.store.note_logged(logged);
-        self.store.apply(entries, || {
-            self.index.add(&prepared, || self.publish(end));
-        });
+        let publish = || self.publish(end);
+        self.store.apply(entries, || durable.add(publish));
         self.store.due.fetch_min(due, Ordering::SeqCst);
         self.store.watches.end();
         *guard = (end, stage.random());

@@ -5,6 +5,7 @@ mod concurrent;
 mod dcb;
 mod directory;
 mod extremes;
+mod large_commits;
 mod model;
 mod property;
 mod snapshots;
