@@ -43,7 +43,7 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
         rest = after;
         match (first, after) {
             (b'%', [high, low, after @ ..]) if both_hex(*high, *low) => {
-                decoded.push(hex(*high) << 4 | hex(*low));
+                decoded.push(hex_digit(*high) << 4 | hex_digit(*low));
                 rest = after;
             }
             (b'+', _) => decoded.push(b' '),
@@ -58,7 +58,7 @@ fn both_hex(high: u8, low: u8) -> bool {
 }
 
 /// The value of a digit that is known to be hexadecimal.
-fn hex(digit: u8) -> u8 {
+pub(crate) fn hex_digit(digit: u8) -> u8 {
     match digit {
         b'0'..=b'9' => digit - b'0',
         _ => (digit | 0x20) - b'a' + 10,

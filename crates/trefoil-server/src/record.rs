@@ -16,10 +16,11 @@ use trefoil_core::is_json;
 use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 
 use crate::json::{
-    elements, fields, is_shallow, number, present, put_display, put_id, put_number,
-    put_on_one_line, put_string, put_time, text,
+    elements, fields, is_shallow, present, put_display, put_id, put_number, put_on_one_line,
+    put_string, put_time, text,
 };
 use crate::rpc::rows::{put_stream_position, put_tags};
+use crate::strict;
 
 /// Appends an event as a line.
 pub(crate) fn put_line(out: &mut Vec<u8>, event: &Event) {
@@ -115,12 +116,13 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
         .ok_or("type must be a string")?
         .into_owned();
     let stream_position = match stream {
-        Some(_) => whole(pos).ok_or("pos must be a number from 0")?,
+        Some(_) => parse_position(pos, "pos")?,
         None => 0,
     };
-    let position = whole(gpos)
-        .filter(|gpos| *gpos > 0)
-        .ok_or("gpos must be a number from 1")?;
+    let position = parse_position(gpos, "gpos")?;
+    if position == 0 {
+        return Err("gpos must not be 0".to_owned());
+    }
     let time = time.and_then(text).and_then(|time| Timestamp::parse(&time));
     let event = NewEvent {
         id,
@@ -150,8 +152,8 @@ fn parse_id(value: &RawValue) -> Result<EventId, String> {
     id.ok_or_else(|| "id must be a UUID".to_owned())
 }
 
-fn whole(value: Option<&RawValue>) -> Option<u64> {
-    u64::try_from(value.and_then(number)?).ok()
+fn parse_position(value: Option<&RawValue>, name: &str) -> Result<u64, String> {
+    strict::position(value, name).map_err(|failure| failure.message)
 }
 
 fn stored(line: &Bytes, value: &RawValue, name: &str) -> Result<Bytes, String> {
@@ -215,6 +217,8 @@ mod tests {
 
     const LINE: &str = r#"{"id":"550e8400-e29b-41d4-a716-446655440000","stream":"order-1","type":"Created","pos":0,"gpos":47,"data":{"amount":1.0},"meta":null,"time":"2025-01-15T10:00:00+01:00"}"#;
 
+    const NO_POSITION: &str = "pos must be a whole number from 0 to 9007199254740991";
+
     fn refused(from: &str, to: &str) -> String {
         assert!(LINE.contains(from), "{from}");
         match parse_line(&Bytes::from(LINE.replace(from, to))) {
@@ -275,8 +279,10 @@ mod tests {
                 "\"data64\":\"a\"",
                 "data64 must be base64",
             ),
-            ("\"pos\":0", "\"pos\":-1", "pos must be a number from 0"),
-            ("\"gpos\":47", "\"gpos\":0", "gpos must be a number from 1"),
+            ("\"pos\":0", "\"pos\":-1", NO_POSITION),
+            ("\"pos\":0", "\"pos\":0.5", NO_POSITION),
+            ("\"pos\":0", "\"pos\":null", NO_POSITION),
+            ("\"gpos\":47", "\"gpos\":0", "gpos must not be 0"),
             (
                 "\"meta\":null",
                 "\"meta\":3",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::read::print;
-use crate::client::{Client, Event, Frames, Query, ServerError, TaggedRow};
+use crate::client::{Client, Frames, Query, ServerError, TaggedRow};
 use crate::output::Output;
 
 const PAUSE_MIN: Duration = Duration::from_millis(250);
@@ -15,8 +15,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 pub(super) struct Follower<'a> {
     /// What `/events` is asked for.
     pub(super) parameters: Query<'a>,
-    /// Which of the events that come are printed.
-    pub(super) is_wanted: &'a dyn Fn(&Event) -> bool,
     /// The global position to go on after.
     pub(super) last_seen: Option<u64>,
 }
@@ -53,7 +51,7 @@ impl Follower<'_> {
             let repeated = self
                 .last_seen
                 .is_some_and(|last| event.global_position <= last);
-            if !repeated && (self.is_wanted)(&event) {
+            if !repeated {
                 print(&event, output)?;
                 output.flush()?;
             }

@@ -155,7 +155,6 @@ impl Arguments {
         let criteria = serde_json::to_string(criteria)?;
         let follower = Follower {
             parameters: &[("query", &criteria)],
-            is_wanted: &|_| true,
             last_seen: after,
         };
         follower.run(client, output)

@@ -42,15 +42,6 @@ impl SourceArguments {
 }
 
 impl Source {
-    /// Whether an event of this stream belongs to it.
-    pub(crate) fn contains(&self, stream: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Stream(name) => name == stream,
-            Self::Category(name) => stream.split('-').next() == Some(name),
-        }
-    }
-
     /// How a query string names it.
     pub(crate) fn parameter(&self) -> (&str, &str) {
         match self {

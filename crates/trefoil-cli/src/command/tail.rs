@@ -1,7 +1,7 @@
 //! `trefoil tail`: events as they are written.
 
 use super::follow::Follower;
-use super::source::{Source, SourceArguments};
+use super::source::SourceArguments;
 use crate::client::Connection;
 use crate::output::Output;
 
@@ -31,17 +31,18 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         let source = self.source.source()?;
+        let client = self.connection.client()?;
         let from = self.from.to_string();
-        let parameters = match self.new {
-            // Only a subscription to everything begins at the present, so that it is chosen here.
-            true => vec![Source::All.parameter()],
-            false => vec![source.parameter(), ("position", from.as_str())],
+        // The present is asked for once: a connection that is lost before the first event came
+        // goes on from there too.
+        let head: Option<u64> = match self.new {
+            true => Some(client.call(&("events.head",))?),
+            false => None,
         };
         let follower = Follower {
-            parameters: &parameters,
-            is_wanted: &|event| source.contains(&event.stream),
-            last_seen: None,
+            parameters: &[source.parameter(), ("position", &from)],
+            last_seen: head,
         };
-        follower.run(&self.connection.client()?, output)
+        follower.run(&client, output)
     }
 }

@@ -99,9 +99,7 @@ fn the_venue_sells_out_in_a_browser() {
     }
     let office = BoxOffice::start();
     let url = format!("http://127.0.0.1:{}", office.port);
-    python::run(
-        "box_office.py",
-        &[&url, &office.resp_port.to_string(), ADMIN],
-    );
+    let mut script = python::script("box_office.py");
+    python::run(script.args([&url, &office.resp_port.to_string(), ADMIN]));
     office.close();
 }

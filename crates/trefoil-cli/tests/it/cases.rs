@@ -1,22 +1,20 @@
 //! Runs the conformance cases in `cases/*.txt` against the binary, in both modes.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{ADMIN, Client, Kept, Response, Server, matches};
+use crate::harness::{ADMIN, Case, Client, Kept, Response, Server, cases, matches, run_all};
 
 #[test]
 fn every_case_holds_in_test_mode() {
-    run_all(&Server::in_test_mode(), "test");
+    run(&Server::in_test_mode(), "test");
 }
 
 #[test]
 fn every_case_holds_in_production() {
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &["--log-level=trace"]);
-    run_all(&server, "production");
+    run(&server, "production");
     let log = server.log();
     assert!(log.contains("/rpc"), "requests are logged");
     let leak = log.lines().find(|line| line.contains("ns_"));
@@ -41,83 +39,28 @@ const NUMBERED: [(&str, u32); 11] = [
 
 #[test]
 fn every_number_of_the_list_has_a_case() {
-    let titles: Vec<String> = files()
-        .iter()
-        .flat_map(|file| cases(file))
-        .map(|c| c.title)
-        .collect();
+    let cases = cases("cases");
     for (group, last) in NUMBERED {
         for number in 1..=last {
             let id = format!("{group}-{number:03} ");
             let elsewhere = id == "EDGE-005 ";
             assert!(
-                elsewhere || titles.iter().any(|title| title.starts_with(&id)),
+                elsewhere || cases.iter().any(|case| case.title.starts_with(&id)),
                 "no case {id}"
             );
         }
     }
 }
 
-struct Case {
-    place: String,
-    title: String,
-    mode: Option<String>,
-    lines: Vec<String>,
-}
-
-fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cases");
-    let entries = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries
-        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
-        .collect();
-    files.sort();
-    files
-}
-
-fn cases(file: &Path) -> Vec<Case> {
-    let name = file.file_stem().unwrap().to_string_lossy();
-    let mut cases: Vec<Case> = Vec::new();
-    for (number, line) in std::fs::read_to_string(file).unwrap().lines().enumerate() {
-        if let Some(title) = line.strip_prefix("== ") {
-            let (title, mode) = match title.strip_suffix(']').and_then(|t| t.rsplit_once(" [")) {
-                Some((title, mode)) => (title.to_owned(), Some(mode.to_owned())),
-                None => (title.to_owned(), None),
-            };
-            let place = format!("{name}-{}", number + 1);
-            cases.push(Case {
-                place,
-                title,
-                mode,
-                lines: Vec::new(),
-            });
-        } else if !line.is_empty() {
-            cases.last_mut().unwrap().lines.push(line.to_owned());
-        }
-    }
-    cases
-}
-
-fn run_all(server: &Server, mode: &str) {
-    let mut failures = Vec::new();
-    let mut run = 0;
-    for case in files().iter().flat_map(|file| cases(file)) {
-        if case.mode.as_deref().is_some_and(|wanted| wanted != mode) {
-            continue;
-        }
-        run += 1;
-        if let Err(failure) = Runner::new(server, &case).run(&case) {
-            failures.push(format!("{} ({}): {failure}", case.title, case.place));
-        }
-    }
-    let n = failures.len();
-    assert!(
-        failures.is_empty(),
-        "{n} of {run} cases failed:\n{}",
-        failures.join("\n")
-    );
+/// Runs the cases of a mode: those that name no other one at the end of their title.
+fn run(server: &Server, mode: &str) {
+    let mut cases = cases("cases");
+    cases.retain(|case| {
+        let title = case.title.strip_suffix(']');
+        let wanted = title.and_then(|title| title.rsplit_once(" ["));
+        wanted.is_none_or(|(_, wanted)| wanted == mode)
+    });
+    run_all(&cases, |case| Runner::new(server, case).run(case));
 }
 
 /// One case in its namespace.

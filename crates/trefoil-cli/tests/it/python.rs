@@ -9,13 +9,18 @@ use tempfile::TempDir;
 
 use crate::harness::{ADMIN, Server};
 
-/// Runs a script of `tests/python`; it says how many checks it made.
+/// A script of `tests/python`, which leaves nothing there.
+pub(crate) fn script(name: &str) -> Command {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(directory.join(name));
+    command
+}
+
+/// Runs a script; it says how many checks it made.
 #[track_caller]
-pub(crate) fn run(script: &str, arguments: &[&str]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/python")
-        .join(script);
-    let output = match Command::new("python3").arg(script).args(arguments).output() {
+pub(crate) fn run(script: &mut Command) {
+    let output = match script.output() {
         Ok(output) => output,
         Err(error) => {
             eprintln!("skipped: no python3 on this machine ({error})");
@@ -53,7 +58,7 @@ fn a_python_client_that_knows_only_eventodb_works() {
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &[]);
     let url = format!("http://127.0.0.1:{}", server.port);
-    run("client.py", &[&url, ADMIN]);
+    run(script("client.py").args([&url, ADMIN]));
 }
 
 #[test]
@@ -61,7 +66,7 @@ fn the_client_of_umadb_works_without_a_key_in_test_mode() {
     if has("umadb") {
         let server = Server::in_test_mode();
         let url = format!("http://127.0.0.1:{}", server.grpc_port);
-        run("umadb_client.py", &[&url]);
+        run(script("umadb_client.py").arg(url));
     }
 }
 
@@ -82,7 +87,7 @@ fn the_client_of_umadb_works_with_a_key_over_tls() {
     );
     let url = format!("https://localhost:{}", server.grpc_port);
     let wrong = ADMIN.replace("000", "001");
-    run("umadb_client.py", &[&url, &authority, ADMIN, &wrong]);
+    run(script("umadb_client.py").args([&url, &authority, ADMIN, &wrong]));
     assert!(server.terminate().success());
 }
 

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from checks import check, done
 from playwright.sync_api import Page, expect, sync_playwright
 from redis import Redis
 
@@ -18,13 +19,6 @@ SALE_SECONDS = 100
 ANSWER_SECONDS = 20
 
 redis = Redis(port=int(RESP_PORT), password=TOKEN, protocol=3, decode_responses=True)
-checks = 0
-
-
-def check(is_so: bool, what: str) -> None:
-    global checks
-    assert is_so, what
-    checks += 1
 
 
 def seats(*words):
@@ -191,7 +185,7 @@ def main() -> None:
         check(all(url.startswith(URL) for url in asked), f"asked elsewhere: {asked}")
         check(not failures, f"errors in the page: {failures}")
         browser.close()
-    print(f"ok {checks} checks")
+    done()
 
 
 main()

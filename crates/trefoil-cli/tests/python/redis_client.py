@@ -10,30 +10,9 @@ import threading
 
 import redis
 import redis.asyncio
+from checks import check, done, equal, refused
 
 PORT, TOKEN, PROTOCOL = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-checks = 0
-
-
-def check(condition, *what):
-    global checks
-    checks += 1
-    if not condition:
-        raise AssertionError(what)
-
-
-def equal(actual, expected):
-    check(actual == expected, "is", actual, "should be", expected)
-
-
-def refused(kind, text, call):
-    """The call must fail with this kind of error and say this."""
-    try:
-        answer = call()
-    except kind as error:
-        check(text in str(error), str(error), text)
-        return
-    raise AssertionError(("not refused", kind, text, answer))
 
 
 def connect(module=redis, **options):
@@ -204,4 +183,4 @@ for test in (
     connect().flushall()
     test()
 asyncio.run(test_asyncio())
-print("ok", checks, "checks with", redis.__version__, "in RESP", PROTOCOL)
+done("with", redis.__version__, "in RESP", PROTOCOL)

@@ -14,17 +14,10 @@ import time
 
 import redis
 import redis.asyncio
+from checks import done, equal
 
 PORT, TOKEN = int(sys.argv[1]), sys.argv[2]
 AVAILABLE, RESERVED, SOLD = 0, 1, 2
-checks = 0
-
-
-def equal(actual, expected):
-    global checks
-    checks += 1
-    if actual != expected:
-        raise AssertionError(("is", actual, "should be", expected))
 
 
 class Section:
@@ -216,4 +209,4 @@ connect().flushall()
 for test in (test_sizes, test_life_of_seats, test_listing, test_prefixes):
     test()
 asyncio.run(test_asyncio())
-print("ok", checks, "checks")
+done()

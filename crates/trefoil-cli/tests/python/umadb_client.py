@@ -10,28 +10,11 @@ import time
 import uuid
 
 import umadb
+from checks import check, done, refused
 from umadb import AppendCondition, Client, Event, Query, QueryItem, TrackingInfo
 
 URL = sys.argv[1]
 CA_FILE, TOKEN, WRONG_TOKEN = sys.argv[2:5] if len(sys.argv) > 2 else (None, None, None)
-checks = 0
-
-
-def check(condition, *what):
-    global checks
-    checks += 1
-    if not condition:
-        raise AssertionError(what)
-
-
-def refused(kind, text, call):
-    """The call must fail with this kind of error and say this."""
-    try:
-        answer = call()
-    except kind as error:
-        check(text in str(error), str(error), text)
-        return
-    raise AssertionError(("not refused", kind, text, answer))
 
 
 def connect(token=TOKEN, **options):
@@ -238,4 +221,4 @@ with connect() as client:
 races()
 if TOKEN:
     keys()
-print("ok", checks)
+done()

@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 
+use crate::query::hex_digit;
+
 /// The words of a line; `None` if a quote is not closed, or closed in the middle of a word.
 pub(super) fn split_words(line: &[u8]) -> Option<Vec<Bytes>> {
     let mut words = Vec::new();
@@ -88,13 +90,6 @@ fn take_single_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a 
 fn after_quote(rest: &[u8]) -> Option<&[u8]> {
     let ends = rest.first().is_none_or(u8::is_ascii_whitespace);
     ends.then_some(rest)
-}
-
-fn hex_digit(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
 }
 
 #[cfg(test)]

@@ -172,6 +172,32 @@ fn the_offending_line_is_named() {
 }
 
 #[test]
+fn a_position_with_a_fraction_is_refused() {
+    let server = TestServer::production();
+    for (from, to, name) in [
+        ("\"gpos\":2,", "\"gpos\":2.5,", "gpos"),
+        ("\"pos\":0,\"gpos\":2,", "\"pos\":0.5,\"gpos\":2,", "pos"),
+        ("\"gpos\":2,", "\"gpos\":9007199254740992,", "gpos"),
+    ] {
+        let body = lines(1, 3);
+        assert!(body.contains(from), "{body}");
+        let answer = import(&server, "/import", "", body.replace(from, to).as_bytes());
+        assert_eq!(
+            answer,
+            format!(
+                "data: {{\"error\":\"INVALID_RECORD\",\"message\":\"invalid record at line 2: {name} must \
+                 be a whole number from 0 to 9007199254740991\",\"line\":2}}\n\n"
+            )
+        );
+        assert_eq!(export(&server), "");
+    }
+    // One that is only written with a point has no fraction.
+    let body = lines(1, 3).replace("\"gpos\":2,", "\"gpos\":2.0,");
+    import(&server, "/import", "", body.as_bytes());
+    assert_eq!(export(&server), lines(1, 3));
+}
+
+#[test]
 fn force_begins_anew() {
     let server = TestServer::production();
     import(&server, "/import", "", lines(1, 20).as_bytes());

@@ -18,7 +18,7 @@ pub(crate) fn double(argument: &[u8]) -> Result<f64> {
     parse_double(argument).ok_or(NOT_FLOAT)
 }
 
-/// Whether an argument is this word, given in upper case.
+/// Whether an argument is this word, in any case.
 pub(crate) fn is_word(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
 }
@@ -39,6 +39,24 @@ pub(crate) fn wrong_arity(command: &str) -> Failure {
     Failure::because(format!(
         "ERR wrong number of arguments for '{command}' command"
     ))
+}
+
+/// How much of a word that is not known is repeated in the error, as Redis does.
+const REPEATED_BYTES_MAX: usize = 128;
+
+/// The one of a command's subcommands, given in lower case, that a word names.
+pub(crate) fn subcommand(
+    command: &str,
+    word: &[u8],
+    names: &[&'static str],
+) -> Result<&'static str> {
+    let found = names.iter().find(|name| is_word(word, name));
+    found.copied().ok_or_else(|| {
+        let word = String::from_utf8_lossy(&word[..word.len().min(REPEATED_BYTES_MAX)]);
+        Failure::because(format!(
+            "ERR unknown subcommand '{word}'. Try {command} HELP."
+        ))
+    })
 }
 
 /// A number of things, where none is a number as well.

@@ -9,11 +9,11 @@ use super::booking::{Booking, Status};
 use super::counts::Counts;
 use super::hashes::all_integers;
 use super::json;
-use super::names::{EventNames, SectionNames};
+use super::names::{EventNames, SectionNames, split_booking_key};
 use super::owners::{Owner, owners_of_row};
 use super::seat::{Seat, State};
 use super::section::{Section, sections};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 
 /// The most violations that are told.
@@ -25,6 +25,8 @@ struct Findings {
     counts: Counts,
     /// How many seats each buyer has.
     buyers: BTreeMap<String, i64>,
+    /// The bookings that have seats.
+    bookings: BTreeSet<String>,
     violations: Vec<String>,
 }
 
@@ -35,6 +37,7 @@ pub(crate) fn check_event(keyspace: &Keyspace<'_>, names: &EventNames) -> Result
         let names = SectionNames::new(names.clone(), &section)?;
         findings.examine(keyspace, &names)?;
     }
+    findings.bookings_without_seats(keyspace, &names.prefix, |found| found.of == *names)?;
     let event = format!("event {}", names.event);
     let counts = Counts::load(keyspace, names.stats_key())?;
     let sum = findings.counts;
@@ -62,6 +65,7 @@ pub(crate) fn check_event(keyspace: &Keyspace<'_>, names: &EventNames) -> Result
 pub(crate) fn check_section(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Vec<String>> {
     let mut findings = Findings::default();
     findings.examine(keyspace, names)?;
+    findings.bookings_without_seats(keyspace, &names.of.prefix, |found| found == names)?;
     Ok(findings.violations)
 }
 
@@ -114,6 +118,7 @@ impl Findings {
         }
         for (booking, seats) in bookings {
             self.booking(keyspace, names, &booking, &seats)?;
+            self.bookings.insert(booking);
         }
         Ok(())
     }
@@ -177,11 +182,7 @@ impl Findings {
             }
             return Ok(());
         };
-        let state = match booking.status {
-            Status::Reserved => Some(State::Reserved),
-            Status::Sold => Some(State::Sold),
-            Status::Released | Status::Expired => None,
-        };
+        let state = state_of_seats(booking.status);
         let agrees = seats.iter().all(|(_, found, owner)| {
             Some(*found) == state && owner.buyer == booking.buyer && *names == booking.names
         });
@@ -191,5 +192,40 @@ impl Findings {
             self.note(format!("booking {id} does not agree with the seats it has"));
         }
         Ok(())
+    }
+    /// Looks for bookings in these places that should have seats and have none. Only a walk over
+    /// all keys finds them: nothing leads from a section to its bookings but the seats.
+    fn bookings_without_seats(
+        &mut self,
+        keyspace: &Keyspace<'_>,
+        prefix: &str,
+        is_here: impl Fn(&SectionNames) -> bool,
+    ) -> Result<()> {
+        for key in keyspace.keys_from(0) {
+            let (key, _) = key?;
+            let id = match split_booking_key(&key) {
+                Some((of, id)) if of == prefix && !self.bookings.contains(id) => id,
+                _ => continue,
+            };
+            let booking = match Booking::load(keyspace, prefix, id) {
+                Ok(Some(booking)) if is_here(&booking.names) => booking,
+                // What cannot be read says nothing of this place: others may have such keys too.
+                Ok(_) | Err(Failure::Refused(_)) => continue,
+                Err(failure) => return Err(failure),
+            };
+            if let Some(state) = state_of_seats(booking.status) {
+                self.note(format!("booking {id} is {state}, but has no seats"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The state of the seats of a booking; `None` if it has none any more.
+fn state_of_seats(status: Status) -> Option<State> {
+    match status {
+        Status::Reserved => Some(State::Reserved),
+        Status::Sold => Some(State::Sold),
+        Status::Released | Status::Expired => None,
     }
 }

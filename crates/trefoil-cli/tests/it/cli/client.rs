@@ -1,13 +1,12 @@
 //! The client's commands against a running server.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader};
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Cli, Process, ndjson, text};
-use crate::harness::{ADMIN, Server};
+use crate::harness::{ADMIN, Server, piped};
 
 #[test]
 fn events_are_written_and_read() {
@@ -22,7 +21,7 @@ fn events_are_written_and_read() {
         "-1",
     ]);
     assert_eq!(written, [json!({"position": 0, "globalPosition": 1})]);
-    let mut piped = cli.command(&[
+    let mut command = cli.command(&[
         "write",
         "account-1",
         "Closed",
@@ -30,18 +29,8 @@ fn events_are_written_and_read() {
         "--metadata",
         r#"{"a":1}"#,
     ]);
-    let mut child = piped
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(br#"{"from":"stdin"}"#)
-        .unwrap();
-    assert_eq!(text(&child.wait_with_output().unwrap()), "account-1@1  2\n");
+    let output = piped(&mut command, br#"{"from":"stdin"}"#);
+    assert_eq!(text(&output), "account-1@1  2\n");
     cli.ok(&["write", "other", "T"]);
 
     let printed = cli.ok(&["read", "account-1"]);
@@ -208,15 +197,7 @@ fn a_reader_that_has_seen_enough_ends_the_command_quietly() {
             .read_line(&mut line)
             .unwrap();
         assert!(line.starts_with('{'), "{line}");
-        let mut said = String::new();
-        process
-            .0
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
-        assert_eq!(said, "");
+        assert_eq!(process.errors(), "");
         assert!(process.0.wait().unwrap().success());
     }
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Process, announced, errors, free_port, text, without_default_port};
+use super::{Process, announced, assert_goes_on_without, assert_refused, free_port, text};
 use crate::harness::binary;
 
 #[test]
@@ -25,31 +25,19 @@ fn grpc_listens_where_http_does_unless_told_otherwise() {
 #[test]
 fn a_port_that_was_asked_for_and_is_taken_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let port = taken.local_addr().unwrap().port();
+    let address = taken.local_addr().unwrap();
+    let expected = format!("listen on {address}: Address already in use");
     for argument in [
-        format!("--grpc-port={port}"),
+        format!("--grpc-port={}", address.port()),
         format!("--grpc-listen={address}"),
     ] {
-        let mut serve = binary();
-        let serve = serve.args(["serve", "--test-mode", "--port=0", &argument]);
-        let output = serve.output().unwrap();
-        let said = errors(&output);
-        assert!(!output.status.success(), "{argument}");
-        let expected = format!("listen on {address}: Address already in use");
-        assert!(said.contains(&expected), "{said}");
+        assert_refused(&[&argument], &expected);
     }
 }
 
 #[test]
 fn without_the_default_port_the_server_says_so_and_goes_on() {
-    let log = without_default_port("grpc", 50051);
-    assert!(
-        log.contains("127.0.0.1:50051: Address already in use"),
-        "{log}"
-    );
-    let expected = "going on without gRPC: choose a port with --grpc-port";
-    assert!(log.contains(expected), "{log}");
+    assert_goes_on_without("gRPC", 50051);
 }
 
 #[test]
@@ -61,31 +49,19 @@ fn settings_of_grpc_that_cannot_work_are_refused_by_name() {
     let (certificate, key) = (format!("--tls-cert={file}"), format!("--tls-key={file}"));
     for (arguments, expected) in [
         (
-            ["--grpc-port=grpc", ""],
+            &["--grpc-port=grpc"][..],
             "grpc-port (flag): \"grpc\" is neither a port",
         ),
         (
-            ["--grpc-listen=here", ""],
+            &["--grpc-listen=here"],
             "grpc-listen (flag): \"here\" is not an IP address",
         ),
-        ([&certificate, ""], "tls-cert and tls-key go together"),
-        ([&key, ""], "tls-cert and tls-key go together"),
-        ([&key, "--tls-cert=missing.pem"], "cannot read missing.pem"),
-        ([&certificate, &key], "the TLS certificate cannot be used"),
+        (&[&certificate], "tls-cert and tls-key go together"),
+        (&[&key], "tls-cert and tls-key go together"),
+        (&[&key, "--tls-cert=missing.pem"], "cannot read missing.pem"),
+        (&[&certificate, &key], "the TLS certificate cannot be used"),
     ] {
-        let arguments = arguments
-            .into_iter()
-            .filter(|argument| !argument.is_empty());
-        let mut serve = binary();
-        let serve = serve
-            .args(["serve", "--test-mode", "--port=0"])
-            .args(arguments);
-        let output = serve.output().unwrap();
-        let said = errors(&output);
-        assert!(
-            !output.status.success() && said.contains(expected),
-            "{said}"
-        );
+        assert_refused(arguments, expected);
     }
 }
 

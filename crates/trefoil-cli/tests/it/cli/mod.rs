@@ -12,7 +12,6 @@ mod tools;
 mod transfer;
 mod umadb;
 
-use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -21,7 +20,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Client, Server, binary};
+use crate::harness::{Client, Server, binary, free_port};
 
 /// The client's commands against one server.
 struct Cli {
@@ -124,19 +123,17 @@ impl Process {
             .is_err()
         {
             if process.0.try_wait().unwrap().is_some() || started.elapsed().as_secs() > 30 {
-                let mut said = String::new();
-                process
-                    .0
-                    .stderr
-                    .take()
-                    .unwrap()
-                    .read_to_string(&mut said)
-                    .unwrap();
+                let said = process.errors();
                 panic!("{arguments:?} does not answer: {said}");
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         process
+    }
+
+    /// What it complains about until it ends.
+    fn errors(&mut self) -> String {
+        std::io::read_to_string(self.0.stderr.take().unwrap()).unwrap()
     }
 
     /// Ends it as an operator would and returns what it printed.
@@ -149,24 +146,10 @@ impl Process {
                 .unwrap()
                 .success()
         );
-        let mut printed = String::new();
-        self.0
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut printed)
-            .unwrap();
+        let printed = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
         assert!(self.0.wait().unwrap().success());
         printed
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 /// A line of an import.
@@ -190,9 +173,9 @@ fn announced(arguments: &[&str]) -> Value {
     serde_json::from_str(&printed).unwrap()
 }
 
-/// Starts a server while the default port of a protocol is taken, and returns its log: it serves
+/// Starts a server while the default port of a protocol is taken: it says so, and serves
 /// everything else.
-fn without_default_port(protocol: &str, default: u16) -> String {
+fn assert_goes_on_without(protocol: &str, default: u16) {
     // Whoever has it, this test or another server, it is taken.
     let _taken = TcpListener::bind(("127.0.0.1", default));
     let directory = TempDir::new().unwrap();
@@ -202,6 +185,28 @@ fn without_default_port(protocol: &str, default: u16) -> String {
     let mut server = Process::serve(&arguments, port, directory.path());
     let log = server.0.stderr.take().unwrap();
     let printed: Value = serde_json::from_str(&server.stop()).unwrap();
-    assert_eq!(printed[protocol], json!([]));
-    std::io::read_to_string(log).unwrap()
+    let name = protocol.to_ascii_lowercase();
+    assert_eq!(printed[&name], json!([]));
+    let log = std::io::read_to_string(log).unwrap();
+    for expected in [
+        format!("127.0.0.1:{default}: Address already in use"),
+        format!("going on without {protocol}: choose a port with --{name}-port"),
+    ] {
+        assert!(log.contains(&expected), "{log}");
+    }
+}
+
+/// Starts a server with settings that cannot work: it ends, and says why.
+#[track_caller]
+fn assert_refused(arguments: &[&str], expected: &str) {
+    let mut serve = binary();
+    let serve = serve
+        .args(["serve", "--test-mode", "--port=0"])
+        .args(arguments);
+    let output = serve.output().unwrap();
+    let said = errors(&output);
+    assert!(
+        !output.status.success() && said.contains(expected),
+        "{arguments:?}: {said}"
+    );
 }

@@ -7,8 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Process, announced, errors, free_port, without_default_port};
-use crate::harness::{Server, Value, binary};
+use super::{Process, announced, assert_goes_on_without, assert_refused, free_port};
+use crate::harness::{Server, Value};
 
 #[test]
 fn resp_listens_where_http_does_unless_told_otherwise() {
@@ -31,36 +31,19 @@ fn resp_listens_where_http_does_unless_told_otherwise() {
 fn a_port_that_was_asked_for_and_is_taken_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
+    let expected = format!("listen on {address}: Address already in use");
     for argument in [
         format!("--resp-port={}", address.port()),
         format!("--resp-listen={address}"),
         format!("--resp={address}"),
     ] {
-        let mut serve = binary();
-        let serve = serve.args([
-            "serve",
-            "--test-mode",
-            "--port=0",
-            "--grpc-port=off",
-            &argument,
-        ]);
-        let output = serve.output().unwrap();
-        let said = errors(&output);
-        assert!(!output.status.success(), "{argument}");
-        let expected = format!("listen on {address}: Address already in use");
-        assert!(said.contains(&expected), "{said}");
+        assert_refused(&["--grpc-port=off", &argument], &expected);
     }
 }
 
 #[test]
 fn without_the_default_port_the_server_says_so_and_goes_on() {
-    let log = without_default_port("resp", 6666);
-    assert!(
-        log.contains("127.0.0.1:6666: Address already in use"),
-        "{log}"
-    );
-    let expected = "going on without RESP: choose a port with --resp-port";
-    assert!(log.contains(expected), "{log}");
+    assert_goes_on_without("RESP", 6666);
 }
 
 #[test]
@@ -91,16 +74,7 @@ fn settings_of_resp_that_cannot_work_are_refused_by_name() {
             "resp-threads (flag): it must be at most 1024",
         ),
     ] {
-        let mut serve = binary();
-        let serve = serve
-            .args(["serve", "--test-mode", "--port=0"])
-            .args(arguments);
-        let output = serve.output().unwrap();
-        let said = errors(&output);
-        assert!(
-            !output.status.success() && said.contains(expected),
-            "{said}"
-        );
+        assert_refused(arguments, expected);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starts the built binary, speaks to it, and stops it gently or not.
 
+mod cases;
 mod http;
 mod pattern;
 mod random;
@@ -7,14 +8,16 @@ mod resp;
 mod sse;
 
 use std::fs::File;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+pub(crate) use cases::{Case, cases, run_all};
 pub(crate) use http::{Client, Response, connect};
 pub(crate) use pattern::{Kept, matches};
 pub(crate) use random::Random;
@@ -226,4 +229,15 @@ pub(crate) fn free_port() -> u16 {
         .local_addr()
         .unwrap()
         .port()
+}
+
+/// Runs a command with this as its standard input.
+pub(crate) fn piped(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
 }

@@ -1,84 +1,37 @@
 //! Runs `cases/*.txt`, what Redis 7.0 does not have, in both versions of the protocol.
 
-use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Resp, Server, Value};
+use crate::harness::{Case, Resp, Server, Value, cases, run_all};
+
+const DIRECTORY: &str = "state/cases";
 
 #[test]
 fn every_case_holds_in_resp2() {
-    run_all(2);
+    run(2);
 }
 
 #[test]
 fn every_case_holds_in_resp3() {
-    run_all(3);
+    run(3);
 }
 
 /// Whether some case calls this command.
 pub(super) fn have(command: &str) -> bool {
     let call = format!("> {command} ");
-    let mut lines = files()
-        .into_iter()
-        .flat_map(|file| cases(&file))
-        .flat_map(|case| case.lines);
+    let mut lines = cases(DIRECTORY).into_iter().flat_map(|case| case.lines);
     lines.any(|line| format!("{line} ").contains(&call))
 }
 
-struct Case {
-    place: String,
-    title: String,
-    lines: Vec<String>,
-}
-
-fn run_all(protocol: u32) {
+fn run(protocol: u32) {
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &["--log-level=warn"]);
-    let all: Vec<Case> = files().iter().flat_map(|file| cases(file)).collect();
+    let all = cases(DIRECTORY);
     assert!(all.len() > 30, "cases got lost: {}", all.len());
-    let mut failures = Vec::new();
-    for case in &all {
-        if let Err(failure) = Runner::new(&server, case, protocol).run(case) {
-            failures.push(format!("{} ({}): {failure}", case.title, case.place));
-        }
-    }
-    let (n, of) = (failures.len(), all.len());
-    assert!(
-        failures.is_empty(),
-        "{n} of {of} cases failed:\n{}",
-        failures.join("\n")
-    );
-}
-
-fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/state/cases");
-    let entries = std::fs::read_dir(directory).unwrap();
-    let mut files: Vec<_> = entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
-        .collect();
-    files.sort();
-    files
-}
-
-fn cases(file: &Path) -> Vec<Case> {
-    let name = file.file_stem().unwrap().to_string_lossy();
-    let mut cases: Vec<Case> = Vec::new();
-    for (number, line) in std::fs::read_to_string(file).unwrap().lines().enumerate() {
-        if let Some(title) = line.strip_prefix("== ") {
-            cases.push(Case {
-                place: format!("{name}-{}", number + 1),
-                title: title.to_owned(),
-                lines: Vec::new(),
-            });
-        } else if !line.is_empty() {
-            cases.last_mut().unwrap().lines.push(line.to_owned());
-        }
-    }
-    cases
+    run_all(&all, |case| Runner::new(&server, case, protocol).run(case));
 }
 
 /// One case in its namespace, with two connections.

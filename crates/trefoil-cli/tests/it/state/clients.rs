@@ -1,12 +1,12 @@
 //! Unmodified clients: redis-py, ioredis, redis-cli and redis-benchmark.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::harness::{ADMIN, Server};
+use crate::harness::{ADMIN, Server, piped};
+use crate::python;
 
 /// Where `cargo xtask test` puts packages of other languages.
 fn packages(name: &str) -> Option<PathBuf> {
@@ -19,12 +19,6 @@ fn packages(name: &str) -> Option<PathBuf> {
     assert!(!is_needed, "there is no target/{name}");
     eprintln!("skipped: no target/{name}; cargo xtask test installs it");
     None
-}
-
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests")
-        .join(name)
 }
 
 /// A server with a directory of its own.
@@ -47,18 +41,13 @@ fn said(output: &Output) -> String {
     text
 }
 
-/// Runs a script with one version of redis-py; it says how many checks it made.
-fn python(version: &str, name: &str, arguments: &[&str]) {
+/// Runs a script with one version of redis-py.
+fn run(version: &str, name: &str, arguments: &[&str]) {
     let Some(packages) = packages(version) else {
         return;
     };
-    let said = succeed(
-        Command::new("python3")
-            .arg(script("python").join(name))
-            .args(arguments)
-            .env("PYTHONPATH", packages),
-    );
-    assert!(said.starts_with("ok "), "{said}");
+    let mut script = python::script(name);
+    python::run(script.args(arguments).env("PYTHONPATH", packages));
 }
 
 fn redis_py(version: &str) {
@@ -66,7 +55,7 @@ fn redis_py(version: &str) {
     let server = start(&data);
     let port = server.resp_port.to_string();
     for protocol in ["2", "3"] {
-        python(version, "redis_client.py", &[&port, ADMIN, protocol]);
+        run(version, "redis_client.py", &[&port, ADMIN, protocol]);
     }
 }
 
@@ -86,7 +75,7 @@ fn the_storage_of_a_ticketing_system_works_to_the_letter() {
     let server = start(&data);
     let port = server.resp_port.to_string();
     for version in ["redis-py-6", "redis-py-8"] {
-        python(version, "seats.py", &[&port, ADMIN]);
+        run(version, "seats.py", &[&port, ADMIN]);
     }
 }
 
@@ -99,7 +88,10 @@ fn ioredis_works() {
     let server = start(&data);
     let said = succeed(
         Command::new("node")
-            .arg(script("node/ioredis_client.js"))
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/node/ioredis_client.js"
+            ))
             .args([&server.resp_port.to_string(), ADMIN])
             .env("NODE_PATH", packages.join("node_modules")),
     );
@@ -179,19 +171,7 @@ fn redis_cli_works() {
 /// What `redis-cli` says to lines of its standard input.
 fn pipe(server: &Server, lines: &str) -> String {
     let mut command = tool("redis-cli", server).unwrap();
-    let mut child = command
-        .arg("--no-auth-warning")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(lines.as_bytes())
-        .unwrap();
-    said(&child.wait_with_output().unwrap())
+    said(&piped(command.arg("--no-auth-warning"), lines.as_bytes()))
 }
 
 #[test]

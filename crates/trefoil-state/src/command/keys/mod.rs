@@ -1,6 +1,7 @@
 //! Keys, whatever is under them.
 
 mod delete;
+mod memory;
 mod object;
 mod rename;
 mod walk;
@@ -42,6 +43,13 @@ pub(super) const COMMANDS: &[Spec] = &[
         Access::Read,
         Keys::at(2, 2, 1),
         object::object,
+    ),
+    Spec::new(
+        "memory",
+        -2,
+        Access::Read,
+        Keys::at(2, 2, 1),
+        memory::memory,
     ),
 ];
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::is_word;
+use crate::command::arguments::{subcommand, wrong_arity};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::meta::{Collection, Kind, Meta, Value};
@@ -41,18 +41,10 @@ const HELP: [&str; 11] = [
 /// `OBJECT HELP`
 pub(super) fn object(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     const SUBCOMMANDS: [&str; 5] = ["encoding", "freq", "help", "idletime", "refcount"];
-    let word = &arguments[1];
-    let Some(name) = SUBCOMMANDS.into_iter().find(|name| is_word(word, name)) else {
-        let word = String::from_utf8_lossy(word);
-        return Err(Failure::because(format!(
-            "ERR unknown subcommand '{word}'. Try OBJECT HELP."
-        )));
-    };
+    let name = subcommand("OBJECT", &arguments[1], &SUBCOMMANDS)?;
     let n_arguments = if name == "help" { 2 } else { 3 };
     if arguments.len() != n_arguments {
-        return Err(Failure::because(format!(
-            "ERR wrong number of arguments for 'object|{name}' command"
-        )));
+        return Err(wrong_arity(&format!("object|{name}")));
     }
     if name == "help" {
         return Ok(Reply::Array(HELP.map(Reply::Simple).into()));

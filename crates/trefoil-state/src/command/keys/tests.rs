@@ -269,3 +269,68 @@ fn encodings_are_those_of_redis() {
         ),
     ]);
 }
+
+#[test]
+fn what_a_key_takes_is_all_of_its_entries() {
+    let long = "x".repeat(10_000);
+    let many: Vec<String> = (0..100).map(|n| format!("{n} v{n}")).collect();
+    for lines in [
+        vec!["SET k 1".to_owned()],
+        vec![format!("SET k {long}"), "EXPIRE k 100".to_owned()],
+        vec!["HSET k f v".to_owned(), "EXPIRE k 100".to_owned()],
+        vec![
+            format!("HSET k {}", many.join(" ")),
+            "HEXPIRE k 100 FIELDS 2 7 8".to_owned(),
+        ],
+        vec![format!("RPUSH k {}", many.join(" "))],
+        vec![format!("SADD k {}", many.join(" "))],
+        vec![format!("ZADD k {}", many.join(" "))],
+    ] {
+        let mut world = World::default();
+        for line in &lines {
+            world.run(line);
+        }
+        let stored = world.left().into_iter();
+        let stored: usize = stored
+            .map(|name| name.len() + world.entries[name].len())
+            .sum();
+        let expected = format!(":{stored}");
+        world.check(&[
+            ("MEMORY USAGE k", &expected),
+            ("memory usage k samples 0", &expected),
+        ]);
+    }
+}
+
+#[test]
+fn memory_takes_what_redis_takes() {
+    let mut world = World::default();
+    world.check(&[
+        ("SET gone 1 PX 1", "+OK"),
+        ("SET k 1", "+OK"),
+        ("MEMORY USAGE x", "_"),
+        ("MEMORY USAGE k SAMPLES -1", SYNTAX),
+        ("MEMORY USAGE k SAMPLES", SYNTAX),
+        ("MEMORY USAGE k COUNT 1", SYNTAX),
+        (
+            "MEMORY USAGE k SAMPLES many",
+            "-ERR value is not an integer or out of range",
+        ),
+        (
+            "MEMORY USAGE",
+            "-ERR wrong number of arguments for 'memory|usage' command",
+        ),
+        (
+            "MEMORY STATS",
+            "-ERR unknown subcommand 'STATS'. Try MEMORY HELP.",
+        ),
+    ]);
+    world.moment.now += 1;
+    world.check(&[("MEMORY USAGE gone", "_")]);
+    let word = "x".repeat(129);
+    let expected = format!(
+        "-ERR unknown subcommand '{}'. Try MEMORY HELP.",
+        &word[..128]
+    );
+    world.check(&[(&format!("MEMORY {word}"), &expected)]);
+}

@@ -7,6 +7,7 @@ use crate::harness::Value;
 pub(super) enum How {
     Exact,
     Whole,
+    Shape,
     Set,
     Map,
     Near,
@@ -24,6 +25,7 @@ impl How {
         match name {
             "exact" => Self::Exact,
             "whole" => Self::Whole,
+            "shape" => Self::Shape,
             "set" => Self::Set,
             "map" => Self::Map,
             "near" => Self::Near,
@@ -43,7 +45,9 @@ impl How {
             Self::Set => sorted(one) == sorted(other),
             Self::Map => sorted_pairs(one) == sorted_pairs(other),
             Self::Near => are_near(one, other),
-            Self::Pick | Self::Take | Self::Scan | Self::Count => have_one_shape(one, other),
+            Self::Shape | Self::Pick | Self::Take | Self::Scan | Self::Count => {
+                have_one_shape(one, other)
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Every reason for which a command is refused; then nothing has changed.
 
 use super::{NOW, assert_sound, world};
+use crate::Reply;
 use crate::testing::text;
 
 #[test]
@@ -277,4 +278,49 @@ fn what_plain_commands_spoiled_is_told() {
             "-WRONGTYPE Operation against a key holding the wrong kind of value",
         ),
     ]);
+}
+
+#[test]
+fn bookings_that_have_none_of_their_seats_are_told() {
+    let mut world = world();
+    for line in [
+        "SEATS.INIT 1 B ROWS 1 SEATS 2",
+        "SEATS.INIT 2 B ROWS 1 SEATS 2",
+        "SEATS.RESERVE 1 A-1 b1 u1 SEATS 1-1",
+        "SEATS.RESERVE 1 A-1 b2 u1 SEATS 1-2",
+        "SEATS.RESERVE 1 B b3 u1 SEATS 1-1",
+        "SEATS.RESERVE 2 B b4 u1 SEATS 1-1",
+        // The seat of this one has another owner, that of the next one has none.
+        "COPY booking:b1 booking:robbed",
+        "COPY booking:b2 booking:free",
+        "SEATS.RELEASE b2 u1",
+        "SEATS.FINALIZE b3 u1",
+        "COPY booking:b3 booking:sold",
+        // These say nothing of seats of event 1.
+        "COPY booking:b2 booking:released",
+        "COPY booking:b4 booking:of-event-2",
+        "COPY booking:b1 t:booking:of-prefix",
+        "SET booking:string x",
+        "HSET booking:half status RESERVED",
+    ] {
+        let reply = text(&world.run(line));
+        assert!(!reply.starts_with('-'), "{line}: {reply}");
+    }
+    let free = "booking free is reserved, but has no seats";
+    let robbed = "booking robbed is reserved, but has no seats";
+    let sold = "booking sold is sold, but has no seats";
+    let of_event_2 = "booking of-event-2 is reserved, but has no seats";
+    for (place, expected) in [
+        ("1", vec![free, robbed, sold]),
+        ("1 A-1", vec![free, robbed]),
+        ("1 B", vec![sold]),
+        ("2", vec![of_event_2]),
+    ] {
+        let Reply::Array(told) = world.run(&format!("SEATS.CHECK {place}")) else {
+            panic!("no list of what is wrong with {place}");
+        };
+        let mut told: Vec<String> = told.iter().map(text).collect();
+        told.sort();
+        assert_eq!(told, expected, "{place}");
+    }
 }
