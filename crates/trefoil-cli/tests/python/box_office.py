@@ -45,6 +45,14 @@ def stats(show: str, *section: str) -> dict:
     return {name: found[name] for name in ["available", "reserved", "sold"]}
 
 
+def counters_agree(page: Page, show: str) -> None:
+    """The page draws its counters after the seats, with the next frame."""
+    end = time.monotonic() + ANSWER_SECONDS
+    while counters(page) != stats(show) and time.monotonic() < end:
+        page.wait_for_timeout(20)
+    check(counters(page) == stats(show), "the counters agree")
+
+
 def states(page: Page) -> list[str]:
     return page.evaluate(
         "[...document.querySelectorAll('[data-seat]')].map(seat => seat.dataset.state)"
@@ -69,7 +77,7 @@ def a_click_holds_a_seat_that_is_then_bought(page: Page, show: str) -> None:
     page.get_by_role("button", name="Buy").click()
     expect(seat(page, "A-2:1-3")).to_have_attribute("data-state", "2")
     expect(page.locator("#basket li")).to_have_attribute("data-sold", "")
-    check(counters(page) == stats(show), "the counters agree")
+    counters_agree(page, show)
 
 
 def the_keyboard_holds_a_seat_and_gives_it_back(page: Page, show: str) -> None:
@@ -119,8 +127,8 @@ def the_venue_sells_out(page: Page, show: str) -> None:
     check(any("1" in states for states in seen), "seats are held while buyers pay")
     expect(page.locator(".stage .number")).to_have_text("Sold out")
     total = len(seen[-1])
+    counters_agree(page, show)
     check(counters(page) == {"available": 0, "reserved": 0, "sold": total}, "all are sold")
-    check(counters(page) == stats(show), "the counters agree")
     check(seats("SEATS.CHECK", show) == [], "everything agrees with everything")
     expect(page.get_by_role("button", name="Let them in")).to_be_visible()
 
@@ -148,7 +156,7 @@ def a_new_show_has_every_seat(page: Page, show: str) -> None:
     expect(page.locator("[data-count=sold]")).to_have_text("0")
     check(show_of(page) != show, "it is another show")
     check(set(states(page)) == {"0"}, "every seat is available")
-    check(counters(page) == stats(show_of(page)), "the counters agree")
+    counters_agree(page, show_of(page))
 
 
 def dark_is_dark(page: Page) -> None:
@@ -172,7 +180,7 @@ def main() -> None:
         page.on("pageerror", lambda error: failures.append(str(error)))
         page.goto(URL)
         show = show_of(page)
-        check(counters(page) == stats(show), "the counters agree")
+        counters_agree(page, show)
         a_click_holds_a_seat_that_is_then_bought(page, show)
         the_keyboard_holds_a_seat_and_gives_it_back(page, show)
         what_others_do_is_seen_and_respected(page, show)
