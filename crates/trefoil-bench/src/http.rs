@@ -175,7 +175,7 @@ fn raw_limit(directory: &Path, pool: &Pool, time: Duration) -> Result<Row> {
         .prefix("trefoil-bench-")
         .tempdir_in(directory)
         .with_context(|| format!("cannot use --dir {}", directory.display()))?;
-    let mut file = RawFile::create(directory.path())?;
+    let mut file = RawFile::written(directory.path())?;
     let mut records = Vec::new();
     for event in Workload::new(pool).batch(4096) {
         let mut record = Vec::new();

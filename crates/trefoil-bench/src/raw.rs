@@ -1,4 +1,4 @@
-//! The raw limit: append bytes to a preallocated, already written file and `fdatasync` each time.
+//! The raw limit: append bytes to a preallocated file and `fdatasync` each time.
 //!
 //! Nothing durable on this disk can be faster with one flush per batch.
 
@@ -8,8 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use rustix::fs::{FallocateFlags, fallocate};
 
-/// The size of the file, written once with zeros before anything is measured.
+/// The size of the file.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How much is zeroed with one write. Linux may keep what was written at once as one large folio in
@@ -24,13 +25,21 @@ pub(crate) struct RawFile {
 }
 
 impl RawFile {
-    pub(crate) fn create(directory: &Path) -> Result<Self> {
-        let path = directory.join("raw");
-        let mut file = File::create_new(&path).with_context(|| path.display().to_string())?;
+    /// A file that was written once with zeros: the fastest one for small records.
+    pub(crate) fn written(directory: &Path) -> Result<Self> {
+        let mut file = create(directory)?;
         let zeros = vec![0; ZERO_BYTES];
         for _ in 0..FILE_BYTES / zeros.len() as u64 {
             file.write_all(&zeros)?;
         }
+        file.sync_all()?;
+        Ok(Self { file, offset: 0 })
+    }
+
+    /// A file with room that was never written, as a log that grows fast has it.
+    pub(crate) fn reserved(directory: &Path) -> Result<Self> {
+        let file = create(directory)?;
+        fallocate(&file, FallocateFlags::empty(), 0, FILE_BYTES)?;
         file.sync_all()?;
         Ok(Self { file, offset: 0 })
     }
@@ -45,4 +54,9 @@ impl RawFile {
         self.offset += record.len() as u64;
         Ok(())
     }
+}
+
+fn create(directory: &Path) -> Result<File> {
+    let path = directory.join("raw");
+    File::create_new(&path).with_context(|| path.display().to_string())
 }

@@ -102,7 +102,7 @@ fn raw(bench: &Bench, batch: usize) -> Result<Row> {
 }
 
 fn raw_timing(bench: &Bench, directory: &Path, batch: usize) -> Result<Timing> {
-    let mut file = RawFile::create(directory)?;
+    let mut file = RawFile::written(directory)?;
     let mut workload = Workload::new(&bench.pool);
     let mut timing = Timing::new();
     while timing.elapsed < bench.seconds {

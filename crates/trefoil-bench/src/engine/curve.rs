@@ -23,7 +23,7 @@ const GROWTH_MAX: f64 = 1.5;
 const WAIT_MILLIS_MAX: f64 = 50.0;
 /// The same streams are read at every point: those that are long enough at the first.
 const HOT_STREAMS: usize = 16;
-/// How many batches are written raw at each point: some disks become slower the more was written.
+/// How many batches are written raw at each point.
 const RAW_BATCHES: usize = 64;
 
 /// The rows of the three tables.
@@ -49,8 +49,6 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     };
     let directory = bench.fresh("curve")?;
     let mut system = Trefoil::open(&directory, &options)?;
-    let raw_directory = bench.fresh("curve-raw")?;
-    let mut raw = RawFile::create(&raw_directory)?;
     let mut workload = Workload::new(&bench.pool);
     let mut rows = Rows::default();
     for point in POINTS
@@ -60,7 +58,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         let name = format!("{point} events");
         bench.doing(format!("curve: appending up to {name}"));
         let appended = append_up_to(point, &mut workload, &mut system)?;
-        let raw = write_raw(bench, &mut raw)?.micros_per_event();
+        let raw = write_raw(bench)?.micros_per_event();
         let note = format!("raw write + fdatasync then: {raw:.2}");
         rows.appends.push(appended.cost_row(&name).note(note));
         if compressed {
@@ -78,7 +76,6 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let wait = waits(&system)?;
     system.close()?;
     discard(&directory)?;
-    discard(&raw_directory)?;
     print(rows, wait, compressed, report);
     Ok(())
 }
@@ -92,13 +89,17 @@ fn append_up_to(point: u64, workload: &mut Workload, system: &mut Trefoil) -> Re
     Ok(timing)
 }
 
-/// Writes the bytes of some batches to a file as fast as the disk takes them now.
-fn write_raw(bench: &Bench, file: &mut RawFile) -> Result<Timing> {
+/// Writes the bytes of some batches to a new file as fast as the machine takes them now: some disks
+/// become slower the more was written, and some virtual machines the more memory is in use.
+fn write_raw(bench: &Bench) -> Result<Timing> {
+    let directory = bench.fresh("raw")?;
+    let mut file = RawFile::reserved(&directory)?;
     let record = record(&Workload::new(&bench.pool).batch(BATCH));
     let mut timing = Timing::new();
     for _ in 0..RAW_BATCHES {
         timing.time(BATCH, || file.append(&record))?;
     }
+    discard(&directory)?;
     Ok(timing)
 }
 
