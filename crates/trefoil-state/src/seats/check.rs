@@ -193,6 +193,7 @@ impl Findings {
         }
         Ok(())
     }
+
     /// Looks for bookings in these places that should have seats and have none. Only a walk over
     /// all keys finds them: nothing leads from a section to its bookings but the seats.
     fn bookings_without_seats(
