@@ -39,6 +39,10 @@ pub trait Disk: Debug + Send + Sync {
     fn remove(&self, path: &Path) -> Result<()>;
 }
 
+/// How much is written with one call. The operating system looks for memory in one piece for what is
+/// written at once, and for megabytes that takes several times as long as to write them.
+const PIECE_BYTES: usize = 128 * 1024;
+
 /// The disk of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
@@ -66,7 +70,16 @@ impl Disk for RealDisk {
     }
 
     fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> Result<()> {
-        file.write_all_at(bytes, offset)
+        let (mut rest, mut offset) = (bytes, offset);
+        while !rest.is_empty() {
+            // Up to the next multiple, so that the pieces of memory are not smaller than need be.
+            let room = PIECE_BYTES - offset as usize % PIECE_BYTES;
+            let (piece, after) = rest.split_at(rest.len().min(room));
+            file.write_all_at(piece, offset)?;
+            offset += piece.len() as u64;
+            rest = after;
+        }
+        Ok(())
     }
 
     fn sync_data(&self, file: &File) -> Result<()> {
