@@ -41,7 +41,7 @@ pub trait Disk: Debug + Send + Sync {
 
 /// How much is written with one call. The operating system looks for memory in one piece for what is
 /// written at once, and for megabytes that takes several times as long as to write them.
-const PIECE_BYTES: usize = 128 * 1024;
+const PIECE_BYTES: usize = 1024 * 1024;
 
 /// The disk of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
