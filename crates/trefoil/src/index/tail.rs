@@ -191,10 +191,13 @@ impl Tail {
             places: Vec::with_capacity(2 * events.len()),
         };
         let mut rest = Placing {
-            lists: (categories, correlations, streams, types),
+            categories,
+            correlations,
+            streams,
+            types,
             id_seed: self.id_seed,
             places: Vec::with_capacity(events.len()),
-            correlations: Vec::new(),
+            correlated: Vec::new(),
         };
         let chunks = events.chunks(EVENTS_TOGETHER);
         if events.len() < EVENTS_FOR_TWO_THREADS {
@@ -210,7 +213,7 @@ impl Tail {
         Places {
             events: rest.places,
             tags: tags.places,
-            correlations: rest.correlations,
+            correlations: rest.correlated,
             n_before,
         }
     }
@@ -316,40 +319,43 @@ impl TagPlacing<'_> {
 
 /// Finds out where events go by all they have but their tags.
 struct Placing<'t> {
-    /// Those of categories, correlations, streams and types.
-    lists: (&'t mut Lists, &'t mut Lists, &'t mut Lists, &'t mut Lists),
+    categories: &'t mut Lists,
+    correlations: &'t mut Lists,
+    streams: &'t mut Lists,
+    types: &'t mut Lists,
     id_seed: u64,
     places: Vec<EventPlaces>,
-    correlations: Vec<(usize, u64)>,
+    /// The places of correlations, and the positions that go there.
+    correlated: Vec<(usize, u64)>,
 }
 
 impl Placing<'_> {
     fn place<'a, E>(&mut self, events: &'a [E], describe: impl Fn(&'a E) -> IndexedEvent<'a>) {
         let streams = events.iter().filter_map(|event| describe(event).stream);
-        self.lists.2.touch(streams.map(|(stream, _)| stream));
+        self.streams.touch(streams.map(|(stream, _)| stream));
         for event in events.iter().map(describe) {
             self.place_one(&event);
         }
     }
 
     fn place_one(&mut self, event: &IndexedEvent<'_>) {
-        let (categories, correlations, streams, types) = &mut self.lists;
         let position = event.position;
         if let Some(correlation) = event.correlation {
-            let place = correlations.place(correlation, List::default);
-            self.correlations.push((place, position));
+            let place = self.correlations.place(correlation, List::default);
+            self.correlated.push((place, position));
         }
         let stream = event.stream.map(|(stream, ordinal)| {
-            let category = categories.place(trefoil_core::category(stream), List::default);
+            let category = trefoil_core::category(stream);
+            let category = self.categories.place(category, List::default);
             let make = || List::of_stream(event.group_hash);
-            (streams.place(stream, make), ordinal, category)
+            (self.streams.place(stream, make), ordinal, category)
         });
         let is_located = located_position(&event.id) == Some(position);
         self.places.push(EventPlaces {
             position,
             time: event.time,
             id: (!is_located).then(|| id_hash(&event.id, self.id_seed)),
-            event_type: types.place(event.event_type, List::default),
+            event_type: self.types.place(event.event_type, List::default),
             stream,
             is_new_stream: event.is_new_stream,
         });
@@ -444,5 +450,25 @@ mod tests {
                 (7, Some(position as usize), position as usize)
             );
         }
+    }
+
+    #[test]
+    fn many_events_that_were_refused_leave_nothing() {
+        let mut tail = Tail::new(0, 0, Timestamp::default(), Arc::default());
+        let tags: Vec<[String; 1]> = (0..EVENTS_FOR_TWO_THREADS)
+            .map(|number| [number.to_string()])
+            .collect();
+        let events = tags.iter().zip(1..).map(|(tags, at)| event(at, tags));
+        let events: Vec<IndexedEvent<'_>> = events.collect();
+        let refused = tail.prepare(&events, |event| *event);
+        tail.forget(&refused);
+        assert!(tail.lists.iter().all(|lists| lists.len() == 0));
+        let places = tail.prepare(&events, |event| *event);
+        tail.add(&places);
+        let found = tags.iter().map(|[tag]| tail.list(Kind::Tag, tag));
+        let positions = found.map(|list| list.map(List::last_position));
+        assert!(positions.eq((1..=tags.len() as u64).map(Some)));
+        let stream = tail.list(Kind::Stream, "account-1");
+        assert_eq!(stream.map(List::len), Some(tags.len()));
     }
 }
