@@ -1,4 +1,5 @@
-//! What tests of state are run with: a real Redis, its tools, and published clients of it.
+//! What tests of state and of the documentation are run with: a real Redis, its tools, published
+//! clients of it, and curl.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,8 @@ use crate::packages;
 use crate::test::step;
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &[&str]); 3] = [
+const PROGRAMS: [(&str, &[&str]); 4] = [
+    ("curl", &["curl"]),
     ("redis-server", &["redis-server", "redis-tools"]),
     ("redis-cli", &["redis-tools"]),
     ("npm", &["nodejs", "npm"]),

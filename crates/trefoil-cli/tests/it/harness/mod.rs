@@ -66,10 +66,19 @@ impl Server {
         Self::launch(&all)
     }
 
+    /// A server as `trefoil dev` starts it, on a directory of its own.
+    pub(crate) fn in_development() -> Self {
+        Self::launch_as("dev", &[])
+    }
+
     fn launch(arguments: &[&str]) -> Self {
+        Self::launch_as("serve", arguments)
+    }
+
+    fn launch_as(mode: &str, arguments: &[&str]) -> Self {
         // Somebody else may take the port between its choice and its use: then try another one.
         for _ in 0..5 {
-            if let Some(server) = Self::try_launch(binary(), arguments) {
+            if let Some(server) = Self::try_launch_as(binary(), mode, arguments) {
                 return server;
             }
         }
@@ -77,13 +86,17 @@ impl Server {
     }
 
     /// Starts `command serve …`; `None` if it ended before it answered.
-    pub(crate) fn try_launch(mut command: Command, arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn try_launch(command: Command, arguments: &[&str]) -> Option<Self> {
+        Self::try_launch_as(command, "serve", arguments)
+    }
+
+    fn try_launch_as(mut command: Command, mode: &str, arguments: &[&str]) -> Option<Self> {
         let directory = TempDir::new().unwrap();
         let log = directory.path().join("log");
         let output = File::create(&log).unwrap();
         let (port, grpc_port, resp_port) = (free_port(), free_port(), free_port());
         let child = command
-            .arg("serve")
+            .arg(mode)
             .args(["--port", &port.to_string()])
             .args(["--grpc-port", &grpc_port.to_string()])
             .args(["--resp-port", &resp_port.to_string()])
