@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// The type of the event
     #[arg(value_name = "TYPE")]
     event_type: String,
-    /// The event, any JSON; - reads standard input
+    /// Data of the event, any JSON; - reads standard input
     #[arg(default_value = "{}")]
     data: String,
     /// A tag; repeat it for several
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// The stream; without one the event is found by its type and tags only
     #[arg(long, value_name = "NAME")]
     stream: Option<String>,
-    /// What should be known about the event, a JSON object
+    /// Metadata of the event, a JSON object
     #[arg(long, value_name = "JSON", alias = "meta")]
     metadata: Option<String>,
     /// The id, a UUID; appending an id again does nothing [default: a new one]

@@ -79,7 +79,7 @@ enum Command {
     Categories(categories::Arguments),
     /// Write events as NDJSON to a file or to standard output
     Export(export::Arguments),
-    /// Load events from NDJSON, with the positions and times they had
+    /// Load events from NDJSON and keep their positions and times
     Import(import::Arguments),
     /// Check that everything on disk is what was written
     Verify(verify::Arguments),
@@ -87,7 +87,7 @@ enum Command {
     Repair(repair::Arguments),
     /// Show what the files of a database hold
     Inspect(inspect::Arguments),
-    /// Measure how fast this machine is with Trefoil
+    /// Measure the performance of Trefoil on this machine
     Bench(bench::Arguments),
     /// Show the version
     Version(version::Arguments),

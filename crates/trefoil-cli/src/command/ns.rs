@@ -8,7 +8,7 @@ use crate::client::{Client, Connection};
 use crate::input::{confirm, json_object};
 use crate::output::{Column, Output};
 
-const EXAMPLES: &str = "The token of the namespace `default` may do all of this.
+const EXAMPLES: &str = "The token of the namespace `default` is allowed to do all of this.
 
 Examples:
   trefoil ns create tenant-a --description 'Our first tenant'
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Create a namespace and print its token, which is shown this once
+    /// Create a namespace and print its token, which is shown only once
     #[command(
         after_help = "Example:\n  trefoil ns create tenant-a --metadata '{\"plan\":\"big\"}'"
     )]

@@ -14,9 +14,9 @@ use crate::output::{Column, Output};
 use crate::settings::{Flags, Layers, SERVE_KEYS, ServeSettings, Settings, Shown, Storage};
 
 const EXAMPLES: &str =
-    "Each setting can also stand in the environment (TREFOIL_DATA_DIR) and in the \
-file (data-dir = \"…\"). A flag wins over the environment, that over the file, that over the \
-default. EventoDB's flags and variables (EVENTODB_PORT) are understood too.
+    "Each setting can also come from the environment (TREFOIL_DATA_DIR) or from the \
+file (data-dir = \"…\"). A flag overrides the environment, the environment overrides the file, and \
+the file overrides the default. EventoDB's flags and variables (EVENTODB_PORT) work too.
 
 Examples:
   trefoil serve --data-dir /var/lib/trefoil --listen 0.0.0.0,::

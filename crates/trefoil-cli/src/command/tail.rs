@@ -5,7 +5,8 @@ use super::source::SourceArguments;
 use crate::client::Connection;
 use crate::output::Output;
 
-const EXAMPLES: &str = "A lost connection is taken up again where it broke off.
+const EXAMPLES: &str =
+    "If the connection breaks, it connects again and continues after the last event.
 
 Examples:
   trefoil tail account --new

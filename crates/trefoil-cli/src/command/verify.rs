@@ -10,8 +10,8 @@ use super::databases::{Directory, for_each};
 use crate::output::{Output, count_progress};
 
 const EXAMPLES: &str =
-    "Stop the server first. Damage of the index is mended with `trefoil repair`; \
-after damage of the log, restore a backup.
+    "Stop the server first. Repair a damaged index with `trefoil repair`; if the log \
+is damaged, restore a backup.
 
 Examples:
   trefoil verify data

@@ -21,10 +21,10 @@ pub(crate) struct Arguments {
     /// The type of the event
     #[arg(value_name = "TYPE")]
     event_type: String,
-    /// The event, a JSON object; - reads standard input
+    /// Data of the event, a JSON object; - reads standard input
     #[arg(default_value = "{}")]
     data: String,
-    /// What should be known about the event, a JSON object
+    /// Metadata of the event, a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
     /// The id, a UUID; writing an id again does nothing [default: a new one]

@@ -97,7 +97,7 @@ const RESP_THREADS: Key = key(
     "resp-threads",
     "COUNT",
     || RespConfig::default().threads.to_string(),
-    "How many threads serve RESP; each connection stays with one",
+    "Number of threads for RESP; each connection stays on one",
 );
 const TLS_CERT: Key = key(
     "tls-cert",
@@ -169,7 +169,7 @@ const SEGMENT_SIZE_MAX: Key = key(
     "segment-size-max",
     "BYTES",
     || size(Options::default().segment_bytes_max),
-    "Size to which the files of a log grow",
+    "Size of a full file of a log",
 );
 const PLAIN_SEGMENTS: Key = key(
     "plain-segments",
@@ -181,7 +181,7 @@ const COMMIT_ID_RETENTION: Key = key(
     "commit-id-retention",
     "DURATION",
     || "24h".into(),
-    "How long a transaction with an id is remembered, like 90s, 30m, 24h or 7d",
+    "How long the id of a transaction is kept, like 90s, 30m, 24h or 7d",
 );
 const CONNECTIONS_MAX: Key = key(
     "connections-max",
@@ -197,13 +197,13 @@ const DB_URL: Key = eventodb(key(
     "db-url",
     "URL",
     String::new,
-    "EventoDB's name for the place of the data: pebble:///dir",
+    "EventoDB's name for the data directory: pebble:///dir",
 ));
 const DB_TYPE: Key = eventodb(key(
     "db-type",
     "TYPE",
     String::new,
-    "Accepted for EventoDB's sake",
+    "Accepted for compatibility with EventoDB",
 ));
 
 /// The settings of `serve`, in the order in which they are shown.

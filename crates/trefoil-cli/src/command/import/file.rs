@@ -26,7 +26,7 @@ pub(super) struct FileArguments {
     /// Read this file [default: standard input]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// The input is compressed; it is noticed without this too
+    /// The input is compressed; this is also detected without the flag
     #[arg(long)]
     gzip: bool,
     /// Delete all events of the namespace first

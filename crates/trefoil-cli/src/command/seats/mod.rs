@@ -16,9 +16,10 @@ use serde::de::DeserializeOwned;
 use crate::client::Connection;
 use crate::output::Output;
 
-const EXAMPLES: &str = "A section is rows of seats, and a seat is written row-number. A booking reserves seats of a section for a
-buyer, all or none; its id is the key under which a repetition is recognised. What is reserved is then
-finalized, which sells it, or released; with --hold it returns by itself.
+const EXAMPLES: &str = "\
+A section has rows of seats; a seat is written row-number. A booking reserves seats of a section \
+for a buyer, all or none. Its id identifies the request, so it can be repeated. Reserved seats are \
+then sold with finalize, or released; with --hold they become available again after that time.
 
 Examples:
   trefoil seats init concert A-1 --rows 10 --seats 20 --price 50
@@ -48,9 +49,9 @@ enum Action {
     Map(map::Arguments),
     /// Reserve seats: those that are named, or the best that are available
     Reserve(bookings::Reserve),
-    /// Sell what is reserved
+    /// Sell the seats of a booking
     Finalize(bookings::Finalize),
-    /// Give back what is reserved
+    /// Release the seats of a booking
     Release(bookings::Release),
     /// Show a booking
     Booking(bookings::Lookup),
