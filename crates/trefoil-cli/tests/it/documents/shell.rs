@@ -53,10 +53,12 @@ impl Shell {
             return compare(&step.shown, &[]);
         }
         if let Some(name) = assigned(&step.command) {
-            let value = self.spawn(&format!("{}\nprintf %s \"${name}\"", step.command));
-            let (value, status) = value.finish();
+            let value = self.here.path().join(".value");
+            let script = format!("{}\nprintf %s \"${name}\" > .value", step.command);
+            let (output, status) = self.spawn(&script).finish();
+            let value = std::fs::read_to_string(value).unwrap();
             self.variables.push((name.to_owned(), value));
-            return compare(&step.shown, &lines("", status));
+            return compare(&step.shown, &lines(&self.as_in_page(output), status));
         }
         let running = self.spawn(&step.command);
         match step.shown.split_last() {
