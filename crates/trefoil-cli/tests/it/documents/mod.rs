@@ -37,6 +37,7 @@ fn every_command_of_the_documentation_does_what_it_shows() {
         return;
     }
     let mut n_commands = 0;
+    let mut differences = Vec::new();
     for (name, page) in pages() {
         if page.steps.is_empty() {
             continue;
@@ -44,13 +45,14 @@ fn every_command_of_the_documentation_does_what_it_shows() {
         let server = Server::in_development();
         let mut shell = Shell::new(&server);
         for step in &page.steps {
-            let place = format!("{name}:{}", step.line);
-            shell
-                .run(step)
-                .unwrap_or_else(|difference| panic!("{place}: {}\n{difference}", step.command));
             n_commands += 1;
+            if let Err(difference) = shell.run(step) {
+                let place = format!("{name}:{}", step.line);
+                differences.push(format!("{place}: {}\n{difference}", step.command));
+            }
         }
     }
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
     assert!(n_commands > 50, "only {n_commands} commands were found");
 }
 

@@ -149,7 +149,9 @@ impl Running {
             }
         }
         let is_running = self.child.try_wait().unwrap().is_none();
-        self.kill();
+        if is_running {
+            self.kill();
+        }
         compare(shown, &printed)?;
         is_running
             .then_some(())
@@ -204,4 +206,40 @@ fn assigned(command: &str) -> Option<&str> {
 fn is_function(command: &str) -> bool {
     let name = command.split_once("() {").map(|(name, _)| name);
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_says_and_how_it_ends_is_noticed() {
+        let server = Server::in_development();
+        let mut shell = Shell::new(&server);
+        let mut run = |command: &str, shown: &[&str]| {
+            let step = Step {
+                line: 1,
+                command: command.to_owned(),
+                shown: shown.iter().map(|line| (*line).to_owned()).collect(),
+            };
+            shell.run(&step)
+        };
+        run("echo a; echo b >&2", &["a", "b"]).unwrap();
+        run("echo a; echo b >&2", &["a"]).unwrap_err();
+        run("exit 3", &["(exit status 3)"]).unwrap();
+        run("exit 3", &[]).unwrap_err();
+        // What is set stays, and only that.
+        run("NAME=$(echo c; echo d >&2)", &["d"]).unwrap();
+        run("say() { echo \"$NAME $1\"; }", &[]).unwrap();
+        run("say e", &["c e"]).unwrap();
+        // What would go on for ever is ended, and what ends by itself is not taken for it.
+        run("echo f; sleep 600", &["f", "^C"]).unwrap();
+        run("echo g; sleep 600", &["f", "^C"]).unwrap_err();
+        run("echo f; exit 1", &["f", "f", "^C"]).unwrap_err();
+        // The line that redis-cli cannot read is an error, although redis-cli succeeds.
+        let broken = "redis-cli -p 6666 <<'END'\nMULTI\nSET k {\"a\":1} b\nEXEC\nEND";
+        if super::super::has_programs() {
+            run(broken, &["OK", "QUEUED", "1) OK"]).unwrap_err();
+        }
+    }
 }
