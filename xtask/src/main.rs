@@ -1,8 +1,9 @@
 //! What the project does to itself.
 //!
 //! ```text
-//! cargo xtask test    everything that must hold before a change lands
-//! cargo xtask tidy    only the rules that no compiler checks
+//! cargo xtask test         everything that must hold before a change lands
+//! cargo xtask tidy         only the rules that no compiler checks
+//! cargo xtask soak NAME    a soak test in its full length
 //! ```
 
 mod browser;
@@ -10,6 +11,7 @@ mod functions;
 mod links;
 mod packages;
 mod redis;
+mod soak;
 mod test;
 mod tidy;
 
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-const USAGE: &str = "usage: cargo xtask test | tidy";
+const USAGE: &str = "usage: cargo xtask test | tidy | soak NAME";
 
 fn main() -> ExitCode {
     match run() {
@@ -36,6 +38,7 @@ fn run() -> anyhow::Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(&root),
         ["tidy"] => tidy::run(&root),
+        ["soak", name] => soak::run(&root, name),
         _ => bail!("{USAGE}"),
     }
 }

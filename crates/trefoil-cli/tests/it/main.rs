@@ -14,5 +14,6 @@ mod hostile;
 mod namespaces;
 mod python;
 mod seats;
+mod soak;
 mod sse;
 mod state;

@@ -10,13 +10,13 @@ use trefoil_grpc::{
 use super::store::{Answer, Fact, Refusal, Seen, Store, Unless};
 
 /// A connection of its own, driven by the thread that uses it.
-pub(super) struct Grpc {
-    pub(super) runtime: Runtime,
-    pub(super) client: Client,
+pub(crate) struct Grpc {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
 }
 
 impl Grpc {
-    pub(super) fn connect(port: u16, token: &str) -> Self {
+    pub(crate) fn connect(port: u16, token: &str) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let connect = Connect {
             url: format!("http://127.0.0.1:{port}"),

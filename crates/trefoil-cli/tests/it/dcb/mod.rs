@@ -14,3 +14,6 @@ mod soak;
 mod store;
 mod words;
 mod worlds;
+
+pub(crate) use grpc::Grpc;
+pub(crate) use store::{Fact, Store};

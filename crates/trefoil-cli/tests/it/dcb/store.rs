@@ -5,15 +5,15 @@ use trefoil::{EventId, Query, QueryItem, Read};
 
 /// An event to be appended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Fact {
-    pub(super) kind: String,
-    pub(super) tags: Vec<String>,
-    pub(super) data: Value,
-    pub(super) id: Option<EventId>,
+pub(crate) struct Fact {
+    pub(crate) kind: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) data: Value,
+    pub(crate) id: Option<EventId>,
 }
 
 impl Fact {
-    pub(super) fn new(kind: &str, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub(crate) fn new(kind: &str, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             kind: kind.to_owned(),
             tags: tags.into_iter().map(Into::into).collect(),
@@ -22,7 +22,7 @@ impl Fact {
         }
     }
 
-    pub(super) fn with(mut self, data: Value) -> Self {
+    pub(crate) fn with(mut self, data: Value) -> Self {
         self.data = data;
         self
     }
@@ -30,44 +30,44 @@ impl Fact {
 
 /// An event as it was read. Its id is told only if a client gave it, as all protocols can say that.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
-    pub(super) position: u64,
-    pub(super) fact: Fact,
+pub(crate) struct Seen {
+    pub(crate) position: u64,
+    pub(crate) fact: Fact,
 }
 
 /// What a read answered.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Answer {
-    pub(super) events: Vec<Seen>,
+pub(crate) struct Answer {
+    pub(crate) events: Vec<Seen>,
     /// Up to where the read saw everything; gRPC says something else if there was a limit.
-    pub(super) head: Option<u64>,
+    pub(crate) head: Option<u64>,
 }
 
 impl Answer {
-    pub(super) fn positions(&self) -> Vec<u64> {
+    pub(crate) fn positions(&self) -> Vec<u64> {
         self.events.iter().map(|seen| seen.position).collect()
     }
 
     /// The position after which a condition on what was read has to look.
-    pub(super) fn after(&self) -> u64 {
+    pub(crate) fn after(&self) -> u64 {
         self.head.unwrap_or_default()
     }
 }
 
 /// No event, or none after a position, may match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unless {
-    pub(super) query: Query,
-    pub(super) after: Option<u64>,
+pub(crate) struct Unless {
+    pub(crate) query: Query,
+    pub(crate) after: Option<u64>,
 }
 
 impl Unless {
-    pub(super) fn any(query: &Query) -> Self {
+    pub(crate) fn any(query: &Query) -> Self {
         let (query, after) = (query.clone(), None);
         Self { query, after }
     }
 
-    pub(super) fn after(query: &Query, after: u64) -> Self {
+    pub(crate) fn after(query: &Query, after: u64) -> Self {
         let (query, after) = (query.clone(), Some(after));
         Self { query, after }
     }
@@ -75,7 +75,7 @@ impl Unless {
 
 /// Why an append or a read did nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// A condition failed: which one, and by which event, where the protocol has a place for that.
     Conflict {
         condition: Option<usize>,
@@ -87,7 +87,7 @@ pub(super) enum Refusal {
 }
 
 /// One client of the events, by whatever way.
-pub(super) trait Store: Send {
+pub(crate) trait Store: Send {
     /// Appends all events or none and answers the position of the last.
     fn append(&mut self, facts: &[Fact], unless: &[Unless]) -> Result<u64, Refusal>;
 
@@ -105,7 +105,7 @@ pub(super) trait Store: Send {
 }
 
 /// A query for one item: one of the types, all of the tags.
-pub(super) fn item(types: &[&str], tags: &[&str]) -> QueryItem {
+pub(crate) fn item(types: &[&str], tags: &[&str]) -> QueryItem {
     QueryItem {
         types: types.iter().map(|&name| name.to_owned()).collect(),
         tags: tags.iter().map(|&name| name.to_owned()).collect(),

@@ -191,6 +191,12 @@ impl Server {
         assert!(status.success());
     }
 
+    /// How many file descriptors the process has open.
+    pub(crate) fn descriptors(&self) -> u64 {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        open.count() as u64
+    }
+
     /// A number from /proc/<pid>/status, such as `VmRSS` (in KiB) or `Threads`.
     pub(crate) fn status(&self, field: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
