@@ -107,9 +107,19 @@ pub enum Error {
     #[error("no space left on the device: {0}")]
     DiskFull(String),
 
+    /// The disk failed while this was being written: nobody knows whether it was. Read before you
+    /// send it again, or send it with ids, which are stored once.
+    #[error("it is unknown whether this was written: {text}")]
+    Unknown {
+        /// What failed.
+        text: String,
+        /// Whether the disk was full: then the namespace opens itself again.
+        is_disk_full: bool,
+    },
+
     /// An earlier I/O error made it unknown what is on disk, so writes are refused until the
     /// namespace is opened again. Reads keep working where they can.
-    #[error("namespace refuses writes after an I/O error, restart to recover: {0}")]
+    #[error("namespace refuses writes after an I/O error, reopen it to recover: {0}")]
     Poisoned(String),
 
     /// Another process has this directory open.
@@ -159,9 +169,8 @@ pub struct Damage {
 impl Error {
     /// An I/O error with what was being done.
     pub fn io(context: impl Into<String>, error: &std::io::Error) -> Self {
-        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         let context = context.into();
-        if matches!(error.kind(), StorageFull | QuotaExceeded) {
+        if is_disk_full(error) {
             return Self::DiskFull(context);
         }
         Self::Io {
@@ -187,6 +196,12 @@ impl Error {
             Self::Overloaded(_) | Self::DiskFull(_) | Self::Closed(_)
         )
     }
+}
+
+/// Whether the operating system says that there is no room.
+pub fn is_disk_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod varint;
 
 pub use both::both;
 pub use commit::{Appended, Commit, Committed, Condition, validate_conditions};
-pub use error::{Damage, Error, Result};
+pub use error::{Damage, Error, Result, is_disk_full};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent, Payload};
 pub use id::{EventId, located_position, make_event_id, parse_event_id};
 pub use json::{correlation_category, is_json, is_json_object};

@@ -3,9 +3,11 @@
 //! Nothing here assumes that a record is a place in a file. One process at a time has a namespace
 //! open for writing: a file lock locally, fencing on a shared store. The order of calls is:
 //!
-//! - `append` is called by one thread at a time and returns when the group is durable. After it
-//!   failed with anything but [`Error::DiskFull`](trefoil_core::Error::DiskFull) it is not called
-//!   again. After `DiskFull` nothing of the group is in the log and the call may be repeated.
+//! - `append` is called by one thread at a time and returns when the group is durable. After
+//!   [`Error::DiskFull`](trefoil_core::Error::DiskFull) or
+//!   [`Error::Invalid`](trefoil_core::Error::Invalid) nothing of the group is in the log and it may be
+//!   called again. After any other error it is not called again before the namespace was opened anew;
+//!   [`Error::Unknown`](trefoil_core::Error::Unknown) says that the group may be in the log.
 //! - Every other call may come from any thread at any time.
 
 use std::fmt::Debug;
@@ -246,6 +248,12 @@ pub trait Map: Send + Sync + Debug {
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
 }
 
+/// Finds the map of a name, if it exists.
+pub type FindMap<'a> = dyn Fn(&str) -> Result<Option<Arc<dyn Map>>> + 'a;
+
+/// Reads from maps the number of the last commit that they know of; 0 if they know of none.
+pub type ReadReach<'a> = dyn Fn(&FindMap<'_>) -> Result<u64> + 'a;
+
 /// Changes to maps that are applied together. A map that does not exist is created.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
@@ -329,6 +337,11 @@ pub trait Storage: Send + Sync + Debug {
     /// alone, and [`Upkeep::Waiting`] says that there is some, unless too much of it has piled up.
     /// What the writer itself needs is always done.
     fn maintain(&self, is_busy: bool) -> Result<Upkeep>;
+
+    /// Leaves durable proof of where the log ends, to be called when the log is closed: what is
+    /// missing or not valid there when it is opened again is damage then, and no write that was cut
+    /// short. The next `append` removes the proof first. Does nothing if the end is not known.
+    fn seal(&self) -> Result<()>;
 
     /// How much room the namespace takes.
     fn usage(&self) -> Result<Usage>;

@@ -11,8 +11,8 @@ pub mod local;
 mod memory;
 
 pub use contract::{
-    Batch, Entry, Fill, Group, Items, Label, LogEnd, Map, Record, Scan, Sink, Snapshot, Storage,
-    StoredItem, Upkeep, Usage, VisitEntry,
+    Batch, Entry, Fill, FindMap, Group, Items, Label, LogEnd, Map, ReadReach, Record, Scan, Sink,
+    Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
 };
 pub use local::{LocalOptions, LocalStorage};
 pub use memory::MemoryStorage;

@@ -216,6 +216,10 @@ impl Storage for MemoryStorage {
         Ok(Upkeep::Done)
     }
 
+    fn seal(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn usage(&self) -> Result<Usage> {
         let log = self.log.read();
         let log_bytes = log.items.values().map(|(_, item)| item.len() as u64).sum();

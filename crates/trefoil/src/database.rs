@@ -1,7 +1,10 @@
 //! The database: the front door of the library.
 
+mod reopen;
+
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -27,6 +30,8 @@ use crate::wake::Wake;
 use crate::write::{Work, carry_over, check_version, now};
 use crate::{Options, Page, look, read};
 
+pub(crate) use reopen::reopen_in_background;
+
 /// One namespace's events: a cheap handle that can be cloned and shared between threads.
 ///
 /// Calls that write block until the commit is durable, except for their `_async` twins. Calls that
@@ -36,13 +41,17 @@ pub struct Database {
     inner: Arc<Inner>,
 }
 
+/// What all handles of a database share.
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     home: Home,
     options: Options,
     background: Arc<Background>,
-    /// The current generation; `None` once the database is closed.
+    /// The current generation; `None` once the database is closed, and while it is being opened
+    /// again.
     engine: RwLock<Option<Arc<Engine>>>,
+    is_closed: AtomicBool,
+    wake: Arc<Wake>,
     /// The number of the current generation. Held while it is being replaced.
     generation: Mutex<u64>,
     recovery: Recovery,
@@ -113,7 +122,7 @@ impl Database {
         let (engine, replayed_events) = Engine::open(
             generation,
             opened.storage,
-            wake,
+            Arc::clone(&wake),
             Arc::clone(&background),
             options,
         )?;
@@ -126,19 +135,26 @@ impl Database {
             home,
             options: options.clone(),
             background,
-            engine: RwLock::new(Some(engine)),
+            engine: RwLock::new(None),
+            is_closed: AtomicBool::new(false),
+            wake,
             generation: Mutex::new(generation),
             recovery,
             lock: Mutex::new(lock),
         };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        let inner = Arc::new(inner);
+        inner.put(engine)?;
+        Ok(Self { inner })
     }
 
     pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
-        let engine = self.inner.engine.read();
-        engine.as_ref().map(Arc::clone).ok_or_else(closed)
+        if let Some(engine) = &*self.inner.engine.read() {
+            return Ok(Arc::clone(engine));
+        }
+        Err(match self.inner.is_closed.load(Ordering::SeqCst) {
+            true => closed(),
+            false => reopen::reopening(),
+        })
     }
 
     /// What opening had to do.
@@ -194,7 +210,7 @@ impl Database {
         // If this fails, nobody knows which generation counts before the database is opened again.
         self.inner.home.make_current()?;
         *generation = next;
-        self.replace_engine(engine)?;
+        self.inner.put(engine)?;
         old.writer.changed.notify(usize::MAX);
         wait_for_readers(&old);
         drop(old);
@@ -233,18 +249,9 @@ impl Database {
             background,
             &self.inner.options,
         );
-        if let Err(error) = opened.and_then(|(engine, _)| self.replace_engine(engine)) {
+        if let Err(error) = opened.and_then(|(engine, _)| self.inner.put(engine)) {
             tracing::error!(%error, "cannot go on with what was to be replaced");
         }
-    }
-
-    fn replace_engine(&self, engine: Arc<Engine>) -> Result<()> {
-        let mut current = self.inner.engine.write();
-        if current.is_none() {
-            return Err(closed());
-        }
-        *current = Some(engine);
-        Ok(())
     }
 
     fn remove_generations_but(&self, current: u64) {
@@ -456,14 +463,17 @@ impl Database {
     /// Closes the database: finishes the commits that were handed in, refuses new ones, ends
     /// subscriptions, and lets go of the directory. All handles are closed with it.
     pub fn close(&self) -> Result<()> {
-        let Some(engine) = self.inner.engine.write().take() else {
-            return Ok(());
-        };
-        engine.close(&closed());
+        let mut current = self.inner.engine.write();
+        self.inner.is_closed.store(true, Ordering::SeqCst);
+        let engine = current.take();
+        drop(current);
         // Whatever becomes of it, the directory is let go of.
-        let noted = engine.wake.close(engine.due());
-        wait_for_readers(&engine);
-        drop(engine);
+        let noted = engine.map_or(Ok(()), |engine| {
+            engine.close(&closed());
+            let noted = engine.wake.close(engine.due());
+            wait_for_readers(&engine);
+            noted
+        });
         self.inner.lock.lock().take();
         noted
     }

@@ -1,7 +1,7 @@
 //! One generation of a database, open: its storage, index and writer, and the work behind them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use trefoil_core::{Commit, Committed, Condition, Error, Result};
@@ -11,6 +11,7 @@ use crate::Options;
 use crate::alarm::NEVER;
 use crate::background::{Background, Lane};
 use crate::condition::{self, Check, Checked, CheckedCommit};
+use crate::database::{Inner, reopen_in_background};
 use crate::demand::Demand;
 use crate::duty::Duty;
 use crate::index::Index;
@@ -57,6 +58,8 @@ pub(crate) struct Engine {
     is_closing: AtomicBool,
     /// Where the random numbers of reads begin.
     random: AtomicU64,
+    /// The database that this is a generation of.
+    pub(crate) database: OnceLock<Weak<Inner>>,
 }
 
 impl Engine {
@@ -104,6 +107,7 @@ impl Engine {
             demand: Demand::new(),
             is_closing: AtomicBool::new(false),
             random: AtomicU64::new(seed.rotate_left(32)),
+            database: OnceLock::new(),
         });
         engine.background.alarm.add(&engine);
         Ok((engine, replayed))
@@ -265,6 +269,11 @@ impl Engine {
     fn lead(self: &Arc<Self>, n_groups: usize) {
         if self.writer.lead(n_groups, &|bytes| self.after_group(bytes)) {
             self.hand_over_lead();
+        }
+        if self.writer.wants_reopening.swap(false, Ordering::SeqCst)
+            && let Some(database) = self.database.get()
+        {
+            reopen_in_background(database.clone());
         }
     }
 
@@ -488,6 +497,9 @@ impl Engine {
             &self.snapshots,
         ] {
             duty.wait_until_idle(deadline);
+        }
+        if self.writer.queue.is_idle() && self.writer.queue.poisoned().is_none() {
+            report("sealing the log", self.storage.seal());
         }
         self.writer.changed.notify(usize::MAX);
     }

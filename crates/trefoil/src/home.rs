@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
-use trefoil_storage::local::DirectoryLock;
+use trefoil_storage::local::{DirectoryLock, missing};
 use trefoil_storage::{LocalOptions, LocalStorage, MemoryStorage, Storage};
 
 use crate::Options;
+use crate::index::Manifest;
 
 /// The file that names the current generation.
 const CURRENT: &str = "generation";
@@ -55,6 +56,29 @@ impl Home {
         };
         create(directory)?;
         DirectoryLock::take(directory).map(Some)
+    }
+
+    /// Checks that a database has been made here. If the registry knows that one was, then an empty
+    /// directory is no new database but one that is lost.
+    pub(crate) fn require(&self) -> Result<()> {
+        let Self::Directory(directory) = self else {
+            return Ok(());
+        };
+        if !directory.is_dir() {
+            return Err(missing(
+                directory,
+                "the directory of the namespace is missing",
+            ));
+        }
+        let current = directory.join(CURRENT);
+        match fs::read_to_string(&current) {
+            Ok(number) => LocalStorage::require(directory.join(number.trim())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(missing(
+                &current,
+                "the file that names the current generation is missing",
+            )),
+            Err(error) => Err(Error::io(format!("reading {}", current.display()), &error)),
+        }
     }
 
     /// The number of the current generation; the first if there is none yet.
@@ -150,9 +174,11 @@ impl Home {
             segment_bytes_max: options.segment_bytes_max,
             plain_segments: options.plain_segments,
             cache_bytes: options.cache_bytes,
+            disk: Arc::clone(&options.disk),
             ..LocalOptions::default()
         };
-        let storage = LocalStorage::open(directory.join(generation.to_string()), options)?;
+        let directory = directory.join(generation.to_string());
+        let storage = LocalStorage::open_reaching(directory, options, &Manifest::reach)?;
         let cut_bytes = storage.recovery().cut.as_ref().map_or(0, |cut| cut.bytes);
         Ok(Opened {
             storage: Arc::new(storage),

@@ -1,8 +1,10 @@
 //! What can be chosen when a database is opened.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
+use trefoil_storage::local::disk::{Disk, RealDisk};
 
 /// How a database is opened. The defaults suit a server with a few busy namespaces.
 #[derive(Debug, Clone)]
@@ -20,6 +22,9 @@ pub struct Options {
     pub plain_segments: usize,
     /// For how long a transaction that has an id is remembered.
     pub commit_id_retention: Duration,
+    /// Where changes to the files of the log go; tests put a failing disk here.
+    #[doc(hidden)]
+    pub disk: Arc<dyn Disk>,
 }
 
 impl Default for Options {
@@ -31,6 +36,7 @@ impl Default for Options {
             segment_bytes_max: 64 * 1024 * 1024,
             plain_segments: 4,
             commit_id_retention: Duration::from_secs(24 * 60 * 60),
+            disk: Arc::new(RealDisk),
         }
     }
 }

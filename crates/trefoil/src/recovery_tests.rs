@@ -93,6 +93,10 @@ impl Storage for Failing {
         self.inner.maintain(is_busy)
     }
 
+    fn seal(&self) -> Result<()> {
+        self.inner.seal()
+    }
+
     fn usage(&self) -> Result<Usage> {
         self.inner.usage()
     }

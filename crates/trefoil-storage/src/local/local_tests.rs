@@ -19,6 +19,7 @@ use model::{Model, label, snapshot_entries, without_changes};
 mod crashes;
 mod damage;
 mod model;
+mod seals;
 mod snapshots;
 
 /// Small numbers that are the same in every run.
@@ -221,7 +222,7 @@ fn two_cannot_open_one_directory() {
         Err(Error::Locked { .. })
     ));
     assert!(matches!(
-        LocalStorage::remove_maps(dir.path()),
+        LocalStorage::remove_maps(dir.path(), &|_| Ok(0)),
         Err(Error::Locked { .. })
     ));
     drop(storage);
@@ -429,7 +430,7 @@ fn maps_cost_nothing_until_they_are_used() {
     batch.put("m", "k", "v");
     storage.write(&batch).unwrap();
     drop(storage);
-    LocalStorage::remove_maps(dir.path()).unwrap();
+    LocalStorage::remove_maps(dir.path(), &|_| Ok(0)).unwrap();
     let storage = open(dir.path(), &LocalOptions::default()).unwrap();
     assert_eq!(storage.map_names().unwrap(), [""; 0]);
 }

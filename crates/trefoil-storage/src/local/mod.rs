@@ -15,14 +15,14 @@ mod verify;
 mod local_tests;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use trefoil_core::{Error, Result};
+use trefoil_core::{Damage, Error, Result};
 
 use crate::{
-    Batch, Fill, Group, Label, LogEnd, Map, Record, Snapshot, Storage, StoredItem, Upkeep, Usage,
-    VisitEntry,
+    Batch, Fill, Group, Label, LogEnd, Map, ReadReach, Record, Snapshot, Storage, StoredItem,
+    Upkeep, Usage, VisitEntry,
 };
 
 pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
@@ -40,6 +40,8 @@ use maps::Maps;
 const LOG_DIR: &str = "log";
 /// The directory of the maps in a namespace's directory.
 const MAPS_DIR: &str = "maps";
+/// What the directory of the maps is called while it is being removed.
+const REMOVED_MAPS_DIR: &str = "maps.removed";
 
 /// A namespace on this machine's disk.
 #[derive(Debug)]
@@ -60,13 +62,25 @@ impl LocalStorage {
     /// Opens the namespace in `dir`, which is created if it does not exist, and brings it back to
     /// the last durable group.
     pub fn open(dir: impl AsRef<Path>, options: LocalOptions) -> Result<Self> {
+        Self::open_reaching(dir, options, &|_| Ok(0))
+    }
+
+    /// Opens the namespace in `dir`, unless its log ends before a commit that its maps know of: that
+    /// is refused before anything is changed.
+    pub fn open_reaching(
+        dir: impl AsRef<Path>,
+        options: LocalOptions,
+        reach: &ReadReach<'_>,
+    ) -> Result<Self> {
         let dir = dir.as_ref();
         let log_dir = dir.join(LOG_DIR);
         fs::create_dir_all(&log_dir).map_err(io("creating", &log_dir))?;
         let lock = DirectoryLock::take(dir)?;
         sync_dirs(&*options.disk, dir)?;
+        remove_dir(&dir.join(REMOVED_MAPS_DIR))?;
         let maps = Maps::open(&dir.join(MAPS_DIR), &options)?;
-        let (log, recovery) = log::recovery::open(&log_dir, options)?;
+        let known_commit = reach(&|name| maps.map(name))?;
+        let (log, recovery) = log::recovery::open(&log_dir, options, known_commit)?;
         Ok(Self {
             maps,
             log,
@@ -75,20 +89,64 @@ impl LocalStorage {
         })
     }
 
+    /// Checks that a namespace has been made in `dir`: that there is a log, and a segment in it.
+    pub fn require(dir: impl AsRef<Path>) -> Result<()> {
+        let log_dir = dir.as_ref().join(LOG_DIR);
+        if !log_dir.is_dir() {
+            return Err(missing(&log_dir, "the directory of the log is missing"));
+        }
+        let segments = log::names::list(&log_dir)?.segments;
+        match segments
+            .values()
+            .any(|files| files.plain || files.compressed)
+        {
+            true => Ok(()),
+            false => Err(missing(&log_dir, "all segments of the log are missing")),
+        }
+    }
+
     /// What opening found and did.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// Removes the maps of the namespace in `dir`, to be built again from the log.
-    pub fn remove_maps(dir: impl AsRef<Path>) -> Result<()> {
+    /// Removes the maps of the namespace in `dir`, to be built again from the log. All of them go at
+    /// once, whenever the process ends. If the log cannot be opened, or lacks a commit that the maps
+    /// know of, they stay.
+    pub fn remove_maps(dir: impl AsRef<Path>, reach: &ReadReach<'_>) -> Result<()> {
         let dir = dir.as_ref();
         let _lock = DirectoryLock::take(dir)?;
-        let maps: PathBuf = dir.join(MAPS_DIR);
+        let (maps, removed) = (dir.join(MAPS_DIR), dir.join(REMOVED_MAPS_DIR));
+        let options = LocalOptions::default();
+        let known = Maps::open(&maps, &options).and_then(|maps| reach(&|name| maps.map(name)));
+        // Maps that cannot be read know of nothing.
+        log::recovery::open(&dir.join(LOG_DIR), options, known.unwrap_or(0))?;
+        remove_dir(&removed)?;
         if maps.exists() {
-            fs::remove_dir_all(&maps).map_err(io("removing", &maps))?;
+            fs::rename(&maps, &removed).map_err(io("removing", &maps))?;
+            sync_dir(dir)?;
         }
-        Ok(())
+        remove_dir(&removed)
+    }
+}
+
+/// What says that something is not where it must be, as when a volume is not mounted.
+pub fn missing(path: &Path, what: &str) -> Error {
+    Error::Damaged(Box::new(Damage {
+        file: path.to_owned(),
+        offset: 0,
+        position: 0,
+        what: what.to_owned(),
+        help: "mount the volume that has it, or restore it from a backup".to_owned(),
+    }))
+}
+
+fn remove_dir(dir: &Path) -> Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(io("removing", dir)(error))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -170,6 +228,10 @@ impl Storage for LocalStorage {
 
     fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
         self.log.maintain(is_busy)
+    }
+
+    fn seal(&self) -> Result<()> {
+        self.log.seal()
     }
 
     fn usage(&self) -> Result<Usage> {

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use trefoil_core::{Error, Result};
 
+use super::disk::RealDisk;
 use super::lock::DirectoryLock;
 use super::log::blocks::RecordPlace;
 use super::log::compressed::CompressedSegment;
+use super::log::create::{remove_file, sync_parent};
 use super::log::index::{GrowingIndex, Index};
 use super::log::layout::{
     ALIGNMENT, ITEM_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, items_of,
@@ -15,12 +17,13 @@ use super::log::layout::{
 use super::log::names::{self, FileKind, Files};
 use super::log::plain::read_header;
 use super::log::scan::{Expected, end_of_data, records_from};
+use super::log::seal::Seal;
 use super::log::sidecar;
 use super::log::snapshot::SnapshotFile;
 use super::log::summary::Summary;
 use super::mapping::Mapping;
 use super::{LOG_DIR, LocalStorage};
-use crate::Snapshot;
+use crate::{LogEnd, Snapshot};
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +101,9 @@ impl LocalStorage {
             verifier.segment(&dir, number, files);
         }
         verifier.snapshot(&dir, listed.snapshots.last().copied());
+        if listed.is_sealed {
+            verifier.seal(&names::seal_path(&dir));
+        }
         progress(Progress {
             segments_done: segments_total,
             segments_total,
@@ -107,6 +113,19 @@ impl LocalStorage {
 }
 
 impl LocalStorage {
+    /// Removes the sidecars of the log in `dir` that do not agree with their segments: they are made
+    /// again. Reads the whole log.
+    pub fn remove_damaged_sidecars(dir: impl AsRef<Path>) -> Result<()> {
+        let report = Self::verify_log(dir, &mut |_| {})?;
+        let found = report.findings.into_iter().map(|finding| finding.file);
+        for file in found.filter(|file| names::is_sidecar(file)) {
+            tracing::warn!(file = %file.display(), "removing a damaged sidecar");
+            remove_file(&RealDisk, &file)?;
+            sync_parent(&RealDisk, &file)?;
+        }
+        Ok(())
+    }
+
     /// Reads the snapshot of the namespace in `dir`, if there is one, and checks every checksum.
     pub fn verify_snapshot(dir: impl AsRef<Path>) -> Result<()> {
         let _lock = DirectoryLock::take(dir.as_ref())?;
@@ -204,6 +223,22 @@ impl Verifier {
         });
         if let Err(error) = read {
             self.find_error(&path, error);
+        }
+    }
+
+    /// Checks that the log has all that it had when it was closed.
+    fn seal(&mut self, path: &Path) {
+        let end = LogEnd {
+            commit: self.expected.commit - 1,
+            position: self.expected.position - 1,
+        };
+        match Seal::open(path) {
+            Ok(seal) => {
+                if let Some(what) = seal.loss(end) {
+                    self.find(path, 0, what);
+                }
+            }
+            Err(error) => self.find_error(path, error),
         }
     }
 

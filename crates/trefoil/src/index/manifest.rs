@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use trefoil_core::{Damage, Error, Result, Timestamp};
-use trefoil_storage::{Batch, Storage};
+use trefoil_storage::{Batch, FindMap, Storage};
 
 /// The map and the key that hold the manifest.
 pub(crate) const MAP: &str = "manifest";
@@ -57,7 +57,16 @@ impl Manifest {
 
     /// Reads the manifest, if there is one.
     pub(crate) fn load(storage: &dyn Storage) -> Result<Option<Self>> {
-        let Some(map) = storage.map(MAP)? else {
+        Self::find(&|name| storage.map(name))
+    }
+
+    /// The last commit that the index knows of; 0 if there is none.
+    pub(crate) fn reach(find_map: &FindMap<'_>) -> Result<u64> {
+        Ok(Self::find(find_map)?.map_or(0, |manifest| manifest.commit))
+    }
+
+    fn find(find_map: &FindMap<'_>) -> Result<Option<Self>> {
+        let Some(map) = find_map(MAP)? else {
             return Ok(None);
         };
         let Some(value) = map.get(KEY)? else {

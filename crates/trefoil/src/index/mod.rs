@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use trefoil_core::{Error, EventId, Result, Timestamp};
+use trefoil_core::{Damage, Error, EventId, Result, Timestamp};
 use trefoil_storage::{Batch, Storage};
 
 use crate::state::{Rows, Store};
@@ -524,8 +524,11 @@ fn random_seed() -> Result<u64> {
 
 /// What says that the log ends before the index does.
 pub(crate) fn beyond_log(indexed: u64, log: u64) -> Error {
-    manifest::damaged(format!(
-        "the index reaches commit {indexed}, but the log ends at commit {log}: part of the log is \
-         missing"
-    ))
+    Error::Damaged(Box::new(Damage {
+        file: "log".into(),
+        offset: 0,
+        position: 0,
+        what: format!("the index knows of commit {indexed}, but the log ends at commit {log}"),
+        help: "restore the log from a backup".to_owned(),
+    }))
 }

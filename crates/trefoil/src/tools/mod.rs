@@ -12,6 +12,7 @@ use trefoil_core::{Error, Result};
 use trefoil_storage::LocalStorage;
 
 use crate::home::Home;
+use crate::index::Manifest;
 use crate::{Database, Options};
 
 pub use inspect::{Inspection, RunInfo, inspect};
@@ -27,12 +28,14 @@ pub struct Repaired {
 }
 
 /// Throws the maps of the database in `directory` away and rebuilds them from the log and the
-/// snapshot of the state.
+/// snapshot of the state, and so with sidecars of the log that are damaged. If the process ends
+/// midway, the next opening does the rest. A log that lacks what the maps know of is refused.
 pub fn repair(directory: impl AsRef<Path>, options: &Options) -> Result<Repaired> {
     let generation = generation_directory(directory.as_ref())?;
     // Without the snapshot the maps are all there is of the state.
     LocalStorage::verify_snapshot(&generation)?;
-    LocalStorage::remove_maps(&generation)?;
+    LocalStorage::remove_damaged_sidecars(&generation)?;
+    LocalStorage::remove_maps(&generation, &Manifest::reach)?;
     let database = Database::open(directory, options)?;
     database.checkpoint()?;
     let events = database.recovery().replayed_events;

@@ -140,6 +140,19 @@ impl Queue {
         state.bytes = 0;
     }
 
+    /// Takes nothing more, and lets nothing be written that waits: see
+    /// [`Error::Poisoned`](trefoil_core::Error::Poisoned).
+    pub(crate) fn poison(&self, reason: String) {
+        self.state.lock().closed = Some(Error::Poisoned(reason));
+    }
+
+    /// Why nothing may be written before the namespace is opened again, if that is so.
+    pub(crate) fn poisoned(&self) -> Option<Error> {
+        let state = self.state.lock();
+        let poisoned = |error: &&Error| matches!(error, Error::Poisoned(_));
+        state.closed.as_ref().filter(poisoned).cloned()
+    }
+
     /// Whether nobody writes and nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();

@@ -1,7 +1,7 @@
 //! The leader's loop: take a group, stage it, sync it, index it, publish it, answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -44,6 +44,8 @@ pub(crate) struct Writer {
     /// Notified whenever `head` has grown.
     pub(crate) changed: event_listener::Event,
     pub(crate) stats: Stats,
+    /// Whether a full disk left it unknown what is in the log: opening it again will tell.
+    pub(crate) wants_reopening: AtomicBool,
 }
 
 impl Writer {
@@ -67,6 +69,7 @@ impl Writer {
             commit: AtomicU64::new(front.commit),
             changed: event_listener::Event::new(),
             stats: Stats::default(),
+            wants_reopening: AtomicBool::new(false),
         }
     }
 
@@ -111,7 +114,7 @@ impl Writer {
         let started = Instant::now();
         let mut guard = self.front.lock();
         let (front, random) = *guard;
-        if let Err(error) = self.index.wait_for_room(|| self.store.is_overfull()) {
+        if let Err(error) = self.check_ready() {
             refuse(requests, &error);
             return 0;
         }
@@ -141,10 +144,10 @@ impl Writer {
         let (n_events, bytes, logged) = measure(group);
         let sync_started = Instant::now();
         self.store.watches.begin(touched);
-        let appended = self
-            .wake
-            .mark(due)
-            .and_then(|()| append(self.storage.as_ref(), &self.index, group, staged));
+        let appended = self.wake.mark(due).and_then(|()| {
+            append(self.storage.as_ref(), &self.index, group, staged)
+                .inspect_err(|error| self.give_up_after(error))
+        });
         let durable = match appended {
             Ok(durable) => durable,
             Err(error) => {
@@ -174,6 +177,28 @@ impl Writer {
         self.note_calm(answers.0.len());
         answers.send();
         bytes + logged as usize
+    }
+
+    /// Waits until there is room for another group, if one may be written.
+    fn check_ready(&self) -> Result<()> {
+        match self.queue.poisoned() {
+            Some(error) => Err(error),
+            None => self.index.wait_for_room(|| self.store.is_overfull()),
+        }
+    }
+
+    /// Writes nothing more after an error that leaves it unknown what is in the log.
+    fn give_up_after(&self, error: &Error) {
+        if let Error::DiskFull(_) | Error::Invalid(_) = error {
+            return;
+        }
+        self.queue.poison(error.to_string());
+        if let Error::Unknown {
+            is_disk_full: true, ..
+        } = error
+        {
+            self.wants_reopening.store(true, Ordering::SeqCst);
+        }
     }
 
     fn note_calm(&self, n_requests: usize) {

@@ -32,6 +32,53 @@ fn n_events(directory: &Path) -> usize {
     events.len()
 }
 
+#[test]
+fn a_repair_that_is_killed_leaves_all_of_the_maps_or_none() {
+    let directory = tempfile::tempdir().unwrap();
+    with_events(directory.path(), 20);
+    let generation = directory.path().join("1");
+    // As if it had been killed after the maps were moved away, with some of them removed.
+    fs::rename(generation.join("maps"), generation.join("maps.removed")).unwrap();
+    fs::remove_dir_all(generation.join("maps.removed/loaded")).unwrap();
+    assert_eq!(n_events(directory.path()), 20);
+    assert!(!generation.join("maps.removed").exists());
+    let repaired = trefoil::tools::repair(directory.path(), &small()).unwrap();
+    assert_eq!(repaired.events, 20);
+    assert!(!generation.join("maps.removed").exists());
+    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[test]
+fn a_damaged_sidecar_is_mended_by_repair() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        segment_bytes_max: 256 * 1024,
+        ..small()
+    };
+    let database = Database::open(directory.path(), &options).unwrap();
+    for _ in 0..12 {
+        let event = NewEvent::new("large-1", "Large", format!("\"{}\"", "x".repeat(100_000)));
+        database.commit(Commit::new([event])).unwrap();
+    }
+    database.compact().unwrap();
+    database.close().unwrap();
+    let log = fs::read_dir(directory.path().join("1/log")).unwrap();
+    let mut files = log.map(|file| file.unwrap().path());
+    let sidecar = files.find(|file| file.extension().is_some_and(|kind| kind == "offsets"));
+    let sidecar = sidecar.expect("a full segment has a sidecar");
+    let mut bytes = fs::read(&sidecar).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&sidecar, bytes).unwrap();
+    let findings = || {
+        let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+        report.findings.len()
+    };
+    assert_eq!(findings(), 1);
+    trefoil::tools::repair(directory.path(), &options).unwrap();
+    assert_eq!(findings(), 0);
+}
+
 /// A key of the index has a limit; metadata is larger than that.
 #[test]
 fn no_metadata_keeps_the_index_from_disk() {

@@ -5,6 +5,7 @@ mod concurrent;
 mod dcb;
 mod directory;
 mod extremes;
+mod failing_disk;
 mod large_commits;
 mod long_streams;
 mod model;

@@ -24,10 +24,10 @@ struct Faults {
     power_left: Option<u64>,
     /// Whether reserving room fails.
     is_full: bool,
-    /// Whether writes fail.
-    fail_writes: bool,
-    /// Whether syncs fail.
-    fail_syncs: bool,
+    /// How writes fail, and after how many bytes.
+    failing_writes: Option<(ErrorKind, usize)>,
+    /// How syncs fail.
+    failing_syncs: Option<ErrorKind>,
 }
 
 #[derive(Debug)]
@@ -132,14 +132,15 @@ impl SimulatedDisk {
         self.state.lock().faults.is_full = is_full;
     }
 
-    /// Sets whether writes fail.
-    pub fn fail_writes(&self, fail: bool) {
-        self.state.lock().faults.fail_writes = fail;
+    /// Lets writes fail after their first `n_bytes`, or not any more. A write of zeros succeeds: it
+    /// goes to where there is something already.
+    pub fn fail_writes(&self, failure: Option<(ErrorKind, usize)>) {
+        self.state.lock().faults.failing_writes = failure;
     }
 
-    /// Sets whether syncs fail.
-    pub fn fail_syncs(&self, fail: bool) {
-        self.state.lock().faults.fail_syncs = fail;
+    /// Lets syncs fail, or not any more.
+    pub fn fail_syncs(&self, failure: Option<ErrorKind>) {
+        self.state.lock().faults.failing_syncs = failure;
     }
 
     /// How many operations were asked for so far.
@@ -294,8 +295,14 @@ impl Disk for SimulatedDisk {
 
     fn write_at(&self, file: &File, bytes: &[u8], offset: u64) -> Result<()> {
         let has_power = self.spend();
-        if self.state.lock().faults.fail_writes {
-            return Err(Error::other("the write failed"));
+        let failing = self.state.lock().faults.failing_writes;
+        if let Some((kind, n_bytes)) = failing
+            && bytes.iter().any(|byte| *byte != 0)
+        {
+            let written = &bytes[..n_bytes.min(bytes.len())];
+            self.remember(file, offset, written.len() as u64)?;
+            file.write_all_at(written, offset)?;
+            return Err(kind.into());
         }
         self.remember(file, offset, bytes.len() as u64)?;
         if !has_power {
@@ -312,23 +319,20 @@ impl Disk for SimulatedDisk {
         self.check_power()?;
         let inode = file.metadata()?.ino();
         let mut state = self.state.lock();
-        let fails = state.faults.fail_syncs;
+        let failing = state.faults.failing_syncs;
         state.unsynced.retain(|&(other, _), sector| {
             let is_written = other == inode && sector.is_dirty;
             sector.is_dirty &= other != inode;
-            fails || !is_written
+            failing.is_some() || !is_written
         });
-        if fails {
-            return Err(Error::other("the sync failed"));
-        }
-        Ok(())
+        failing.map_or(Ok(()), |kind| Err(Error::new(kind, "the sync failed")))
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
         self.check_power()?;
         let mut state = self.state.lock();
-        if state.faults.fail_syncs {
-            return Err(Error::other("the sync failed"));
+        if let Some(kind) = state.faults.failing_syncs {
+            return Err(Error::new(kind, "the sync failed"));
         }
         state
             .changes

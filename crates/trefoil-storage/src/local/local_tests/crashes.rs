@@ -36,12 +36,16 @@ fn run_until_power_fails(
         if random.below(12) == 0 && model.write_snapshot(&storage).is_err() {
             return None;
         }
+        // As when the log is closed; the next group is written to a log that is opened again.
+        if random.below(8) == 0 && storage.seal().is_err() {
+            return None;
+        }
     }
 }
 
 impl Model {
     /// Takes a group in that was not acknowledged, if it is there after all.
-    fn settle(&mut self, lost: Option<Group>, storage: &dyn Storage) {
+    pub(super) fn settle(&mut self, lost: Option<Group>, storage: &dyn Storage) {
         if let Some(group) = lost
             && storage.end().commit > self.commit
         {
@@ -127,7 +131,7 @@ fn a_group_whose_sync_failed_is_written_again_before_it_is_seen() {
         let storage = open(dir.path(), &options).unwrap();
         (0..3).for_each(|_| model.append(&storage, &mut random));
         let group = model.next_group(&mut random);
-        disk.fail_syncs(true);
+        disk.fail_syncs(Some(io::ErrorKind::Other));
         storage.append(&group).unwrap_err();
         drop(storage);
         disk.kill();
@@ -142,7 +146,7 @@ fn a_group_whose_sync_failed_is_written_again_before_it_is_seen() {
 fn the_directories_of_a_namespace_that_exists_are_synced_too() {
     let (dir, _attic, disk, options) = simulated(1);
     drop(open(dir.path(), &options).unwrap());
-    disk.fail_syncs(true);
+    disk.fail_syncs(Some(io::ErrorKind::Other));
     let error = open(dir.path(), &options).unwrap_err().to_string();
     let expected = format!("syncing {}: the sync failed", dir.path().display());
     assert_eq!(error, expected);
@@ -177,16 +181,25 @@ fn a_failed_write_or_sync_poisons_the_log_until_it_is_reopened() {
         let (mut model, mut random) = (Model::default(), Random::new(8));
         let storage = open(dir.path(), &options).unwrap();
         (0..10).for_each(|_| model.append(&storage, &mut random));
-        disk.fail_writes(fail_writes);
-        disk.fail_syncs(!fail_writes);
+        disk.fail_writes(fail_writes.then_some((io::ErrorKind::Other, 0)));
+        disk.fail_syncs((!fail_writes).then_some(io::ErrorKind::Other));
         let group = model.clone().next_group(&mut random);
         let first = storage.append(&group).unwrap_err();
-        assert!(matches!(&first, Error::Poisoned(_)), "{first}");
-        disk.fail_writes(false);
-        disk.fail_syncs(false);
+        assert!(
+            matches!(
+                &first,
+                Error::Unknown {
+                    is_disk_full: false,
+                    ..
+                }
+            ),
+            "{first}"
+        );
+        disk.fail_writes(None);
+        disk.fail_syncs(None);
         let operations = disk.n_operations();
         let second = storage.append(&group).unwrap_err();
-        assert_eq!(first.to_string(), second.to_string());
+        assert!(matches!(second, Error::Poisoned(_)), "{second}");
         assert_eq!(disk.n_operations(), operations, "nothing is tried again");
         model.check(&storage);
         drop(storage);
@@ -194,6 +207,78 @@ fn a_failed_write_or_sync_poisons_the_log_until_it_is_reopened() {
         let storage = open(dir.path(), &options).unwrap();
         let records = replay(&storage, 0).unwrap();
         assert_eq!(records[..model.records().len()], model.records());
+    }
+}
+
+/// The room of a segment is reserved, but a file system may still find that there is none.
+#[test]
+fn a_write_that_finds_the_disk_full_is_taken_back_at_every_byte() {
+    let (dir, _attic, disk, options) = simulated(12);
+    let (mut model, mut random) = (Model::default(), Random::new(13));
+    let storage = open(dir.path(), &options).unwrap();
+    (0..3).for_each(|_| model.append(&storage, &mut random));
+    let group = model.clone().next_group(&mut random);
+    let last = storage.segments().pop().unwrap().path;
+    let before = fs::read(&last).unwrap();
+    let mut n_bytes = 0;
+    loop {
+        disk.fail_writes(Some((io::ErrorKind::StorageFull, n_bytes)));
+        let refused = storage.append(&group).unwrap_err();
+        assert!(matches!(refused, Error::DiskFull(_)), "{refused}");
+        disk.fail_writes(None);
+        assert_eq!(
+            fs::read(&last).unwrap(),
+            before,
+            "nothing is left of the group"
+        );
+        model.check(&storage);
+        if n_bytes > 4096 {
+            break;
+        }
+        n_bytes += 61;
+    }
+    (0..3).for_each(|_| model.append(&storage, &mut random));
+    drop(storage);
+    disk.crash().unwrap();
+    let storage = open(dir.path(), &options).unwrap();
+    model.check(&storage);
+    assert!(storage.recovery().cut.is_none());
+}
+
+#[test]
+fn a_sync_that_finds_the_disk_full_leaves_it_unknown_until_the_log_is_opened_again() {
+    for seed in 0..20 {
+        let (dir, _attic, disk, options) = simulated(seed);
+        let options = LocalOptions {
+            segment_bytes_min: 64 * 1024,
+            ..options
+        };
+        let (mut model, mut random) = (Model::default(), Random::new(seed + 1));
+        let storage = open(dir.path(), &options).unwrap();
+        (0..5).for_each(|_| model.append(&storage, &mut random));
+        disk.fail_syncs(Some(io::ErrorKind::StorageFull));
+        let group = model.clone().next_group(&mut random);
+        let refused = storage.append(&group).unwrap_err();
+        assert!(
+            matches!(
+                &refused,
+                Error::Unknown {
+                    is_disk_full: true,
+                    ..
+                }
+            ),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains("unknown whether"), "{refused}");
+        assert!(matches!(storage.append(&group), Err(Error::Poisoned(_))));
+        disk.fail_syncs(None);
+        drop(storage);
+        let storage = open(dir.path(), &options).unwrap();
+        model.settle(Some(group), &storage);
+        model.append(&storage, &mut random);
+        drop(storage);
+        disk.crash().unwrap();
+        model.check(&open(dir.path(), &options).unwrap());
     }
 }
 

@@ -4,14 +4,14 @@
 //! - [`plain`] and [`compressed`] read items from the two kinds of segment; [`sidecar`] and
 //!   [`index`] find them.
 //! - [`snapshot`] is what stands for changes that were dropped.
-//! - [`writer`] appends, [`upkeep`] works behind it, [`recovery`] opens and [`settle`] makes the
-//!   end durable.
+//! - [`writer`] appends, [`upkeep`] works behind it, [`seal`] says where the log ended when it was
+//!   closed, [`recovery`] opens and [`settle`] makes the end durable.
 
 pub(crate) mod blocks;
 mod codec;
 mod compress;
 pub(crate) mod compressed;
-mod create;
+pub(crate) mod create;
 mod growing;
 pub(crate) mod index;
 pub(crate) mod layout;
@@ -20,6 +20,7 @@ pub(crate) mod plain;
 pub(crate) mod recovery;
 mod same;
 pub(crate) mod scan;
+pub(crate) mod seal;
 pub(crate) mod segments;
 pub(crate) mod settle;
 pub(crate) mod sidecar;

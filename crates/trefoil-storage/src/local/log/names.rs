@@ -26,6 +26,7 @@ const OFFSETS: &str = "offsets";
 const COMPRESSED: &str = "compressed";
 const SNAPSHOT: &str = "snapshot";
 const UNFINISHED: &str = "new";
+const SEAL: &str = "seal";
 
 /// The path of the file of this kind with this number: that of its segment, or the commit of a
 /// snapshot.
@@ -46,6 +47,11 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     name.push(".");
     name.push(UNFINISHED);
     name.into()
+}
+
+/// Where the seal is.
+pub(crate) fn seal_path(dir: &Path) -> PathBuf {
+    dir.join(SEAL)
 }
 
 /// Where the bytes of a torn tail are kept.
@@ -70,6 +76,12 @@ pub(crate) fn parse(name: &str) -> Option<(u64, FileKind)> {
     Some((number.parse().ok()?, kind))
 }
 
+/// Whether this is the name of a sidecar.
+pub(crate) fn is_sidecar(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == OFFSETS)
+}
+
 /// The files of one segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Files {
@@ -85,6 +97,8 @@ pub(crate) struct Listed {
     pub(crate) segments: BTreeMap<u64, Files>,
     /// The commits of the snapshots.
     pub(crate) snapshots: BTreeSet<u64>,
+    /// Whether there is a seal.
+    pub(crate) is_sealed: bool,
     /// Those that were not finished.
     pub(crate) unfinished: Vec<PathBuf>,
 }
@@ -92,7 +106,14 @@ pub(crate) struct Listed {
 /// Which files the log in `dir` has.
 pub(crate) fn list(dir: &Path) -> Result<Listed> {
     let failed = |error| Error::io(format!("listing {}", dir.display()), &error);
-    let mut listed = Listed::default();
+    let mut listed = Listed {
+        is_sealed: seal_path(dir).exists(),
+        ..Listed::default()
+    };
+    let unsealed = unfinished(&seal_path(dir));
+    listed
+        .unfinished
+        .extend(unsealed.exists().then_some(unsealed));
     for entry in fs::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let Some((number, kind)) = entry.file_name().to_str().and_then(parse) else {

@@ -26,6 +26,7 @@ use super::layout::{SEGMENT_HEADER_BYTES, damaged};
 use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
 use super::scan::{Expected, Tail, end_of_data, scan};
+use super::seal::{self, Seal};
 use super::segments::{Entry, Segment, Segments};
 use super::settle::{self, Cut};
 use super::sidecar;
@@ -79,8 +80,12 @@ struct Opening<'a> {
     recovery: Recovery,
 }
 
-/// Opens the log in `dir`, which exists.
-pub(crate) fn open(dir: &Path, options: LocalOptions) -> Result<(Log, Recovery)> {
+/// Opens the log in `dir`, which exists. It is refused if it ends before `known_commit`.
+pub(crate) fn open(
+    dir: &Path,
+    options: LocalOptions,
+    known_commit: u64,
+) -> Result<(Log, Recovery)> {
     let started = Instant::now();
     let disk = Arc::clone(&options.disk);
     let first = Expected {
@@ -101,7 +106,13 @@ pub(crate) fn open(dir: &Path, options: LocalOptions) -> Result<(Log, Recovery)>
     let mut found = opening.find_all(&listed)?;
     let end = end_of(&found);
     let snapshot = opening.find_snapshot(&listed, &found, end)?;
+    let seal = opening.find_seal(&listed, &found)?;
+    opening.check_end(&found, (seal, end), known_commit)?;
     opening.cut_tail(&mut found)?;
+    let is_sealed = seal.is_some_and(|seal| is_of(&seal, &found, end));
+    if listed.is_sealed && !is_sealed {
+        seal::remove(&*disk, dir)?;
+    }
     let n_used = found.iter().take_while(|found| !found.is_blank()).count();
     let n_listed = match n_used.checked_sub(1) {
         Some(last) if found[last].is_open() => n_used,
@@ -114,8 +125,23 @@ pub(crate) fn open(dir: &Path, options: LocalOptions) -> Result<(Log, Recovery)>
     }
     let expected = opening.expected;
     let log = assemble(dir, options, found, (expected, end), (spare, snapshot))?;
+    log.writer.lock().is_sealed = is_sealed;
     opening.recovery.elapsed = started.elapsed();
     Ok((log, opening.recovery))
+}
+
+/// Whether the seal is that of this log as it is. It is not if a program that knows no seals has
+/// written to the log since.
+fn is_of(seal: &Seal, found: &[Found], end: LogEnd) -> bool {
+    let mut segments = found.iter().map(|found| &found.segment);
+    let is_there = segments.any(|segment| match segment {
+        Segment::Plain(plain) => {
+            let place = (plain.header.number, plain.header.salt);
+            place == (seal.segment, seal.salt) && plain.summary().used_bytes == seal.offset
+        }
+        Segment::Compressed(_) => false,
+    });
+    is_there && seal.end == end
 }
 
 fn end_of(found: &[Found]) -> LogEnd {
@@ -310,6 +336,43 @@ impl Opening<'_> {
             )?;
         }
         Ok(Some(Arc::new(newest)))
+    }
+
+    /// The seal. One that is not valid is passed over if the log ends as one that was closed does;
+    /// it is damage too if there is more.
+    fn find_seal(&self, listed: &Listed, found: &[Found]) -> Result<Option<Seal>> {
+        if !listed.is_sealed {
+            return Ok(None);
+        }
+        match Seal::open(&names::seal_path(self.dir)) {
+            Err(Error::Damaged(damage)) if found.iter().all(|found| found.tail == Tail::Clean) => {
+                tracing::warn!(%damage, "opening the log as after a crash");
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// Refuses a log that ends before a commit that it is known to have had.
+    fn check_end(
+        &self,
+        found: &[Found],
+        (seal, end): (Option<Seal>, LogEnd),
+        known: u64,
+    ) -> Result<()> {
+        let unknown = (known > end.commit).then(|| {
+            let last = end.commit;
+            format!("the index knows of commit {known}, but the log ends at commit {last}")
+        });
+        let Some(what) = seal.and_then(|seal| seal.loss(end)).or(unknown) else {
+            return Ok(());
+        };
+        let last = found.iter().rfind(|found| !found.is_blank());
+        let (path, offset) = match last.map(|found| &found.segment) {
+            Some(Segment::Plain(plain)) => (plain.path.clone(), plain.summary().used_bytes),
+            _ => (self.dir.to_owned(), 0),
+        };
+        Err(damaged(&path, offset, self.expected.position, what))
     }
 
     fn check_order(&self, path: &Path, summary: &super::summary::Summary) -> Result<()> {

@@ -2,14 +2,16 @@
 //!
 //! Invariants: nothing is written behind `summary.used_bytes` of the active segment before the
 //! group there is durable; readers see a group only after that; after a failed write or sync
-//! nothing is written again.
+//! nothing is written again, unless the disk was full and the write could be taken back.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use trefoil_core::{Error, Result};
+use trefoil_core::{Error, Result, is_disk_full};
 
 use crate::contract::dropped;
+use crate::local::disk::Disk;
 use crate::{Group, LogEnd, Record};
 
 use super::Log;
@@ -37,6 +39,8 @@ pub(crate) struct Writer {
     pub(crate) expected: Expected,
     /// Why nothing may be written any more.
     pub(crate) poison: Option<String>,
+    /// Whether there is a seal, which must be removed before something is written.
+    pub(crate) is_sealed: bool,
     buffer: Vec<u8>,
     offsets: Vec<u64>,
 }
@@ -50,6 +54,7 @@ impl Writer {
             summary,
             expected,
             poison: None,
+            is_sealed: false,
             buffer: Vec::new(),
             offsets: Vec::new(),
         }
@@ -123,19 +128,14 @@ impl Log {
         if group.records.is_empty() {
             return Ok(());
         }
-        if writer.summary.used_bytes + bytes > writer.active.capacity() {
-            match self.rotate(&mut writer, bytes) {
-                Err(error @ Error::DiskFull(_)) => return Err(error),
-                Err(error) => return Err(poison(&mut writer, error.to_string())),
-                Ok(()) => {}
-            }
+        match self.make_way(&mut writer, bytes) {
+            Err(error @ Error::DiskFull(_)) => return Err(error),
+            Err(error) => return Err(poison(&mut writer, error.to_string())),
+            Ok(()) => {}
         }
-        let start = writer.summary.used_bytes;
+        let before = writer.summary;
         writer.encode(group);
-        if let Err(error) = self.write(&writer, start) {
-            let path = writer.active.path.display().to_string();
-            return Err(poison(&mut writer, format!("writing {path}: {error}")));
-        }
+        self.write(&mut writer, before)?;
         writer.expected = expected;
         writer
             .active
@@ -148,10 +148,46 @@ impl Log {
         Ok(())
     }
 
-    fn write(&self, writer: &Writer, start: u64) -> std::io::Result<()> {
-        let disk = &self.options.disk;
-        disk.write_at(&writer.file, &writer.buffer, start)?;
-        disk.sync_data(&writer.file)
+    /// Sees to it that there is room for `bytes` and that no seal says that the log ends here.
+    fn make_way(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
+        if writer.is_sealed {
+            self.break_seal(writer)?;
+        }
+        if writer.summary.used_bytes + bytes > writer.active.capacity() {
+            self.rotate(writer, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the group that is in the buffer to the end of what the segment held `before`.
+    fn write(&self, writer: &mut Writer, before: Summary) -> Result<()> {
+        let disk = &*self.options.disk;
+        let start = before.used_bytes;
+        let path = writer.active.path.display().to_string();
+        let written = disk.write_at(&writer.file, &writer.buffer, start);
+        let failed = match written {
+            Ok(()) => match disk.sync_data(&writer.file) {
+                Ok(()) => return Ok(()),
+                // Nobody knows what of it is on the disk.
+                Err(error) => error,
+            },
+            Err(error) if is_disk_full(&error) => {
+                match take_back(disk, &writer.file, start, writer.buffer.len()) {
+                    Ok(()) => {
+                        writer.summary = before;
+                        return Err(Error::io(format!("writing {path}"), &error));
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        let text = format!("writing {path}: {failed}");
+        poison(writer, text.clone());
+        Err(Error::Unknown {
+            text,
+            is_disk_full: is_disk_full(&failed),
+        })
     }
 
     fn publish_end(&self, summary: &Summary) {
@@ -225,6 +261,26 @@ impl Log {
 
 fn fits(new: &NewSegment, number: u64, needed: u64) -> bool {
     new.segment.header.number == number && new.segment.capacity() >= needed
+}
+
+/// Takes back what was written of a group for which there was no room: parts of it behind a later
+/// group would pass for damage. Only what is not zero is overwritten, for which there is room.
+fn take_back(disk: &dyn Disk, file: &File, start: u64, length: usize) -> std::io::Result<()> {
+    let end = start + length as u64;
+    let zeros = [0; PAGE_BYTES as usize];
+    let mut page = zeros;
+    let mut offset = start;
+    while offset < end {
+        // From page to page of the file, which are what there is room for or not.
+        let next = (offset / PAGE_BYTES + 1) * PAGE_BYTES;
+        let n = (end.min(next) - offset) as usize;
+        file.read_exact_at(&mut page[..n], offset)?;
+        if page[..n] != zeros[..n] {
+            disk.write_at(file, &zeros[..n], offset)?;
+        }
+        offset = next;
+    }
+    disk.sync_data(file)
 }
 
 /// Refuses all writes from now on.

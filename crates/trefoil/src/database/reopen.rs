@@ -1,0 +1,108 @@
+//! Opening a database again in its place, after an error that left it unknown what is on the disk.
+//!
+//! Recovery finds out: what was acknowledged is there, and of what was not, each commit is there as a
+//! whole or not at all. Handles stay; whoever calls meanwhile is told to come back.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use trefoil_core::{Error, Result};
+use trefoil_storage::Storage;
+
+use super::{Database, Inner, closed, wait_for_readers};
+use crate::engine::Engine;
+
+/// How long a database that could not be opened again waits before it tries once more.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Database {
+    /// Opens the database again, which ends its subscriptions with [`Error::Closed`]. It needs that
+    /// if it [refuses writes](Self::refuses_writes). Blocks the thread.
+    pub fn reopen(&self) -> Result<()> {
+        self.inner.reopen()
+    }
+
+    /// Why the database takes no writes before it is opened again; `None` if it does.
+    pub fn refuses_writes(&self) -> Option<String> {
+        if self.inner.is_closed.load(Ordering::SeqCst) {
+            return None;
+        }
+        match &*self.inner.engine.read() {
+            Some(engine) => engine.writer.queue.poisoned().map(|why| why.to_string()),
+            None => Some(reopening().to_string()),
+        }
+    }
+}
+
+impl Inner {
+    fn reopen(self: &Arc<Self>) -> Result<()> {
+        let generation = self.generation.lock();
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(closed());
+        }
+        let kept = self.take_down();
+        let storage = match kept {
+            Some(storage) => storage,
+            None => {
+                self.home.require()?;
+                self.home.open(*generation, &self.options)?.storage
+            }
+        };
+        let background = Arc::clone(&self.background);
+        let wake = Arc::clone(&self.wake);
+        let (engine, _) = Engine::open(*generation, storage, wake, background, &self.options)?;
+        self.put(engine)
+    }
+
+    /// Closes what is open. Answers its storage if that is in memory, which is all there is of it.
+    fn take_down(&self) -> Option<Arc<dyn Storage>> {
+        let old = self.engine.write().take()?;
+        old.close(&reopening());
+        wait_for_readers(&old);
+        let in_memory = self.home.directory().is_none();
+        in_memory.then(|| Arc::clone(&old.storage))
+    }
+
+    /// Makes an engine the one that is used, unless the database was closed meanwhile.
+    pub(super) fn put(self: &Arc<Self>, engine: Arc<Engine>) -> Result<()> {
+        // Nobody else sets it.
+        let _ = engine.database.set(Arc::downgrade(self));
+        let mut current = self.engine.write();
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(closed());
+        }
+        *current = Some(engine);
+        Ok(())
+    }
+}
+
+/// Has a database opened again as soon as that is possible, on a thread of its own.
+pub(crate) fn reopen_in_background(database: Weak<Inner>) {
+    let spawned = std::thread::Builder::new()
+        .name("reopen".to_owned())
+        .spawn(move || {
+            while let Some(inner) = database.upgrade() {
+                if inner.is_closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                match inner.reopen() {
+                    Ok(()) => {
+                        tracing::info!("opened again after the disk was full");
+                        return;
+                    }
+                    Err(error) => tracing::warn!(%error, "cannot be opened again yet"),
+                }
+                drop(inner);
+                std::thread::sleep(PAUSE);
+            }
+        });
+    if let Err(error) = spawned {
+        tracing::error!(%error, "cannot start the thread that opens a database again");
+    }
+}
+
+/// What whoever comes between closing and opening is told.
+pub(super) fn reopening() -> Error {
+    Error::Closed("the database is being opened again".into())
+}
