@@ -94,11 +94,13 @@ impl TokenHash {
 pub(super) struct Record {
     pub(super) entry: NamespaceEntry,
     pub(super) token_hash: TokenHash,
+    /// Whether its database has been made. If it is not there then, it is lost.
+    pub(super) is_made: bool,
 }
 
 /// A registry file: JSON, so that people can read it.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Stored {
     format: u32,
     id: String,
@@ -109,6 +111,27 @@ struct Stored {
     metadata: Option<Box<RawValue>>,
     #[serde(default)]
     settings: Settings,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    made: bool,
+    /// Written by hand: it is of all that stands before it.
+    #[serde(default, skip_serializing)]
+    check: Option<String>,
+}
+
+/// What a registry file ends with: the beginning of the SHA-256 of all that stands before.
+const CHECK: &str = ",\n  \"check\": \"";
+const CHECK_END: &str = "\"\n}\n";
+const CHECK_BYTES: usize = 8;
+
+fn check_of(text: &[u8]) -> String {
+    hex::encode(&Sha256::digest(text)[..CHECK_BYTES])
+}
+
+/// Whether the text of a registry file is what its check says.
+fn agrees(text: &[u8], check: &str) -> bool {
+    let end = format!("{CHECK}{check}{CHECK_END}");
+    let before = text.strip_suffix(end.as_bytes());
+    before.is_some_and(|before| check_of(before) == check)
 }
 
 impl Record {
@@ -127,10 +150,14 @@ impl Record {
             created: entry.created.to_string(),
             metadata: metadata.map_err(|error| error.to_string())?,
             settings: entry.settings,
+            made: self.is_made,
+            check: None,
         };
-        let mut text = serde_json::to_vec_pretty(&stored).map_err(|error| error.to_string())?;
-        text.push(b'\n');
-        Ok(text)
+        let mut text = serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())?;
+        let open = text.strip_suffix('}').unwrap_or(&text).trim_end().len();
+        text.truncate(open);
+        let check = check_of(text.as_bytes());
+        Ok(format!("{text}{CHECK}{check}{CHECK_END}").into_bytes())
     }
 
     /// Reads a registry file; the error says what is wrong with it.
@@ -145,6 +172,14 @@ impl Record {
             return Err(format!("format is {found}, this version reads {FORMAT}"));
         }
         let stored: Stored = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        // Files from before there were checks have none, nor do those that were changed by hand.
+        if stored
+            .check
+            .as_ref()
+            .is_some_and(|check| !agrees(text, check))
+        {
+            return Err("it is not what `check` says; who changed it by hand removes that".into());
+        }
         let mut hash = [0; 32];
         hex::decode_to_slice(&stored.token_sha256, &mut hash)
             .map_err(|error| format!("tokenSha256: {error}"))?;
@@ -163,6 +198,7 @@ impl Record {
         Ok(Self {
             entry,
             token_hash: TokenHash(hash),
+            is_made: stored.made,
         })
     }
 }

@@ -153,10 +153,17 @@ impl Files {
                 directory.display()
             )));
         }
+        self.replace(record)
+    }
+
+    /// Writes what is known of a namespace: the old text stands or the new one, never a mixture.
+    pub(super) fn replace(&self, record: &Record) -> Result<()> {
+        let id = &record.entry.id;
+        let path = self.registry_file(id);
         let text = record.encode().map_err(|what| damaged(&path, &what))?;
         let temporary = self.meta.join(unique(NEW_PREFIX, id)?);
         let renamed = write_durably(&temporary, &text).and_then(|()| {
-            fs::rename(&temporary, &path).map_err(|error| failed("create", &path, &error))
+            fs::rename(&temporary, &path).map_err(|error| failed("write", &path, &error))
         });
         if renamed.is_err() {
             // If this fails too, the next start removes it.

@@ -13,6 +13,8 @@
 mod due;
 mod entry;
 mod files;
+#[cfg(test)]
+mod missing_tests;
 mod pool;
 #[cfg(test)]
 mod pool_tests;
@@ -189,6 +191,7 @@ impl Namespaces {
                 settings: new.settings,
             },
             token_hash: TokenHash::of(&token),
+            is_made: false,
         };
         let entry = record.entry.clone();
         self.inner.registry.insert(record, NAMESPACES_MAX)?;
@@ -289,7 +292,13 @@ impl Inner {
         };
         options.cache_bytes = self.cache_bytes(id)?;
         let home = Home::Directory(directory);
-        Database::open_home(home, &options, Arc::clone(&self.background))
+        if self.registry.get(id.as_str())?.is_made {
+            home.require()?;
+        }
+        let database = Database::open_home(home, &options, Arc::clone(&self.background))?;
+        // Before anything is written to it: what the registry does not know of is not missed.
+        self.registry.note_made(id)?;
+        Ok(database)
     }
 
     /// The namespace's part of the budget; see [`NamespacesOptions::cache_bytes`].

@@ -91,6 +91,19 @@ impl Registry {
         Ok(())
     }
 
+    /// Remembers that the namespace's database has been made: from now on it must be there.
+    pub(super) fn note_made(&self, id: &NamespaceId) -> Result<()> {
+        let _change = self.change.lock();
+        let mut record = self.get(id.as_str())?;
+        let Some(files) = self.files.as_ref().filter(|_| !record.is_made) else {
+            return Ok(());
+        };
+        record.is_made = true;
+        files.replace(&record)?;
+        self.records.write().insert(id.to_string(), record);
+        Ok(())
+    }
+
     pub(super) fn remove(&self, id: &NamespaceId) -> Result<Remains> {
         let _change = self.change.lock();
         self.get(id.as_str())?;

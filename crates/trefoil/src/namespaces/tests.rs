@@ -14,22 +14,22 @@ fn options(open_max: usize) -> NamespacesOptions {
     }
 }
 
-fn open(directory: &Path) -> Namespaces {
+pub(super) fn open(directory: &Path) -> Namespaces {
     Namespaces::open(directory, options(256)).unwrap()
 }
 
-fn id(text: &str) -> NamespaceId {
+pub(super) fn id(text: &str) -> NamespaceId {
     NamespaceId::new(text).unwrap()
 }
 
-fn create(namespaces: &Namespaces, name: &str) -> Token {
+pub(super) fn create(namespaces: &Namespaces, name: &str) -> Token {
     namespaces
         .create(&id(name), NewNamespace::default())
         .unwrap()
         .1
 }
 
-fn write(namespaces: &Namespaces, name: &str) {
+pub(super) fn write(namespaces: &Namespaces, name: &str) {
     let event = NewEvent::new("account-1", "Opened", "{}");
     namespaces
         .database(&id(name))
