@@ -12,9 +12,9 @@ use hyper::header::{self, HeaderMap};
 use tokio::time::timeout;
 use trefoil_core::limits::REQUEST_BYTES_MAX;
 
-use crate::budget::{Budget, Reservation};
+use crate::budget::Reservation;
 use crate::error::{Failure, Result};
-use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT, SMALL_BODY_BYTES};
+use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
 
 /// A body that arrives chunk by chunk and is decompressed on the way.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Reader {
     silence_max: Duration,
 }
 
-/// A whole body and the part of the memory budget it takes.
+/// A whole body and the part of the memory for clients it takes.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
@@ -74,15 +74,14 @@ impl Reader {
         }
     }
 
-    /// Reads the whole body.
-    pub(crate) async fn whole(mut self, budget: &Budget) -> Result<Whole> {
+    /// Reads the whole body. The reservation grows with it.
+    pub(crate) async fn whole(mut self, mut reservation: Reservation) -> Result<Whole> {
         let announced = self.incoming.size_hint().lower();
         if announced > REQUEST_BYTES_MAX as u64 {
             return Err(self.refuse());
         }
-        let mut reservation = budget.reserve_none();
         let first = self.chunk().await?.unwrap_or_default();
-        reserve(&mut reservation, first.len())?;
+        reservation.grow_to(first.len())?;
         let Some(second) = self.chunk().await? else {
             return Ok(Whole {
                 bytes: first,
@@ -95,7 +94,8 @@ impl Reader {
             if bytes.len() + chunk.len() > REQUEST_BYTES_MAX {
                 return Err(self.refuse());
             }
-            reserve(&mut reservation, bytes.len() + chunk.len())?;
+            // A buffer that grows by doubling may take twice what is in it.
+            reservation.grow_to(2 * (bytes.len() + chunk.len()))?;
             bytes.extend_from_slice(&chunk);
             next = self.chunk().await?;
         }
@@ -115,15 +115,6 @@ impl Reader {
         let message = format!("request body is too large, the limit is {REQUEST_BYTES_MAX} bytes");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_REQUEST", message)
     }
-}
-
-/// Small bodies are not counted: there are at most as many of them as connections.
-fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<()> {
-    if bytes <= SMALL_BODY_BYTES {
-        return Ok(());
-    }
-    // A buffer that grows by doubling may take twice what is in it.
-    reservation.grow_to(bytes * 2)
 }
 
 async fn received(incoming: &mut Incoming, silence_max: Duration) -> Result<Option<Bytes>> {

@@ -1,61 +1,335 @@
-//! A bound on the memory that request bodies take together.
+//! One memory budget for all that is held for clients: requests that are being read, replies that
+//! are being made or not yet taken, pages of subscriptions.
+//!
+//! Whatever is held has a [`Reservation`], which goes back to the budget when it is dropped. The
+//! process has so many bytes; one namespace may take half of them and one connection a quarter, but
+//! a request that is being read may always take as many as the largest needs, if there are. A
+//! connection takes memory in steps: most requests are covered by what their connection has already,
+//! and touch nothing that all share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::time::sleep;
+use trefoil::NamespaceId;
 
 use crate::error::{Failure, Result};
+use crate::limits::{
+    BUDGET_PAUSE, BUDGET_STEP_BYTES, CONNECTION_BYTES, CONNECTION_FRACTION, CONNECTIONS_FRACTION,
+    LARGEST_REQUEST_MEMORY, NAMESPACE_FRACTION, SMALL_RESERVATION_BYTES,
+};
 
-/// Bytes that may be held in memory, and how many are.
-#[derive(Debug, Clone)]
+/// How many bytes are held.
+#[derive(Debug, Default)]
+struct Account {
+    used: AtomicUsize,
+}
+
+impl Account {
+    /// Takes more, if it is no more than this in all.
+    fn take(&self, bytes: usize, bytes_max: usize) -> bool {
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= bytes_max);
+        let relaxed = Ordering::Relaxed;
+        self.used.fetch_update(relaxed, relaxed, add).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What one of several may take of the budget.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    usual: usize,
+    of_requests: usize,
+}
+
+/// What memory is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Request,
+    Reply,
+    /// For what is there already and cannot be refused.
+    Forced,
+}
+
+impl Part {
+    fn bytes_max(self, purpose: Purpose) -> usize {
+        match purpose {
+            Purpose::Request => self.of_requests,
+            Purpose::Reply => self.usual,
+            Purpose::Forced => usize::MAX,
+        }
+    }
+}
+
+/// The memory for all clients.
+#[derive(Debug)]
 pub(crate) struct Budget {
-    used: Arc<AtomicUsize>,
     bytes_max: usize,
+    process: Account,
+    /// Of those namespaces for which much is held.
+    namespaces: Mutex<HashMap<NamespaceId, Weak<Account>>>,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes_max,
+            process: Account::default(),
+            namespaces: Mutex::default(),
+        })
+    }
+
+    /// How many bytes are held for clients.
+    pub(crate) fn used(&self) -> usize {
+        self.process.used.load(Ordering::Relaxed)
+    }
+
+    /// How many connections there may be: what they take at least is but a part of the budget.
+    pub(crate) fn connections_max(&self) -> usize {
+        self.bytes_max / CONNECTIONS_FRACTION / CONNECTION_BYTES
+    }
+
+    /// What one of several may take: its part, and enough for the largest request, which leaves
+    /// something to the others.
+    fn part(&self, fraction: usize) -> Part {
+        let all = self.bytes_max;
+        let largest = LARGEST_REQUEST_MEMORY.min(all - all / CONNECTION_FRACTION);
+        Part {
+            usual: all / fraction,
+            of_requests: (all / fraction).max(largest),
+        }
+    }
+
+    /// The share of a new connection; `None` if there is no memory for one more.
+    pub(crate) fn connect(self: &Arc<Self>) -> Option<Share> {
+        let is_taken = self.process.take(CONNECTION_BYTES, self.bytes_max);
+        is_taken.then(|| {
+            Share(Arc::new(Connection {
+                budget: Arc::clone(self),
+                held: Mutex::new(Held {
+                    used: 0,
+                    granted: CONNECTION_BYTES,
+                    namespace: None,
+                }),
+            }))
+        })
+    }
+
+    fn namespace(&self, id: &NamespaceId) -> Arc<Account> {
+        let mut namespaces = self.namespaces.lock();
+        if let Some(account) = namespaces.get(id).and_then(Weak::upgrade) {
+            return account;
+        }
+        namespaces.retain(|_, account| account.strong_count() > 0);
+        let account = Arc::new(Account::default());
+        namespaces.insert(id.clone(), Arc::downgrade(&account));
+        account
+    }
+}
+
+/// What one connection holds.
+#[derive(Debug)]
+struct Connection {
+    budget: Arc<Budget>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    used: usize,
+    /// What was taken of the budget for it, in steps: never less than what is used.
+    granted: usize,
+    /// The namespace that was used last, for which what is large counts.
+    namespace: Option<(NamespaceId, Arc<Account>)>,
+}
+
+impl Connection {
+    fn take(&self, bytes: usize, purpose: Purpose) -> Result<()> {
+        let mut held = self.held.lock();
+        let wanted = held.used.saturating_add(bytes);
+        let connection_max = self.budget.part(CONNECTION_FRACTION).bytes_max(purpose);
+        if wanted > held.granted {
+            if wanted > connection_max {
+                return Err(full("one connection", connection_max));
+            }
+            let process_max = match purpose {
+                Purpose::Forced => usize::MAX,
+                Purpose::Request | Purpose::Reply => self.budget.bytes_max,
+            };
+            let missing = wanted - held.granted;
+            let step = missing.next_multiple_of(BUDGET_STEP_BYTES);
+            let process = &self.budget.process;
+            let sizes = [step, missing].into_iter();
+            let taken = sizes
+                .into_iter()
+                .find(|size| process.take(*size, process_max));
+            held.granted += taken.ok_or_else(|| full("all clients together", process_max))?;
+        }
+        held.used = wanted;
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut held = self.held.lock();
+        held.used -= bytes;
+        let kept = held.used.next_multiple_of(BUDGET_STEP_BYTES) + BUDGET_STEP_BYTES;
+        if held.granted > kept.max(CONNECTION_BYTES) {
+            let surplus = held.granted - kept.max(CONNECTION_BYTES);
+            held.granted -= surplus;
+            self.budget.process.give_back(surplus);
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.budget.process.give_back(self.held.get_mut().granted);
+    }
+}
+
+fn full(who: &str, limit: usize) -> Failure {
+    Failure::overloaded(format!(
+        "overloaded: {who} may hold {limit} bytes of memory (see client-memory-max)"
+    ))
+}
+
+/// What a connection may take of the budget.
+#[derive(Debug, Clone)]
+pub(crate) struct Share(Arc<Connection>);
+
+impl Share {
+    /// From now on the connection works for this namespace.
+    pub(crate) fn enter(&self, id: &NamespaceId) {
+        let mut held = self.0.held.lock();
+        let is_same = held.namespace.as_ref().is_some_and(|(last, _)| last == id);
+        if !is_same {
+            held.namespace = Some((id.clone(), self.0.budget.namespace(id)));
+        }
+    }
+
+    /// A reservation of nothing, which can grow with a request that is being read.
+    pub(crate) fn for_request(&self) -> Reservation {
+        self.reserve_for(Purpose::Request)
+    }
+
+    fn reserve_for(&self, purpose: Purpose) -> Reservation {
+        Reservation {
+            connection: Arc::clone(&self.0),
+            namespace: None,
+            purpose,
+            bytes: 0,
+        }
+    }
+
+    /// A reservation of so many bytes for a reply, or a refusal without waiting.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
+        let mut reservation = self.reserve_for(Purpose::Reply);
+        reservation.grow_to(bytes)?;
+        Ok(reservation)
+    }
+
+    /// A reservation of so many bytes, when its turn has come.
+    pub(crate) async fn reserve_in_turn(&self, bytes: usize) -> Reservation {
+        loop {
+            match self.reserve(bytes) {
+                Ok(reservation) => return reservation,
+                Err(_) => sleep(BUDGET_PAUSE).await,
+            }
+        }
+    }
 }
 
 /// A part of the budget; it goes back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    budget: Budget,
+    connection: Arc<Connection>,
+    /// The namespace for which it counts, if it is large.
+    namespace: Option<Arc<Account>>,
+    purpose: Purpose,
     bytes: usize,
 }
 
-impl Budget {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self {
-            used: Arc::default(),
-            bytes_max,
-        }
-    }
-
-    /// A reservation of nothing, which can grow.
-    pub(crate) fn reserve_none(&self) -> Reservation {
-        Reservation {
-            budget: self.clone(),
-            bytes: 0,
-        }
-    }
-}
-
 impl Reservation {
-    /// Makes this reservation `bytes` large in all, or refuses without waiting.
+    /// Makes this reservation `bytes` large in all, or refuses without waiting. It never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<()> {
-        let more = bytes.saturating_sub(self.bytes);
-        let before = self.budget.used.fetch_add(more, Ordering::Relaxed);
-        if before + more > self.budget.bytes_max {
-            self.budget.used.fetch_sub(more, Ordering::Relaxed);
-            let limit = self.budget.bytes_max;
-            return Err(Failure::overloaded(format!(
-                "overloaded: large request bodies together may take {limit} bytes of memory"
-            )));
+        self.grow(bytes, self.purpose)
+    }
+
+    /// The same, whatever the limits say: for what is there already and cannot be refused.
+    pub(crate) fn grow_anyway(&mut self, bytes: usize) {
+        // What is forced does not fail.
+        let _ = self.grow(bytes, Purpose::Forced);
+    }
+
+    fn grow(&mut self, bytes: usize, purpose: Purpose) -> Result<()> {
+        let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else {
+            return Ok(());
+        };
+        let was_counted = self.namespace.is_some();
+        if !was_counted && bytes > SMALL_RESERVATION_BYTES {
+            let held = self.connection.held.lock();
+            self.namespace = held.namespace.as_ref().map(|(_, account)| account.clone());
         }
-        self.bytes += more;
+        let in_namespace = if was_counted { more } else { bytes };
+        if let Some(account) = &self.namespace {
+            let part = self.connection.budget.part(NAMESPACE_FRACTION);
+            let bytes_max = part.bytes_max(purpose);
+            if !account.take(in_namespace, bytes_max) {
+                self.uncount(was_counted, 0);
+                return Err(full("the clients of one namespace", bytes_max));
+            }
+        }
+        if let Err(failure) = self.connection.take(more, purpose) {
+            self.uncount(was_counted, in_namespace);
+            return Err(failure);
+        }
+        self.bytes = bytes;
         Ok(())
+    }
+
+    /// Takes back what was counted for the namespace.
+    fn uncount(&mut self, was_counted: bool, bytes: usize) {
+        if let Some(account) = &self.namespace {
+            account.give_back(bytes);
+        }
+        if !was_counted {
+            self.namespace = None;
+        }
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let Some(less) = self.bytes.checked_sub(bytes).filter(|less| *less > 0) else {
+            return;
+        };
+        if let Some(account) = &self.namespace {
+            account.give_back(less);
+        }
+        self.connection.give_back(less);
+        self.bytes = bytes;
+    }
+
+    /// Bytes that hold this reservation for as long as anybody has them.
+    pub(crate) fn hold(self, bytes: Vec<u8>) -> Bytes {
+        struct Reserved(Vec<u8>, #[expect(dead_code, reason = "held")] Reservation);
+        impl AsRef<[u8]> for Reserved {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        Bytes::from_owner(Reserved(bytes, self))
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.shrink_to(0);
     }
 }
 
@@ -63,16 +337,73 @@ impl Drop for Reservation {
 mod tests {
     use super::*;
 
+    const MIB: usize = 1024 * 1024;
+
+    fn namespace(name: &str) -> NamespaceId {
+        NamespaceId::new(name).unwrap()
+    }
+
     #[test]
     fn what_is_dropped_can_be_reserved_again() {
-        let budget = Budget::new(100);
-        let mut first = budget.reserve_none();
-        let mut second = budget.reserve_none();
-        assert!(first.grow_to(60).is_ok());
-        assert!(second.grow_to(60).is_err());
-        assert!(second.grow_to(40).is_ok());
-        drop(first);
-        assert!(second.grow_to(100).is_ok());
-        assert!(second.grow_to(101).is_err());
+        let budget = Budget::new(1024 * MIB);
+        let share = budget.connect().unwrap();
+        let base = budget.used();
+        let mut first = share.reserve(150 * MIB).unwrap();
+        let mut second = share.reserve(0).unwrap();
+        assert!(second.grow_to(150 * MIB).is_err());
+        assert!(second.grow_to(50 * MIB).is_ok());
+        first.shrink_to(0);
+        assert!(second.grow_to(256 * MIB).is_ok());
+        assert!(second.grow_to(257 * MIB).is_err());
+        second.grow_anyway(300 * MIB);
+        assert!(budget.used() >= 300 * MIB);
+        drop((first, second));
+        assert!(budget.used() <= base + 2 * BUDGET_STEP_BYTES);
+        drop(share);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_namespace_has_half_and_the_process_all() {
+        let budget = Budget::new(1024 * MIB);
+        let connect = |name: &str| {
+            let share = budget.connect().unwrap();
+            share.enter(&namespace(name));
+            share
+        };
+        let shares: Vec<Share> = ["a", "a", "a", "b", "b"].map(connect).into();
+        let take = |share: &Share| share.reserve(200 * MIB);
+        let held: Vec<Reservation> = shares[..2].iter().map(|s| take(s).unwrap()).collect();
+        let refused = take(&shares[2]).unwrap_err();
+        assert!(refused.message.contains("one namespace"), "{refused:?}");
+        let more: Vec<Reservation> = shares[3..].iter().map(|s| take(s).unwrap()).collect();
+        let other = connect("c");
+        assert!(take(&other).is_ok());
+        drop(held);
+        assert!(take(&shares[2]).is_ok());
+        drop(more);
+    }
+
+    #[test]
+    fn a_request_may_take_more_of_a_small_budget_than_a_reply() {
+        let budget = Budget::new(64 * MIB);
+        let share = budget.connect().unwrap();
+        assert!(share.reserve(16 * MIB).is_ok());
+        let refused = share.reserve(17 * MIB).unwrap_err();
+        assert_eq!(refused.code, "OVERLOADED");
+        assert!(share.for_request().grow_to(48 * MIB).is_ok());
+        assert!(share.for_request().grow_to(49 * MIB).is_err());
+    }
+
+    #[test]
+    fn bytes_hold_their_reservation_until_the_last_of_them_is_gone() {
+        let budget = Budget::new(64 * MIB);
+        let share = budget.connect().unwrap();
+        let bytes = share.reserve(10 * MIB).unwrap().hold(vec![7; 10 * MIB]);
+        let part = bytes.slice(..3);
+        drop(bytes);
+        assert!(budget.used() >= 10 * MIB);
+        drop(part);
+        assert!(budget.used() < MIB);
     }
 }

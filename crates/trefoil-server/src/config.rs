@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::{limits, resp};
+use crate::{limits, memory, resp};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -12,11 +12,16 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Whether secrets go unchecked and namespaces appear when they are first used.
     pub test_mode: bool,
-    /// The most connections at once; more are answered with 503 and closed.
+    /// The most connections at once. Each protocol has a part of them to itself, and connections
+    /// that have not authenticated make room for new ones.
     pub connections_max: usize,
+    /// The most bytes of memory that are held for clients: requests that are being read, and replies
+    /// that are being made or not yet taken.
+    pub client_memory_max: usize,
     /// How often a silent subscription sends a comment to say that it is alive.
     pub keep_alive: Duration,
-    /// How long the head of a request may take to arrive.
+    /// How long the head of a request may take to arrive, and how long a client may take to
+    /// authenticate.
     pub head_timeout: Duration,
     /// How long the sender of a request body may be silent.
     pub body_timeout: Duration,
@@ -123,6 +128,7 @@ impl Default for Config {
             ],
             test_mode: false,
             connections_max: limits::CONNECTIONS_DEFAULT,
+            client_memory_max: memory::client_memory_default(),
             keep_alive: limits::KEEP_ALIVE_DEFAULT,
             head_timeout: limits::HEAD_TIMEOUT,
             body_timeout: limits::BODY_TIMEOUT,

@@ -13,6 +13,7 @@ use trefoil::{Database, Event, Read, Timestamp};
 use trefoil_core::category;
 
 use crate::auth::Access;
+use crate::budget::Share;
 use crate::error::{Failure, Result};
 use crate::pages::Pages;
 use crate::query::Query;
@@ -22,12 +23,17 @@ use crate::response::{self, Answer};
 use crate::service::{Shared, blocking};
 
 /// Answers `/export`.
-pub(crate) async fn answer(shared: &Arc<Shared>, access: &Access, parts: &Parts) -> Result<Answer> {
+pub(crate) async fn answer(
+    shared: &Arc<Shared>,
+    access: &Access,
+    share: &Share,
+    parts: &Parts,
+) -> Result<Answer> {
     let (lines, position) = parse(Query::of(&parts.uri))?;
     let database = shared.database(&access.namespace).await?;
     let prepare = move || Ok((start(&database, &lines, position)?, lines, database));
     let (read, lines, database) = blocking::<trefoil::Result<_>>(prepare).await??;
-    let body = Reading::new(Pages::new(database, read), lines)
+    let body = Reading::new(Pages::new(database, read), lines, share)
         .body()
         .await?;
     let content_type = HeaderValue::from_static("application/x-ndjson");

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! connection   a socket, HTTP/1 or HTTP/2, its timeouts
+//! connections  who is connected, and who has to make room
+//! budget       the memory for all clients
 //! service      one request: route, log, count
 //! auth         whose namespace the request may touch
 //! rpc          /rpc, one file per method
@@ -21,6 +23,7 @@ mod body;
 mod budget;
 mod config;
 mod connection;
+mod connections;
 mod criteria;
 mod dcb;
 mod error;
@@ -30,6 +33,7 @@ mod import;
 mod json;
 mod limits;
 mod listener;
+mod memory;
 mod metrics;
 mod new_event;
 mod opened;
@@ -46,7 +50,7 @@ mod sse;
 mod strict;
 
 pub use config::{Config, GrpcConfig, RespConfig, Tls};
-pub use limits::RESP_THREADS_MAX;
+pub use limits::{CLIENT_MEMORY_MIN, RESP_THREADS_MAX};
 pub use server::Server;
 
 /// The version that the server reports.

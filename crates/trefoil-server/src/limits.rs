@@ -23,10 +23,37 @@ pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a silent subscription says that it is alive.
 pub(crate) const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(15);
-/// The most bytes of request bodies in memory, counting those above [`SMALL_BODY_BYTES`].
-pub(crate) const BUFFERED_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// Bodies up to this size are not counted.
-pub(crate) const SMALL_BODY_BYTES: usize = 64 * 1024;
+/// The memory for clients, unless configured, is one part in so many of what the process may use.
+pub(crate) const CLIENT_MEMORY_FRACTION: u64 = 4;
+/// But at least this.
+pub const CLIENT_MEMORY_MIN: usize = 64 * 1024 * 1024;
+/// What the clients of one namespace may hold is one part in so many of it.
+pub(crate) const NAMESPACE_FRACTION: usize = 2;
+/// What one connection may hold is one part in so many of it.
+pub(crate) const CONNECTION_FRACTION: usize = 4;
+/// What one request of the largest size needs: no share is less than that, if there is as much. A
+/// buffer that grows by doubling may take twice what is in it.
+pub(crate) const LARGEST_REQUEST_MEMORY: usize = 2 * RESP_REQUEST_BYTES_MAX;
+/// What every connection takes of the memory for clients from the beginning.
+pub(crate) const CONNECTION_BYTES: usize = 32 * 1024;
+/// Connections by themselves take one part in so many of the memory for clients: there are no more
+/// of them than that allows.
+pub(crate) const CONNECTIONS_FRACTION: usize = 2;
+/// In which steps a connection takes memory for clients.
+pub(crate) const BUDGET_STEP_BYTES: usize = 64 * 1024;
+/// What is smaller than this counts for its connection, but not for its namespace.
+pub(crate) const SMALL_RESERVATION_BYTES: usize = 64 * 1024;
+/// How long to wait before looking again whether there is memory for clients.
+pub(crate) const BUDGET_PAUSE: Duration = Duration::from_millis(20);
+/// What every request over HTTP or gRPC takes of the memory for clients, for its head, a small body
+/// and a small answer.
+pub(crate) const REQUEST_BYTES: usize = 8 * 1024;
+/// Each protocol has one part in so many of all connections to itself.
+pub(crate) const PROTOCOL_FRACTION: usize = 8;
+/// The most HTTP connections beyond the limit, which may ask for `/health` and its like.
+pub(crate) const SURPLUS_CONNECTIONS_MAX: usize = 16;
+/// How long such a connection lasts.
+pub(crate) const SURPLUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much of a refused body is read and thrown away, so that its sender sees the answer.
 pub(crate) const DISCARD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How long a refused body is thrown away.
@@ -41,9 +68,14 @@ pub(crate) const IMPORT_BATCH_BYTES: usize = 32 * 1024 * 1024;
 /// Reads of at most so many events are carried out at once, on the thread that asks.
 pub(crate) const SHORT_READ_EVENTS_MAX: usize = 1000;
 /// About how many bytes of events a read takes from the database at a time.
-pub(crate) const PAGE_BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
 /// Answers that grow beyond this are sent while they are being read.
 pub(crate) const ANSWER_BUFFER_BYTES: usize = 1024 * 1024;
+/// What the next part of such an answer takes of the memory for clients while it is made: a page of
+/// events, and what is written of them.
+pub(crate) const ANSWER_CHUNK_MEMORY: usize = PAGE_BYTES + 2 * ANSWER_BUFFER_BYTES;
+/// About how many bytes of events a subscription takes from the database at a time.
+pub(crate) const SUBSCRIPTION_PAGE_BYTES: usize = 64 * 1024;
 /// Answers below this are not compressed: they fit into the first flight of a connection.
 pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;
 /// How many bytes of a path are written to the log.
@@ -91,6 +123,8 @@ pub(crate) const RESP_STRANGER_WORD_BYTES_MAX: usize = 16 * 1024;
 pub(crate) const RESP_STRANGER_REQUEST_BYTES_MAX: usize = 1024 * 1024;
 /// How many bytes are read from a RESP connection at a time, at first and at most.
 pub(crate) const RESP_READ_BYTES: (usize, usize) = (4 * 1024, 64 * 1024);
+/// What every RESP connection keeps of the memory for clients to read requests.
+pub(crate) const RESP_INPUT_BYTES: usize = 16 * 1024;
 /// The most requests of a RESP client that are carried out together.
 pub(crate) const RESP_BATCH_REQUESTS_MAX: usize = 1024;
 /// The most bytes of such requests.

@@ -1,7 +1,6 @@
 //! What the server counts, in the text format of Prometheus. No label has more than a few values:
 //! names of namespaces and streams are not among them.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -92,6 +91,7 @@ pub(crate) struct Metrics {
     pub(crate) resp: RespMetrics,
     pub(crate) subscribers: Gauge,
     connections: Gauge,
+    client_memory: Gauge,
     namespaces: Gauge,
 }
 
@@ -118,6 +118,7 @@ impl Metrics {
             resp: RespMetrics::new(),
             subscribers: Gauge::default(),
             connections: Gauge::default(),
+            client_memory: Gauge::default(),
             namespaces: Gauge::default(),
         };
         metrics.register().register_others()
@@ -136,6 +137,8 @@ impl Metrics {
         );
         let help = "Bytes written to gRPC connections";
         registry.register("grpc_sent_bytes", help, self.grpc_bytes_sent.clone());
+        let help = "Bytes held for clients: requests being read, replies not yet taken";
+        registry.register("client_memory_bytes", help, self.client_memory.clone());
         self.resp.register(registry);
         self
     }
@@ -212,8 +215,8 @@ impl Metrics {
     /// The answer of `/metrics`.
     pub(crate) fn answer(&self, shared: &Shared) -> Answer {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        self.connections
-            .set(as_gauge(shared.connections.load(Ordering::Relaxed)));
+        self.connections.set(as_gauge(shared.connections.count()));
+        self.client_memory.set(as_gauge(shared.budget.used()));
         let of_resp = as_gauge(shared.resp.count());
         self.resp.connections.set(of_resp);
         self.namespaces.set(as_gauge(

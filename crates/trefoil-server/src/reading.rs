@@ -1,11 +1,11 @@
 //! Answers made of events: whole if they are small, sent while they are read if they are not.
 
-use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use trefoil::Event;
 
+use crate::budget::Share;
 use crate::error::{Failure, Result};
-use crate::limits::ANSWER_BUFFER_BYTES;
+use crate::limits::{ANSWER_BUFFER_BYTES, ANSWER_CHUNK_MEMORY};
 use crate::pages::Pages;
 use crate::response::{Body, Chunks, StreamError};
 use crate::service::blocking;
@@ -27,10 +27,11 @@ pub(crate) struct Reading<W> {
     /// What is to be sent next.
     out: Vec<u8>,
     is_over: bool,
+    share: Share,
 }
 
 impl<W: Writer> Reading<W> {
-    pub(crate) fn new(pages: Pages, mut writer: W) -> Self {
+    pub(crate) fn new(pages: Pages, mut writer: W, share: &Share) -> Self {
         let mut out = Vec::with_capacity(512);
         writer.begin(&mut out);
         Self {
@@ -38,6 +39,7 @@ impl<W: Writer> Reading<W> {
             writer,
             out,
             is_over: false,
+            share: share.clone(),
         }
     }
 
@@ -48,6 +50,8 @@ impl<W: Writer> Reading<W> {
             self.read_page()?;
         }
         let (reading, first) = self.chunk().await?;
+        let reservation = reading.share.reserve(first.len())?;
+        let first = reservation.hold(first);
         if reading.is_over {
             return Ok(Body::Whole(first));
         }
@@ -69,18 +73,23 @@ impl<W: Writer> Reading<W> {
 
     /// The next part of the answer. Each page is read by a task of its own: when the client leaves,
     /// no more of them begin.
-    async fn chunk(mut self) -> Result<(Self, Bytes)> {
+    async fn chunk(mut self) -> Result<(Self, Vec<u8>)> {
         while self.out.len() < ANSWER_BUFFER_BYTES && !self.is_over {
             self = blocking(move || self.read_page().map(|()| self)).await??;
         }
-        let chunk = std::mem::take(&mut self.out).into();
+        let chunk = std::mem::take(&mut self.out);
         Ok((self, chunk))
     }
 
     fn rest(self) -> Chunks {
         let next = |state: Option<Self>| async move {
-            match state?.chunk().await {
+            let state = state?;
+            let mut reservation = state.share.reserve_in_turn(ANSWER_CHUNK_MEMORY).await;
+            match state.chunk().await {
                 Ok((reading, chunk)) => {
+                    reservation.shrink_to(chunk.len());
+                    reservation.grow_anyway(chunk.len());
+                    let chunk = reservation.hold(chunk);
                     let left = (!reading.is_over).then_some(reading);
                     Some((Ok(chunk), left))
                 }

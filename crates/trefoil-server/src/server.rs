@@ -4,7 +4,6 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
@@ -16,10 +15,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use trefoil::{Error, Host, Namespaces, Result};
 
+use crate::connections::Guest;
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
+use crate::limits::SURPLUS_TIMEOUT;
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
-use crate::{Config, connection, grpc, resp};
+use crate::{Config, connection, connections, grpc, resp};
 
 /// A server that listens on its addresses but answers nobody before it is run.
 #[derive(Debug)]
@@ -186,6 +187,16 @@ enum Protocol {
     Resp(Arc<resp::Threads>),
 }
 
+impl Protocol {
+    fn kind(&self) -> connections::Protocol {
+        match self {
+            Self::Http => connections::Protocol::Http,
+            Self::Grpc(_) => connections::Protocol::Grpc,
+            Self::Resp(_) => connections::Protocol::Resp,
+        }
+    }
+}
+
 /// How connections are told to end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
@@ -227,19 +238,23 @@ impl Acceptor {
     /// Serves a connection: by all threads together, or by one if the protocol has threads of its
     /// own.
     fn spawn(&self, socket: TcpStream) {
-        let counted = Counted::new(Arc::clone(&self.shared));
-        let (protocol, stop) = (self.protocol.clone(), self.stop.clone());
+        let visit = Visit {
+            shared: Arc::clone(&self.shared),
+            guest: self.shared.connections.enter(self.protocol.kind()),
+            protocol: self.protocol.clone(),
+            stop: self.stop.clone(),
+        };
         let thread = match &self.protocol {
             Protocol::Resp(threads) => threads.next(),
             _ => None,
         };
         let Some(thread) = thread else {
-            self.tracker.spawn(serve(socket, protocol, counted, stop));
+            self.tracker.spawn(visit.serve(socket));
             return;
         };
         let moved = async move {
             match socket.into_std().and_then(TcpStream::from_std) {
-                Ok(socket) => serve(socket, protocol, counted, stop).await,
+                Ok(socket) => visit.serve(socket).await,
                 Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
         };
@@ -247,37 +262,51 @@ impl Acceptor {
     }
 }
 
-async fn serve(socket: TcpStream, protocol: Protocol, counted: Counted, stop: Stop) {
-    let connections_max = counted.shared.config.connections_max;
-    let is_too_many = counted.count > connections_max;
-    match protocol {
-        Protocol::Http if is_too_many => refuse(socket, connections_max).await,
-        Protocol::Http => connection::serve(socket, &counted.shared, stop).await,
-        // A gRPC client that is hung up on tries again later.
-        Protocol::Grpc(_) if is_too_many => {}
-        Protocol::Grpc(tls) => grpc::serve(socket, tls.as_ref(), &counted.shared, stop).await,
-        Protocol::Resp(_) if is_too_many => resp::refuse(socket, &counted.shared).await,
-        Protocol::Resp(_) => resp::serve(socket, &counted.shared, stop).await,
-    }
-}
-
-/// One more open connection, for as long as this lives.
-struct Counted {
+/// A connection that was accepted.
+struct Visit {
     shared: Arc<Shared>,
-    /// How many there are with this one.
-    count: usize,
+    /// `None` if there are too many.
+    guest: Option<Guest>,
+    protocol: Protocol,
+    stop: Stop,
 }
 
-impl Counted {
-    fn new(shared: Arc<Shared>) -> Self {
-        let count = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { shared, count }
+impl Visit {
+    /// Serves the connection until it ends, or has to make room for another one.
+    async fn serve(self, socket: TcpStream) {
+        let Self {
+            shared,
+            guest,
+            protocol,
+            stop,
+        } = self;
+        let Some(guest) = guest.map(Arc::new) else {
+            return turn_away(socket, &protocol, &shared).await;
+        };
+        let served = async {
+            match protocol {
+                Protocol::Http => connection::serve(socket, &shared, &guest, stop).await,
+                Protocol::Grpc(tls) => {
+                    grpc::serve(socket, tls.as_ref(), &shared, &guest, stop).await;
+                }
+                Protocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = served => {}
+            () = guest.must_leave.cancelled() => {}
+            () = tokio::time::sleep(SURPLUS_TIMEOUT), if guest.is_surplus => {}
+        }
     }
 }
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+async fn turn_away(socket: TcpStream, protocol: &Protocol, shared: &Shared) {
+    match protocol {
+        Protocol::Http => refuse(socket, shared.connections.max()).await,
+        // A gRPC client that is hung up on tries again later.
+        Protocol::Grpc(_) => {}
+        Protocol::Resp(_) => resp::refuse(socket, shared).await,
     }
 }
 

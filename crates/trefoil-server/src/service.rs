@@ -1,7 +1,6 @@
 //! One request: which endpoint it is for, what it may touch, what is logged and counted.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
 
 use hyper::body::Incoming;
@@ -13,10 +12,11 @@ use trefoil::{NamespaceId, Namespaces, OpenDatabase, Token};
 
 use crate::auth::{Access, authenticate};
 use crate::body::{Reader, Whole, discard_in_background};
-use crate::budget::Budget;
+use crate::budget::{Budget, Reservation};
 use crate::connection::UnderWay;
+use crate::connections::{Connections, Guest};
 use crate::error::{Failure, Result};
-use crate::limits::{BUFFERED_BYTES_MAX, LOGGED_PATH_BYTES};
+use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
 use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
 use crate::opened::Opened;
 use crate::query::Query;
@@ -30,9 +30,9 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) namespaces: Namespaces,
     pub(crate) opened: Opened,
-    pub(crate) budget: Budget,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) metrics: Metrics,
-    pub(crate) connections: AtomicUsize,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) resp: Clients,
     /// Cancelled when subscriptions have to end.
     pub(crate) closing: CancellationToken,
@@ -40,13 +40,14 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: Config, namespaces: Namespaces) -> Self {
+        let budget = Budget::new(config.client_memory_max);
         Self {
+            connections: Connections::new(config.connections_max, Arc::clone(&budget)),
             config,
             namespaces,
             opened: Opened::default(),
-            budget: Budget::new(BUFFERED_BYTES_MAX),
+            budget,
             metrics: Metrics::new(),
-            connections: AtomicUsize::new(0),
             resp: Clients::default(),
             closing: CancellationToken::new(),
         }
@@ -75,6 +76,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// Answers a request.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
+    guest: &Guest,
     request: Request<Incoming>,
     under_way: &UnderWay,
 ) -> Answer {
@@ -86,6 +88,7 @@ pub(crate) async fn serve(
         parts,
         body: Some(body),
         labels,
+        guest,
         under_way,
     };
     let mut answer = exchange
@@ -136,6 +139,7 @@ struct Exchange<'a> {
     /// Taken by the endpoints that read it.
     body: Option<Incoming>,
     labels: Labels,
+    guest: &'a Guest,
     under_way: &'a UnderWay,
 }
 
@@ -150,6 +154,12 @@ impl Exchange<'_> {
                 let message = "Endpoint not found";
                 Err(Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", message))
             }
+            _ if self.guest.is_surplus => {
+                let connections_max = self.shared.connections.max();
+                Err(Failure::overloaded(format!(
+                    "overloaded: the server takes {connections_max} connections at once"
+                )))
+            }
             _ => self.authenticate_and_answer().await,
         }
     }
@@ -157,6 +167,8 @@ impl Exchange<'_> {
     async fn authenticate_and_answer(&mut self) -> Result<Answer> {
         let query = Query::of(&self.parts.uri);
         let access = authenticate(&self.shared, &self.parts.headers, query).await?;
+        self.guest.make_known();
+        self.guest.share.enter(&access.namespace);
         let answer = self.answer(&access).await;
         let mut answer = answer.unwrap_or_else(|failure| response::failure(&failure));
         if let Some(token) = &access.created {
@@ -170,12 +182,20 @@ impl Exchange<'_> {
             "/rpc" => {
                 self.require_method(&[Method::POST])?;
                 let body = self.whole_body().await?;
-                rpc::answer(&self.shared, access, &body.bytes, &mut self.labels).await
+                let share = &self.guest.share;
+                rpc::answer(&self.shared, access, share, &body.bytes, &mut self.labels).await
             }
             "/dcb/read" => {
                 self.require_method(&[Method::GET, Method::POST])?;
-                let body = self.take_body()?.whole(&self.shared.budget).await?;
-                dcb::read(&self.shared, access, &self.parts, &body.bytes).await
+                let body = self.take_body()?.whole(self.reservation()?).await?;
+                dcb::read(
+                    &self.shared,
+                    access,
+                    &self.guest.share,
+                    &self.parts,
+                    &body.bytes,
+                )
+                .await
             }
             "/dcb/append" => {
                 self.require_method(&[Method::POST])?;
@@ -188,13 +208,29 @@ impl Exchange<'_> {
             }
             "/export" => {
                 self.require_method(&[Method::GET])?;
-                export::answer(&self.shared, access, &self.parts).await
+                export::answer(&self.shared, access, &self.guest.share, &self.parts).await
             }
             "/events" => {
                 self.require_method(&[Method::GET])?;
-                sse::answer(&self.shared, access, &self.parts, sse::Kind::Event).await
+                sse::answer(
+                    &self.shared,
+                    access,
+                    self.guest,
+                    &self.parts,
+                    sse::Kind::Event,
+                )
+                .await
             }
-            _ => sse::answer(&self.shared, access, &self.parts, sse::Kind::Poke).await,
+            _ => {
+                sse::answer(
+                    &self.shared,
+                    access,
+                    self.guest,
+                    &self.parts,
+                    sse::Kind::Poke,
+                )
+                .await
+            }
         }
     }
 
@@ -204,9 +240,16 @@ impl Exchange<'_> {
         Reader::new(&self.parts.headers, body, self.shared.config.body_timeout)
     }
 
+    /// What every request takes of the memory for clients.
+    fn reservation(&self) -> Result<Reservation> {
+        let mut reservation = self.guest.share.for_request();
+        reservation.grow_to(REQUEST_BYTES)?;
+        Ok(reservation)
+    }
+
     /// Reads the whole body of a request whose answer follows soon.
     async fn whole_body(&mut self) -> Result<Whole> {
-        let body = self.take_body()?.whole(&self.shared.budget).await?;
+        let body = self.take_body()?.whole(self.reservation()?).await?;
         self.under_way.is_complete();
         Ok(body)
     }

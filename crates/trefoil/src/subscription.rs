@@ -24,6 +24,9 @@ pub struct Subscription {
     read: Read,
     /// Whether there is more of the log to look at before it is time to wait.
     is_behind: bool,
+    /// Up to where the log was looked at.
+    seen: u64,
+    bytes_max: usize,
 }
 
 impl Subscription {
@@ -36,6 +39,29 @@ impl Subscription {
             generation,
             read,
             is_behind: true,
+            seen: 0,
+            bytes_max: BATCH_BYTES,
+        }
+    }
+
+    /// Hands over about so many bytes of events at a time, at most.
+    #[must_use]
+    pub fn in_batches_of(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = bytes_max;
+        self
+    }
+
+    /// Waits until there may be events for [`Self::try_next`]. Fails as [`Self::next`] does.
+    pub async fn ready(&self) -> Result<()> {
+        loop {
+            let engine = self.database.engine()?;
+            let changed = engine.writer.changed.listen();
+            let has_changed = engine.generation != self.generation;
+            if self.is_behind || has_changed || engine.writer.head() > self.seen {
+                return Ok(());
+            }
+            drop(engine);
+            changed.await;
         }
     }
 
@@ -53,9 +79,10 @@ impl Subscription {
             &layers,
             head,
             &self.read,
-            BATCH_BYTES,
+            self.bytes_max,
         )?;
         self.is_behind = page.next.is_some();
+        self.seen = head;
         match page.next {
             Some(next) => self.read.from = From::Position(next),
             // Everything up to the head was looked at. A stream that does not reach the wanted

@@ -109,13 +109,17 @@ pub(super) fn run(
         .as_ref()
         .is_some_and(|grpc| grpc.tls.is_some());
     let grpc_scheme = if has_tls { "https" } else { "http" };
+    let defaults = Config::default();
     let config = Config {
+        client_memory_max: settings
+            .client_memory_max
+            .unwrap_or(defaults.client_memory_max),
         listen: settings.listen,
         test_mode: settings.test_mode,
         connections_max: settings.connections_max,
         grpc: settings.grpc,
         resp: settings.resp,
-        ..Config::default()
+        ..defaults
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

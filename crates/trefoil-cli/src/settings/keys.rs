@@ -193,6 +193,13 @@ const CONNECTIONS_MAX: Key = key(
     },
     "How many connections may be open at once",
 );
+const CLIENT_MEMORY_MAX: Key = key(
+    "client-memory-max",
+    "BYTES",
+    String::new,
+    "Memory for requests and replies of all clients, at least 64MiB [default: a quarter of what \
+     the process may use]",
+);
 const DB_URL: Key = eventodb(key(
     "db-url",
     "URL",
@@ -231,6 +238,7 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     PLAIN_SEGMENTS,
     COMMIT_ID_RETENTION,
     CONNECTIONS_MAX,
+    CLIENT_MEMORY_MAX,
     DB_URL,
     DB_TYPE,
 ];

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     /// `None`: RESP is not served.
     pub(crate) resp: Option<RespConfig>,
     pub(crate) connections_max: usize,
+    /// `None`: as much as the server chooses.
+    pub(crate) client_memory_max: Option<usize>,
     pub(crate) storage: Storage,
     pub(crate) token: Option<Token>,
     pub(crate) test_mode: bool,
@@ -55,6 +57,7 @@ impl Settings {
             resp: resp::config(layers, &listen)?,
             listen,
             connections_max: layers.parse("connections-max", parse::count)?,
+            client_memory_max: layers.parse("client-memory-max", parse::client_memory)?,
             storage: storage(layers, test_mode)?,
             token: layers.parse("token", parse::token)?,
             test_mode,

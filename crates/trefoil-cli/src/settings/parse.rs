@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tracing::Level;
 use trefoil::{DEFAULT_NAMESPACE, Token};
+use trefoil_server::CLIENT_MEMORY_MIN;
 
 use crate::logging::Format;
 
@@ -109,6 +110,18 @@ pub(super) fn bytes_within(text: &str, limit: u64) -> Parsed<u64> {
     match bytes(text)? {
         bytes if bytes > limit => Err(format!("it is {bytes}, the limit is {limit}")),
         bytes => Ok(bytes),
+    }
+}
+
+/// Memory for clients; `None` if nobody says how much.
+pub(super) fn client_memory(text: &str) -> Parsed<Option<usize>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let bytes = usize::try_from(bytes(text)?).unwrap_or(usize::MAX);
+    match bytes < CLIENT_MEMORY_MIN {
+        true => Err(format!("it is {bytes}, the least is {CLIENT_MEMORY_MIN}")),
+        false => Ok(Some(bytes)),
     }
 }
 

@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 
+use crate::connections::Guest;
 use crate::limits::{HEAD_BYTES_MAX, HTTP2_HEAD_BYTES_MAX, HTTP2_STREAMS_MAX};
 use crate::response::{self, StreamError};
 use crate::server::Stop;
@@ -29,7 +30,7 @@ use socket::Socket;
 pub(crate) use activity::UnderWay;
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, stop: Stop) {
+pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, guest: &Arc<Guest>, stop: Stop) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -40,10 +41,12 @@ pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, stop: Stop) {
         shared: Arc::clone(shared),
     };
     let (serving, served) = (Arc::clone(&activity), Arc::clone(shared));
+    let served_guest = Arc::clone(guest);
     let service = service_fn(move |request: Request<Incoming>| {
         let (shared, under_way) = (Arc::clone(&served), UnderWay::begin(&serving, &request));
+        let guest = Arc::clone(&served_guest);
         async move {
-            let answer = service::serve(shared, request, &under_way).await;
+            let answer = service::serve(shared, &guest, request, &under_way).await;
             Ok::<_, Infallible>(answer.map(|body| Held {
                 body,
                 _under_way: under_way,

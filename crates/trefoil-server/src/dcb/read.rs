@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use trefoil::{Event, Read};
 
 use crate::auth::Access;
+use crate::budget::Share;
 use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
 use crate::json::{present, put_number, put_string};
@@ -24,6 +25,7 @@ use crate::strict;
 pub(crate) async fn answer(
     shared: &Shared,
     access: &Access,
+    share: &Share,
     parts: &Parts,
     body: &[u8],
 ) -> Result<Answer> {
@@ -41,7 +43,11 @@ pub(crate) async fn answer(
         parse(present(query.transpose()?), present(options.transpose()?))?
     };
     let database = shared.database(&access.namespace).await?;
-    let reading = Reading::new(Pages::new(database, read), Objects { is_first: true });
+    let reading = Reading::new(
+        Pages::new(database, read),
+        Objects { is_first: true },
+        share,
+    );
     Ok(response::json_body(reading.body().await?))
 }
 

@@ -12,6 +12,7 @@ use super::status::{Result, status};
 use super::wire::{
     bytes_field_length, number_length, put_bytes_field, put_message_head, put_number_field,
 };
+use crate::budget::Reservation;
 use crate::limits::{GRPC_MESSAGE_BYTES, GRPC_MESSAGE_BYTES_MAX};
 
 /// The field numbers of a response.
@@ -36,6 +37,19 @@ pub(super) enum Head {
 pub(super) struct Batch {
     pub(super) frames: Bytes,
     pub(super) failure: Result<()>,
+}
+
+impl Batch {
+    /// The same, with the memory that it takes.
+    pub(super) fn holding(self, mut reservation: Reservation) -> Self {
+        let bytes = self.frames.len();
+        reservation.shrink_to(bytes);
+        reservation.grow_anyway(bytes);
+        Self {
+            frames: reservation.hold(self.frames.into()),
+            failure: self.failure,
+        }
+    }
 }
 
 /// Writes events into responses of at most `batch_size` of them. Without events there is one

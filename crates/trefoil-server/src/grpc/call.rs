@@ -16,6 +16,7 @@ use super::request::Received;
 use super::status::{self, Result, of_error, of_failure};
 use super::{append, health, lookup, read, subscribe};
 use crate::auth::authenticate;
+use crate::connections::Guest;
 use crate::query::Query;
 use crate::service::Shared;
 
@@ -98,7 +99,11 @@ impl Drop for Counted {
 }
 
 /// Answers a call.
-pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+pub(super) async fn answer(
+    shared: Arc<Shared>,
+    guest: &Guest,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let counted = Counted {
         method: Method::of_path(parts.uri.path()),
@@ -106,13 +111,14 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
         began: Instant::now(),
         is_counted: false,
     };
-    let answer = run(&counted.shared, counted.method, &parts, body).await;
+    let answer = run(&counted.shared, guest, counted.method, &parts, body).await;
     response(answer, counted)
 }
 
 /// Finds the method. What is not about a namespace needs no token.
 async fn run(
     shared: &Arc<Shared>,
+    guest: &Guest,
     method: Method,
     parts: &Parts,
     body: Incoming,
@@ -127,28 +133,34 @@ async fn run(
             ));
         }
         Method::HealthCheck | Method::HealthWatch => None,
-        _ => Some(authorized_database(shared, parts).await?),
+        _ => Some(authorized_database(shared, guest, parts).await?),
     };
-    let request = Received::read(shared, &parts.headers, body).await?;
+    let request = Received::read(shared, &guest.share, &parts.headers, body).await?;
     let Some(database) = database else {
         return health::answer(shared, &request, method == Method::HealthWatch);
     };
     match method {
         Method::Append => append::answer(shared, database, request).await,
-        Method::Read => read::answer(database, &request).await,
-        Method::Subscribe => subscribe::answer(shared, &database, &request),
+        Method::Read => read::answer(&guest.share, database, &request).await,
+        Method::Subscribe => subscribe::answer(shared, guest, &database, request),
         Method::GetTrackingInfo => lookup::tracking(&database, &request),
         _ => Ok(lookup::head(&database)),
     }
 }
 
-async fn authorized_database(shared: &Shared, parts: &Parts) -> Result<OpenDatabase> {
+async fn authorized_database(
+    shared: &Shared,
+    guest: &Guest,
+    parts: &Parts,
+) -> Result<OpenDatabase> {
     let namespace = if is_anonymous(shared, parts) {
         NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
     } else {
         let access = authenticate(shared, &parts.headers, Query::of(&parts.uri));
         access.await.map_err(of_failure)?.namespace
     };
+    guest.make_known();
+    guest.share.enter(&namespace);
     let database = shared.database(&namespace);
     database.await.map_err(of_failure)
 }

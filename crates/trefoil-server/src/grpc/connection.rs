@@ -1,5 +1,6 @@
 //! One connection: HTTP/2, over TLS if that is configured. A client that does not answer pings is
-//! gone, and one that does not begin to speak is cut off.
+//! gone, one that does not begin to speak is cut off, and one that does not authenticate is asked to
+//! leave.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -19,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::call;
 use super::socket::{Outgoing, buffered};
+use crate::connections::Guest;
 use crate::limits::{
     GRPC_CONNECTION_WINDOW_BYTES, GRPC_FRAME_BYTES_MAX, GRPC_PING_INTERVAL, GRPC_PING_TIMEOUT,
     GRPC_STREAM_WINDOW_BYTES, GRPC_STREAMS_MAX, HTTP2_HEAD_BYTES_MAX,
@@ -35,6 +37,7 @@ pub(crate) async fn serve(
     socket: TcpStream,
     tls: Option<&TlsAcceptor>,
     shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
     stop: Stop,
 ) {
     if let Err(error) = socket.set_nodelay(true) {
@@ -42,7 +45,7 @@ pub(crate) async fn serve(
     }
     let Some(tls) = tls else {
         let (reader, writer) = socket.into_split();
-        return speak(reader, writer, shared, stop).await;
+        return speak(reader, writer, shared, guest, stop).await;
     };
     let shaken = tokio::select! {
         shaken = tls.accept(socket) => shaken,
@@ -52,7 +55,7 @@ pub(crate) async fn serve(
     match shaken {
         Ok(stream) => {
             let (reader, writer) = tokio::io::split(stream);
-            speak(reader, writer, shared, stop).await;
+            speak(reader, writer, shared, guest, stop).await;
         }
         Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
     }
@@ -62,17 +65,18 @@ async fn speak(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
     stop: Stop,
 ) {
     let (socket, mut outgoing, received) = buffered(reader, writer, shared);
-    let served = Arc::clone(shared);
+    let (served, served_guest) = (Arc::clone(shared), Arc::clone(guest));
     let service = service_fn(move |request: Request<Incoming>| {
-        let shared = Arc::clone(&served);
-        async move { Ok::<_, Infallible>(call::answer(shared, request).await) }
+        let (shared, guest) = (Arc::clone(&served), Arc::clone(&served_guest));
+        async move { Ok::<_, Infallible>(call::answer(shared, &guest, request).await) }
     });
     let mut connection = pin!(builder().serve_connection(TokioIo::new(socket), service));
     let mut must_speak = pin!(tokio::time::sleep(shared.config.head_timeout));
-    let (mut is_draining, mut has_spoken) = (false, false);
+    let (mut is_draining, mut must_be_known) = (false, true);
     loop {
         let turn = poll_fn(|context| take_turns(connection.as_mut(), &mut outgoing, context));
         tokio::select! {
@@ -88,11 +92,15 @@ async fn speak(
                 is_draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = must_speak.as_mut(), if !has_spoken => {
+            () = must_speak.as_mut(), if must_be_known => {
                 if received.load(Ordering::Relaxed) < PREFACE_BYTES {
                     return;
                 }
-                has_spoken = true;
+                must_be_known = false;
+                if !guest.is_known() {
+                    // What it has asked for without a token is still answered.
+                    connection.as_mut().graceful_shutdown();
+                }
             }
         }
     }

@@ -13,11 +13,16 @@ use super::batch::{self, Batch, Head};
 use super::body::{Answer, Frames};
 use super::request::Received;
 use super::status::{Result, invalid, of_error, of_failure};
+use crate::budget::Share;
 use crate::limits::{GRPC_BATCH_DEFAULT, GRPC_BATCH_MAX, GRPC_MESSAGE_BYTES};
 use crate::service::blocking;
 
 /// Answers `Read`.
-pub(super) async fn answer(database: OpenDatabase, request: &Received) -> Result<Answer> {
+pub(super) async fn answer(
+    share: &Share,
+    database: OpenDatabase,
+    request: &Received,
+) -> Result<Answer> {
     let request: ReadRequest = request.decode("ReadRequest")?;
     if request.subscribe == Some(true) {
         return Err(invalid(
@@ -37,13 +42,14 @@ pub(super) async fn answer(database: OpenDatabase, request: &Received) -> Result
             batch
         }
     };
-    let Batch { frames, failure } = first;
+    let reservation = share.reserve(first.frames.len()).map_err(of_failure)?;
+    let Batch { frames, failure } = first.holding(reservation);
     if reading.is_done && failure.is_ok() {
         return Ok(Answer::Whole(frames));
     }
     let first = stream::iter([Ok(frames)]);
     let rest = match failure {
-        Ok(()) => reading.rest(),
+        Ok(()) => reading.rest(share.clone()),
         Err(status) => stream::iter([Err(status)]).boxed(),
     };
     Ok(Answer::Stream(first.chain(rest).boxed()))
@@ -164,19 +170,24 @@ impl Reading {
     }
 
     /// The responses after the first one.
-    fn rest(self) -> Frames {
-        let next = |state: Option<Result<Self>>| async move {
-            let reading = match state? {
-                Ok(reading) if reading.is_done => return None,
-                Ok(reading) => reading,
-                Err(status) => return Some((Err(status), None)),
-            };
-            match reading.batch_elsewhere().await {
-                Ok((reading, Batch { frames, failure })) => {
-                    let next = failure.map(|()| reading);
-                    Some((Ok(frames), Some(next)))
+    fn rest(self, share: Share) -> Frames {
+        let next = move |state: Option<Result<Self>>| {
+            let share = share.clone();
+            async move {
+                let reading = match state? {
+                    Ok(reading) if reading.is_done => return None,
+                    Ok(reading) => reading,
+                    Err(status) => return Some((Err(status), None)),
+                };
+                let reservation = share.reserve_in_turn(2 * GRPC_MESSAGE_BYTES).await;
+                match reading.batch_elsewhere().await {
+                    Ok((reading, batch)) => {
+                        let Batch { frames, failure } = batch.holding(reservation);
+                        let next = failure.map(|()| reading);
+                        Some((Ok(frames), Some(next)))
+                    }
+                    Err(status) => Some((Err(status), None)),
                 }
-                Err(status) => Some((Err(status), None)),
             }
         };
         stream::unfold(Some(Ok(self)), next)

@@ -9,12 +9,14 @@ use trefoil_grpc::ErrorType;
 
 use super::status::{Result, malformed, of_failure, status};
 use crate::body::{Reader, Whole};
+use crate::budget::Share;
+use crate::limits::REQUEST_BYTES;
 use crate::service::Shared;
 
 /// A flag and the length of the message.
 const PREFIX_BYTES: usize = 5;
 
-/// A message and the part of the memory budget it takes.
+/// A message and the part of the memory for clients it takes.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) message: Bytes,
@@ -23,9 +25,16 @@ pub(super) struct Received {
 
 impl Received {
     /// Reads a body that holds one message.
-    pub(super) async fn read(shared: &Shared, headers: &HeaderMap, body: Incoming) -> Result<Self> {
+    pub(super) async fn read(
+        shared: &Shared,
+        share: &Share,
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Result<Self> {
         let reader = Reader::new(headers, body, shared.config.body_timeout).map_err(of_failure)?;
-        let whole = reader.whole(&shared.budget).await.map_err(of_failure)?;
+        let mut reservation = share.for_request();
+        reservation.grow_to(REQUEST_BYTES).map_err(of_failure)?;
+        let whole = reader.whole(reservation).await.map_err(of_failure)?;
         let message = unframe(&whole.bytes)?;
         Ok(Self {
             message,

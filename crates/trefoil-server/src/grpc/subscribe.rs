@@ -2,7 +2,7 @@
 //! leaves or the server stops.
 //!
 //! A subscription is pulled by its connection: a client that does not read holds no more than one
-//! batch of events, and nobody else waits for it.
+//! page of events, which is counted, and nobody else waits for it.
 
 use std::sync::Arc;
 
@@ -15,16 +15,20 @@ use super::body::Answer;
 use super::read::{batch_size, query};
 use super::request::Received;
 use super::status::{Result, of_error};
+use crate::budget::Share;
+use crate::connections::Guest;
+use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::service::Shared;
-use crate::sse::Subscriber;
+use crate::sse::{Subscriber, next_page};
 
 /// Answers `Subscribe`.
 pub(super) fn answer(
     shared: &Arc<Shared>,
+    guest: &Guest,
     database: &OpenDatabase,
-    request: &Received,
+    received: Received,
 ) -> Result<Answer> {
-    let request: SubscribeRequest = request.decode("SubscribeRequest")?;
+    let request: SubscribeRequest = received.decode("SubscribeRequest")?;
     let mut read = Read::query(query(request.query)?);
     if let Some(after) = request.after {
         let Some(from) = after.checked_add(1) else {
@@ -34,8 +38,12 @@ pub(super) fn answer(
         read.from = From::Position(from);
     }
     let feed = Feed {
-        subscription: database.subscribe(read),
+        subscription: database
+            .subscribe(read)
+            .in_batches_of(SUBSCRIPTION_PAGE_BYTES),
+        share: guest.share.clone(),
         _database: database.clone(),
+        _received: received,
         subscriber: Subscriber::new(Arc::clone(shared)),
         batch_size: batch_size(request.batch_size),
     };
@@ -59,8 +67,11 @@ pub(super) fn answer(
 /// A subscription on its way to a client.
 struct Feed {
     subscription: Subscription,
+    share: Share,
     /// Keeps the namespace open.
     _database: OpenDatabase,
+    /// Keeps the memory of the call.
+    _received: Received,
     subscriber: Subscriber,
     batch_size: usize,
 }
@@ -69,11 +80,14 @@ impl Feed {
     /// The next responses; `None` when the server stops.
     async fn next(&mut self) -> Option<Result<Batch>> {
         let closing = &self.subscriber.shared().closing;
-        let events = tokio::select! {
-            events = self.subscription.next() => events,
+        let page = tokio::select! {
+            page = next_page(&mut self.subscription, &self.share) => page,
             () = closing.cancelled() => return None,
         };
-        let batch = events.map(|events| batch::encode(&events, self.batch_size, Head::Unsaid));
+        let batch = page.map(|(events, reservation)| {
+            let batch = batch::encode(&events, self.batch_size, Head::Unsaid);
+            batch.holding(reservation)
+        });
         Some(batch.map_err(|error| of_error(&error)))
     }
 }

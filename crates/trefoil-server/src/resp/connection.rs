@@ -20,9 +20,10 @@ use super::parser::{Parser, Trust, Violation};
 use super::session::Session;
 use super::words::error;
 use crate::budget::Reservation;
+use crate::connections::Guest;
 use crate::limits::{
     DISCARD_BYTES_MAX, RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_DISCARD_TIMEOUT,
-    RESP_READ_BYTES, SMALL_BODY_BYTES,
+    RESP_INPUT_BYTES, RESP_READ_BYTES,
 };
 use crate::server::Stop;
 use crate::service::Shared;
@@ -37,7 +38,12 @@ pub(crate) async fn refuse(mut socket: TcpStream, shared: &Shared) {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(mut socket: TcpStream, shared: &Arc<Shared>, stop: Stop) {
+pub(crate) async fn serve(
+    mut socket: TcpStream,
+    shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
+    stop: Stop,
+) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -46,10 +52,10 @@ pub(crate) async fn serve(mut socket: TcpStream, shared: &Arc<Shared>, stop: Sto
         return;
     };
     let client = shared.resp.enter(address, local);
-    let session = Session::new(Arc::clone(shared), Arc::clone(&client));
+    let session = Session::new(Arc::clone(shared), Arc::clone(guest), Arc::clone(&client));
     let (reader, writer) = socket.split();
     let mut connection = Connection {
-        input: Input::new(reader, shared),
+        input: Input::new(reader, shared, guest),
         output: Output {
             socket: writer,
             shared: Arc::clone(shared),
@@ -79,6 +85,7 @@ impl Connection<'_> {
     /// is answered.
     async fn run(&mut self, drain: &CancellationToken) -> io::Result<()> {
         let mut drained = pin!(drain.cancelled());
+        let mut patience = pin!(tokio::time::sleep(self.session.config().head_timeout));
         loop {
             self.answer().await?;
             if self.session.is_closing {
@@ -89,6 +96,10 @@ impl Connection<'_> {
                 biased;
                 () = drained.as_mut() => return Ok(()),
                 is_open = self.input.more() => is_open,
+                () = patience.as_mut(), if !self.session.guest.is_known() => {
+                    tracing::debug!("a RESP client does not say who it is");
+                    return Ok(());
+                }
             };
             match is_open {
                 Ok(true) => {}
@@ -112,6 +123,9 @@ impl Connection<'_> {
             if !requests.is_empty() {
                 self.session.count(requests.len());
                 self.session.run(requests, &mut self.output).await?;
+                if !self.session.is_stranger() {
+                    self.session.guest.make_known();
+                }
             }
             if let (Some(Violation(text)), false) = (violation, self.session.is_closing) {
                 self.session.is_closing = true;
@@ -149,19 +163,19 @@ struct Input<'a> {
     buffer: BytesMut,
     /// How many bytes are asked for next.
     wanted: usize,
-    /// Memory beyond a little is taken from what all clients share.
-    reservation: Option<Reservation>,
+    /// What the requests take of the memory for clients.
+    reservation: Reservation,
 }
 
 impl<'a> Input<'a> {
-    fn new(socket: ReadHalf<'a>, shared: &Arc<Shared>) -> Self {
+    fn new(socket: ReadHalf<'a>, shared: &Arc<Shared>, guest: &Guest) -> Self {
         Self {
             socket,
             shared: Arc::clone(shared),
             parser: Parser::default(),
             buffer: BytesMut::new(),
             wanted: RESP_READ_BYTES.0,
-            reservation: None,
+            reservation: guest.share.for_request(),
         }
     }
 
@@ -183,23 +197,19 @@ impl<'a> Input<'a> {
         (requests, None)
     }
 
-    /// Reads more; false if the client has gone.
+    /// Reads more; false if the client has gone. What came before is answered by now.
     async fn more(&mut self) -> Result<bool, Refusal> {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
-            self.reservation = None;
+            self.reservation.shrink_to(RESP_INPUT_BYTES);
             self.socket.readable().await.map_err(Refusal::Io)?;
-        } else if self.buffer.len() > SMALL_BODY_BYTES {
-            let reservation = &mut self.reservation;
-            let reservation = reservation.get_or_insert_with(|| self.shared.budget.reserve_none());
-            let grown = reservation.grow_to(self.buffer.len());
-            grown.map_err(|failure| Refusal::Reply(super::failure::of_failure(&failure)))?;
         }
         let (least, most) = RESP_READ_BYTES;
         let missing = self.parser.bytes_wanted(&self.buffer);
         // What is announced is believed a piece at a time.
-        self.buffer
-            .reserve(self.wanted.max(missing.min(self.buffer.len() + most)));
+        let wanted = self.wanted.max(missing.min(self.buffer.len() + most));
+        self.reserve(wanted)?;
+        self.buffer.reserve(wanted);
         let read = self
             .socket
             .read_buf(&mut self.buffer)
@@ -211,6 +221,23 @@ impl<'a> Input<'a> {
         };
         self.shared.metrics.resp.received.inc_by(read as u64);
         Ok(read > 0)
+    }
+
+    /// Takes memory for what has arrived, for so many bytes that are about to, and for as many words
+    /// as they may be.
+    fn reserve(&mut self, wanted: usize) -> Result<(), Refusal> {
+        let bytes = self.buffer.len() + wanted;
+        // A buffer that grows by copying is there twice for a moment.
+        let twice = if bytes > self.buffer.capacity() {
+            bytes
+        } else {
+            0
+        };
+        let words = self.parser.words_bytes_after(wanted);
+        let needed = (bytes + twice + words).max(RESP_INPUT_BYTES);
+        self.reservation.shrink_to(needed);
+        let grown = self.reservation.grow_to(needed);
+        grown.map_err(|failure| Refusal::Reply(super::failure::of_failure(&failure)))
     }
 
     /// Reads and forgets, within a bound.

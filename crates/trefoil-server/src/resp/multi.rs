@@ -7,15 +7,14 @@ use trefoil_core::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
 use super::command::{Action, Found, Own, append, requirement};
 use super::failure::{of_error, of_failure};
 use super::words::{Answer, error};
-use crate::budget::{Budget, Reservation};
-use crate::limits::SMALL_BODY_BYTES;
+use crate::budget::{Reservation, Share};
 
 /// A transaction between `MULTI` and `EXEC`.
 #[derive(Debug)]
 pub(super) struct Multi {
     queued: Vec<Queued>,
     bytes: usize,
-    /// Memory beyond a little is taken from what all clients share.
+    /// What they take of the memory for clients.
     reservation: Reservation,
     /// Whether a request could not be queued, so that `EXEC` will fail.
     pub(super) is_broken: bool,
@@ -29,11 +28,11 @@ enum Queued {
 }
 
 impl Multi {
-    pub(super) fn new(budget: &Budget) -> Self {
+    pub(super) fn new(share: &Share) -> Self {
         Self {
             queued: Vec::new(),
             bytes: 0,
-            reservation: budget.reserve_none(),
+            reservation: share.for_request(),
             is_broken: false,
         }
     }
@@ -69,10 +68,8 @@ impl Multi {
                 TRANSACTION_BYTES_MAX,
             ));
         }
-        if self.bytes > SMALL_BODY_BYTES {
-            let grown = self.reservation.grow_to(self.bytes);
-            grown.map_err(|failure| of_failure(&failure))?;
-        }
+        let grown = self.reservation.grow_to(self.bytes);
+        grown.map_err(|failure| of_failure(&failure))?;
         match found {
             Found::State(_) => Ok(Queued::Step(Step::Call(call(words)?))),
             Found::Own(own) => match own.action {

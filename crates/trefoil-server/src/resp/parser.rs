@@ -32,8 +32,15 @@ impl Violation {
     }
 }
 
-/// Where a request's words are.
-type Span = (usize, usize);
+/// Where a request's words are. Requests are much shorter than four gigabytes.
+type Span = (u32, u32);
+
+/// What a word takes besides its bytes: its place while the request arrives, and itself when it is
+/// taken; a list that grows by doubling may have room for twice as many.
+const WORD_BYTES: usize = 2 * size_of::<Span>() + size_of::<Bytes>();
+
+/// How long a word without bytes is: `$0` and an end of a line, twice.
+const EMPTY_WORD_BYTES: usize = 6;
 
 /// Offsets are forgotten with their memory after a request of more words than this.
 const KEPT_SPANS: usize = 64;
@@ -93,6 +100,17 @@ impl Parser {
         whole.saturating_sub(buffer.len())
     }
 
+    /// How much memory the words of the request take besides its bytes when so many bytes more have
+    /// come, which are words of no bytes at worst.
+    pub(super) fn words_bytes_after(&self, bytes: usize) -> usize {
+        let to_come = match self.word_length {
+            // They are of one word.
+            Some(_) => 1,
+            None => self.words_left.min(bytes / EMPTY_WORD_BYTES + 1),
+        };
+        (self.words.len() + to_come) * WORD_BYTES
+    }
+
     /// Reads `*N`; false if the line is not all there.
     fn begin(&mut self, buffer: &mut BytesMut, trust: Trust) -> Result<bool, Violation> {
         let Some(line) = line(buffer, 0, "too big mbulk count string")? else {
@@ -128,7 +146,7 @@ impl Parser {
         if buffer.len() < end + 2 {
             return Ok(false);
         }
-        self.words.push((self.position, end));
+        self.words.push((self.position as u32, end as u32));
         self.position = end + 2;
         self.word_length = None;
         self.words_left -= 1;
@@ -177,7 +195,8 @@ impl Parser {
             buffer.split_to(self.position).freeze()
         };
         let words = self.words.iter();
-        let words = words.map(|(start, end)| bytes.slice(start..end)).collect();
+        let word = |(start, end): &Span| bytes.slice(*start as usize..*end as usize);
+        let words = words.map(word).collect();
         self.position = 0;
         self.words.clear();
         self.words.shrink_to(KEPT_SPANS);
@@ -187,7 +206,7 @@ impl Parser {
 
 /// Finds the end of the line that begins at `start`: where its text ends and where the next line
 /// begins. `None` if it is not all there.
-fn line(buffer: &[u8], start: usize, too_big: &str) -> Result<Option<Span>, Violation> {
+fn line(buffer: &[u8], start: usize, too_big: &str) -> Result<Option<(usize, usize)>, Violation> {
     let rest = &buffer[start..];
     match memchr(b'\r', rest) {
         Some(length) if length + 1 < rest.len() => Ok(Some((start + length, start + length + 2))),

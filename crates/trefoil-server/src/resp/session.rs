@@ -15,6 +15,7 @@ use super::parser::Trust;
 use super::pending::Pending;
 use super::words::{Answer, error};
 use crate::Config;
+use crate::connections::Guest;
 use crate::service::Shared;
 
 /// Whether a client wants replies.
@@ -37,6 +38,7 @@ pub(super) struct Watched {
 /// One client.
 pub(super) struct Session {
     shared: Arc<Shared>,
+    pub(super) guest: Arc<Guest>,
     pub(super) client: Arc<Client>,
     protocol: Protocol,
     namespace: Option<NamespaceId>,
@@ -58,9 +60,10 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, client: Arc<Client>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, guest: Arc<Guest>, client: Arc<Client>) -> Self {
         let mut session = Self {
             shared,
+            guest,
             client,
             protocol: Protocol::default(),
             namespace: None,
@@ -116,6 +119,7 @@ impl Session {
         drop(known);
         self.database = None;
         self.watched = None;
+        self.guest.share.enter(&namespace);
         self.namespace = Some(namespace);
     }
 
@@ -125,6 +129,9 @@ impl Session {
         let is_open = self.shared.config.test_mode || resp.is_some_and(|resp| resp.anonymous);
         let default = NamespaceId::new(DEFAULT_NAMESPACE).ok();
         self.namespace = default.filter(|_| is_open);
+        if let Some(namespace) = &self.namespace {
+            self.guest.share.enter(namespace);
+        }
         self.database = None;
         self.watched = None;
         let mut known = self.client.known.lock();

@@ -69,7 +69,7 @@ impl Session {
         if self.multi.is_some() {
             return Err(error("ERR MULTI calls can not be nested"));
         }
-        self.multi = Some(Multi::new(&self.shared().budget));
+        self.multi = Some(Multi::new(&self.guest.share));
         Ok(Reply::OK)
     }
 

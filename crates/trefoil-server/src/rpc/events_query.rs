@@ -33,7 +33,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         rows: Rows::new(Shape::Tagged),
         head: pages.head(),
     };
-    let body = Reading::new(pages, writer).body().await?;
+    let body = Reading::new(pages, writer, context.share).body().await?;
     Ok(response::json_body(body))
 }
 

@@ -28,6 +28,7 @@ use hyper::StatusCode;
 use trefoil::OpenDatabase;
 
 use crate::auth::Access;
+use crate::budget::Share;
 use crate::error::{Failure, Result};
 use crate::json::{Call, text};
 use crate::metrics::Labels;
@@ -39,6 +40,8 @@ use crate::service::Shared;
 struct Context<'a> {
     shared: &'a Shared,
     access: &'a Access,
+    /// What the answer may take of the memory for clients.
+    share: &'a Share,
     /// The whole request: what is stored of it is not copied.
     body: &'a Bytes,
 }
@@ -54,6 +57,7 @@ impl Context<'_> {
 pub(crate) async fn answer(
     shared: &Shared,
     access: &Access,
+    share: &Share,
     body: &Bytes,
     labels: &mut Labels,
 ) -> Result<Answer> {
@@ -68,6 +72,7 @@ pub(crate) async fn answer(
     let context = Context {
         shared,
         access,
+        share,
         body,
     };
     run(context, &method, &call, labels).await

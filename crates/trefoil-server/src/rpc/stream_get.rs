@@ -25,7 +25,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
 /// Answers the rows of a read.
 pub(super) async fn answer_rows(context: Context<'_>, read: Read, shape: Shape) -> Result<Answer> {
     let database = context.database().await?;
-    let reading = Reading::new(Pages::new(database, read), Rows::new(shape));
+    let reading = Reading::new(Pages::new(database, read), Rows::new(shape), context.share);
     Ok(response::json_body(reading.body().await?))
 }
 

@@ -1,8 +1,6 @@
 //! `["sys.version"]` answers the version; `["sys.health"]` answers
 //! `{"backend", "connections", "status"}`.
 
-use std::sync::atomic::Ordering;
-
 use super::Context;
 use crate::VERSION;
 use crate::error::Result;
@@ -14,7 +12,7 @@ pub(super) async fn version(_: Context<'_>, _: &Call<'_>) -> Result<Answer> {
 }
 
 pub(super) async fn health(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
-    let connections = context.shared.connections.load(Ordering::Relaxed);
+    let connections = context.shared.connections.count();
     Ok(response::json(format!(
         "{{\"backend\":\"trefoil\",\"connections\":{connections},\"status\":\"ok\"}}"
     )))

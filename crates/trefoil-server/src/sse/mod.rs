@@ -2,7 +2,7 @@
 //! sends it.
 //!
 //! A subscription is pulled by its connection: a client that does not read holds no more than one
-//! batch of events, and nobody else waits for it.
+//! page of events, which is counted, and nobody else waits for it.
 
 mod frame;
 mod selection;
@@ -14,10 +14,13 @@ use futures_util::stream::{self, StreamExt as _};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Version};
-use trefoil::{Error, OpenDatabase, Subscription};
+use trefoil::{Error, Event, OpenDatabase, Subscription};
 
 use crate::auth::Access;
+use crate::budget::{Reservation, Share};
+use crate::connections::Guest;
 use crate::error::Result;
+use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::response::{self, Answer, Body, Chunks};
 use crate::service::Shared;
 
@@ -27,6 +30,7 @@ pub(crate) use frame::Kind;
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     access: &Access,
+    guest: &Guest,
     parts: &Parts,
     kind: Kind,
 ) -> Result<Answer> {
@@ -36,8 +40,10 @@ pub(crate) async fn answer(
     };
     let database = shared.database(&access.namespace).await?;
     let read = selection.into_read(database.head());
+    let subscription = database.subscribe(read);
     let feed = Feed {
-        subscription: database.subscribe(read),
+        subscription: subscription.in_batches_of(SUBSCRIPTION_PAGE_BYTES),
+        share: guest.share.clone(),
         _database: database,
         subscriber: Subscriber::new(Arc::clone(shared)),
         kind,
@@ -67,6 +73,7 @@ pub(crate) fn event_stream(version: Version, body: Body) -> Answer {
 /// A subscription on its way to a client.
 struct Feed {
     subscription: Subscription,
+    share: Share,
     /// Keeps the namespace open.
     _database: OpenDatabase,
     subscriber: Subscriber,
@@ -85,20 +92,22 @@ impl Feed {
 
     async fn next(&mut self) -> Option<Bytes> {
         let shared = &self.subscriber.0;
-        let events = tokio::select! {
-            events = self.subscription.next() => events,
+        let page = tokio::select! {
+            page = next_page(&mut self.subscription, &self.share) => page,
             () = tokio::time::sleep(shared.config.keep_alive) => {
                 return Some(Bytes::from_static(frame::KEEP_ALIVE));
             }
             () = shared.closing.cancelled() => return None,
         };
-        match events {
-            Ok(events) => {
+        match page {
+            Ok((events, mut reservation)) => {
                 let mut out = Vec::with_capacity(events.len() * 128);
                 for event in &events {
                     frame::put(&mut out, event, self.kind);
                 }
-                Some(out.into())
+                reservation.shrink_to(out.len());
+                reservation.grow_anyway(out.len());
+                Some(reservation.hold(out))
             }
             Err(Error::Closed(_)) => None,
             Err(error) => {
@@ -106,6 +115,27 @@ impl Feed {
                 None
             }
         }
+    }
+}
+
+/// The next events of a subscription, and memory for them and for what is written of them. Nothing
+/// is read before there is memory for it.
+pub(crate) async fn next_page(
+    subscription: &mut Subscription,
+    share: &Share,
+) -> Result<(Vec<Event>, Reservation), Error> {
+    loop {
+        subscription.ready().await?;
+        let mut reservation = share.reserve_in_turn(2 * SUBSCRIPTION_PAGE_BYTES).await;
+        let events = subscription.try_next()?;
+        if !events.is_empty() {
+            let bytes: usize = events.iter().map(Event::stored_bytes).sum();
+            reservation.grow_anyway(2 * bytes);
+            return Ok((events, reservation));
+        }
+        drop(reservation);
+        // It may have looked at much that is not for it.
+        tokio::task::yield_now().await;
     }
 }
 

@@ -284,20 +284,21 @@ fn too_many_connections_are_told_so() {
     });
     let mut held: Vec<Connection> = (0..2).map(|_| Connection::open(server.address)).collect();
     for connection in &mut held {
-        connection.send("GET", "/health", "", b"");
+        connection.send("POST", "/rpc", &bearer(), b"[\"sys.version\"]");
         assert_eq!(connection.reply().status, 200);
     }
     let mut refused = Connection::open(server.address);
+    refused.send("POST", "/rpc", &bearer(), b"[\"sys.version\"]");
     let reply = refused.reply();
     assert_eq!(
         (reply.status, reply.header("retry-after")),
         (503, Some("1"))
     );
     assert!(reply.text().contains("\"OVERLOADED\""), "{}", reply.text());
+    // Whether the server lives can be asked nevertheless.
+    let health = || request(server.address, "GET", "/health", "", b"").status;
+    assert_eq!(health(), 200);
     drop(held);
     std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(
-        request(server.address, "GET", "/health", "", b"").status,
-        200
-    );
+    assert_eq!(rpc(server.address, "[\"sys.version\"]").status, 200);
 }

@@ -6,6 +6,7 @@
 mod bad_input;
 mod cases;
 mod client;
+mod connections;
 mod fidelity;
 mod grpc;
 mod harness;

@@ -2,6 +2,7 @@
 //! are answered, and memory stays bounded.
 
 mod connections;
+mod memory;
 mod requests;
 
 use std::time::{Duration, Instant};

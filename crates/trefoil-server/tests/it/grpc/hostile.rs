@@ -138,8 +138,8 @@ async fn connections_beyond_the_limit_are_closed() {
     });
     let mut first = connect(&server).await;
     assert!(first.head().await.is_ok());
-    let _second = TcpStream::connect(server.grpc).unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut second = connect(&server).await;
+    assert!(second.head().await.is_ok());
     let mut third = TcpStream::connect(server.grpc).unwrap();
     third
         .set_read_timeout(Some(Duration::from_secs(10)))

@@ -1,0 +1,248 @@
+//! Who is connected: how many by protocol, and who has yet to show who it is.
+//!
+//! Each protocol has a part of all connections to itself, so that none keeps the others away. When
+//! there is no room, the oldest stranger has to go: a connection that has not authenticated, or has
+//! asked for nothing where that is not needed. If there is none, a few more HTTP connections are
+//! let in for a moment, to ask for `/health` and its like.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::budget::{Budget, Share};
+use crate::limits::{PROTOCOL_FRACTION, SURPLUS_CONNECTIONS_MAX};
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    Grpc,
+    Resp,
+}
+
+const PROTOCOLS: [Protocol; 3] = [Protocol::Http, Protocol::Grpc, Protocol::Resp];
+
+/// All connections.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    budget: Arc<Budget>,
+    max: usize,
+    present: Mutex<Present>,
+}
+
+#[derive(Debug, Default)]
+struct Present {
+    /// How many there have been.
+    n_guests: u64,
+    /// How many there are of each protocol, besides those beyond the limit.
+    counts: [usize; PROTOCOLS.len()],
+    /// Those that have yet to show who they are, the oldest first.
+    strangers: BTreeMap<u64, (Protocol, CancellationToken)>,
+    /// Those beyond the limit, the oldest first.
+    surplus: BTreeMap<u64, CancellationToken>,
+}
+
+/// A connection, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    connections: Arc<Connections>,
+    id: u64,
+    protocol: Protocol,
+    is_known: AtomicBool,
+    /// Whether there was no room for it, so that it may ask for little.
+    pub(crate) is_surplus: bool,
+    /// Cancelled when it has to make room for another one.
+    pub(crate) must_leave: CancellationToken,
+    /// What it may take of the memory for clients.
+    pub(crate) share: Share,
+}
+
+impl Connections {
+    pub(crate) fn new(connections_max: usize, budget: Arc<Budget>) -> Arc<Self> {
+        Arc::new(Self {
+            max: connections_max.min(budget.connections_max()),
+            budget,
+            present: Mutex::default(),
+        })
+    }
+
+    /// How many there may be.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        let present = self.present.lock();
+        present.counts.iter().sum::<usize>() + present.surplus.len()
+    }
+
+    /// Lets a connection in; `None` if there is no room for it.
+    pub(crate) fn enter(self: &Arc<Self>, protocol: Protocol) -> Option<Guest> {
+        let must_leave = CancellationToken::new();
+        let mut present = self.present.lock();
+        present.n_guests += 1;
+        let id = present.n_guests;
+        let has_room = present.has_room(protocol, self.max)
+            || (present.evict(protocol, self.max) && present.has_room(protocol, self.max));
+        if !has_room && protocol != Protocol::Http {
+            return None;
+        }
+        let share = self.budget.connect()?;
+        if has_room {
+            present.counts[protocol as usize] += 1;
+            let stranger = (protocol, must_leave.clone());
+            present.strangers.insert(id, stranger);
+        } else {
+            if present.surplus.len() >= SURPLUS_CONNECTIONS_MAX
+                && let Some((_, oldest)) = present.surplus.pop_first()
+            {
+                oldest.cancel();
+            }
+            present.surplus.insert(id, must_leave.clone());
+        }
+        drop(present);
+        Some(Guest {
+            connections: Arc::clone(self),
+            id,
+            protocol,
+            is_known: AtomicBool::new(false),
+            is_surplus: !has_room,
+            must_leave,
+            share,
+        })
+    }
+}
+
+impl Present {
+    /// Whether there is room for one more, besides what belongs to the others.
+    fn has_room(&self, protocol: Protocol, max: usize) -> bool {
+        let own = max / PROTOCOL_FRACTION;
+        let others = PROTOCOLS.iter().filter(|other| **other != protocol);
+        let others = others.map(|other| self.counts[*other as usize].max(own));
+        self.counts[protocol as usize] + others.sum::<usize>() < max
+    }
+
+    /// Tells the oldest stranger to go that stands in the way. Answers whether there was one.
+    fn evict(&mut self, protocol: Protocol, max: usize) -> bool {
+        let own = max / PROTOCOL_FRACTION;
+        let is_in_the_way =
+            |other: Protocol| other == protocol || self.counts[other as usize] > own;
+        let mut strangers = self.strangers.iter();
+        let oldest = strangers.find(|(_, (other, _))| is_in_the_way(*other));
+        let Some(id) = oldest.map(|(id, _)| *id) else {
+            return false;
+        };
+        if let Some((other, must_leave)) = self.strangers.remove(&id) {
+            self.counts[other as usize] -= 1;
+            must_leave.cancel();
+        }
+        true
+    }
+}
+
+impl Guest {
+    /// Whether the client has shown who it is.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// The client has shown who it is, or need not: it does not have to go any more.
+    pub(crate) fn make_known(&self) {
+        if self.is_known() {
+            return;
+        }
+        let mut present = self.connections.present.lock();
+        if present.strangers.remove(&self.id).is_some() {
+            self.is_known.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut present = self.connections.present.lock();
+        if self.is_surplus {
+            present.surplus.remove(&self.id);
+            return;
+        }
+        // One that had to go is not counted any more.
+        let is_counted = self.is_known() || present.strangers.remove(&self.id).is_some();
+        if is_counted {
+            present.counts[self.protocol as usize] -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(max: usize) -> Arc<Connections> {
+        Connections::new(max, Budget::new(1 << 30))
+    }
+
+    fn known(connections: &Arc<Connections>, protocol: Protocol) -> Option<Guest> {
+        let guest = connections.enter(protocol)?;
+        guest.make_known();
+        Some(guest)
+    }
+
+    #[test]
+    fn every_protocol_has_room_whatever_the_others_do() {
+        let connections = connections(80);
+        let mut resp = Vec::new();
+        while let Some(guest) = known(&connections, Protocol::Resp) {
+            resp.push(guest);
+        }
+        assert_eq!(resp.len(), 60);
+        let enter = |protocol| known(&connections, protocol).filter(|guest| !guest.is_surplus);
+        let http: Vec<Guest> = std::iter::from_fn(|| enter(Protocol::Http)).collect();
+        let grpc: Vec<Guest> = std::iter::from_fn(|| enter(Protocol::Grpc)).collect();
+        assert_eq!((http.len(), grpc.len()), (10, 10));
+        assert_eq!(connections.count(), 80);
+        drop((resp, http));
+        let http: Vec<Guest> = std::iter::from_fn(|| enter(Protocol::Http)).collect();
+        assert_eq!(http.len(), 60);
+        drop((http, grpc));
+        assert_eq!(connections.count(), 0);
+    }
+
+    #[test]
+    fn the_oldest_stranger_makes_room_and_nobody_who_is_known() {
+        let connections = connections(8);
+        let guests: Vec<Guest> = (0..6)
+            .map(|_| connections.enter(Protocol::Resp).unwrap())
+            .collect();
+        guests[0].make_known();
+        let new = connections.enter(Protocol::Resp).unwrap();
+        let gone = |guest: &Guest| guest.must_leave.is_cancelled();
+        assert_eq!(
+            guests.iter().map(gone).collect::<Vec<_>>(),
+            [false, true, false, false, false, false]
+        );
+        // Who was told to go does not come back, and is counted once.
+        guests[1].make_known();
+        assert!(!guests[1].is_known());
+        drop(new);
+        drop(guests);
+        assert_eq!(connections.count(), 0);
+    }
+
+    #[test]
+    fn a_few_more_may_ask_for_health() {
+        let connections = connections(1);
+        let only = known(&connections, Protocol::Http).unwrap();
+        assert!(!only.is_surplus);
+        assert!(connections.enter(Protocol::Resp).is_none());
+        let more: Vec<Guest> = (0..SURPLUS_CONNECTIONS_MAX + 1)
+            .map(|_| connections.enter(Protocol::Http).unwrap())
+            .collect();
+        assert!(more.iter().all(|guest| guest.is_surplus));
+        assert!(more[0].must_leave.is_cancelled());
+        assert!(!more[1].must_leave.is_cancelled());
+    }
+}
