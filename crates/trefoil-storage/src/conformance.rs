@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
-use crate::{Batch, Group, Items, Label, Record, Snapshot, Storage, Upkeep};
+use crate::{Batch, Group, Items, KEY_BYTES_MAX, Label, Map, Record, Snapshot, Storage, Upkeep};
 use trefoil_core::{Direction, Error};
 
 /// Checks the contract on `storage`, which must be empty.
@@ -10,6 +10,7 @@ pub fn check(storage: &dyn Storage) {
     log_holds_what_was_appended(storage);
     maps_are_ordered(storage);
     a_scan_sees_one_moment(storage);
+    what_cannot_be_a_key_is_not_there(storage);
     a_snapshot_stands_for_changes(storage);
 }
 
@@ -205,6 +206,65 @@ fn a_scan_sees_one_moment(storage: &dyn Storage) {
             .count(),
         1999
     );
+}
+
+fn what_cannot_be_a_key_is_not_there(storage: &dyn Storage) {
+    let longest = vec![b'k'; KEY_BYTES_MAX];
+    let longer = |last: &[u8]| [&longest[..], last].concat();
+    let mut batch = Batch::default();
+    batch.put("m", longest.clone(), "longest");
+    batch.put("m", "l", "after it");
+    storage.write(&batch).unwrap();
+    storage
+        .load("run", &mut |sink| {
+            sink(b"a".to_vec(), b"1".to_vec())?;
+            sink(longest.clone(), b"longest".to_vec())?;
+            sink(b"l".to_vec(), b"after it".to_vec())
+        })
+        .unwrap();
+    for name in ["m", "run"] {
+        let map = storage.map(name).unwrap().unwrap();
+        assert!(map.get(&longest).unwrap().is_some());
+        for key in [vec![], longer(b"a"), longer(&[b'a'; 5000])] {
+            assert_eq!(map.get(&key).unwrap(), None, "{name}");
+        }
+        let values = |from: &[u8], to: &[u8]| values(map.as_ref(), from, to);
+        assert_eq!(values(&longest, b""), ["longest", "after it"], "{name}");
+        assert_eq!(values(&longer(b"a"), b""), ["after it"], "{name}");
+        assert_eq!(values(b"k", &longest), [""; 0], "{name}");
+        assert_eq!(values(b"k", &longer(b"a")), ["longest"], "{name}");
+        assert_eq!(values(&longest, &longer(b"a")), ["longest"], "{name}");
+        assert_eq!(values(&longer(b"a"), &longer(b"b")), [""; 0], "{name}");
+        assert_eq!(values(&longer(b"a"), &longest), [""; 0], "{name}");
+    }
+    for key in [vec![], longer(b"a")] {
+        let (mut put, mut remove) = (Batch::default(), Batch::default());
+        put.put("m", "before", "the key");
+        put.put("m", key.clone(), "value");
+        remove.remove("m", key.clone());
+        assert!(storage.write(&put).is_err());
+        assert!(storage.write(&remove).is_err());
+        let loaded = storage.load("other", &mut |sink| sink(key.clone(), Vec::new()));
+        assert!(loaded.is_err());
+    }
+    storage.drop_map("run").unwrap();
+    let map = storage.map("m").unwrap().unwrap();
+    assert_eq!(map.get(b"before").unwrap(), None, "refused whole");
+    assert_eq!(storage.map_names().unwrap(), ["m", "n"]);
+}
+
+/// The values of the entries with `from <= key < to`, the same in both directions.
+fn values(map: &dyn Map, from: &[u8], to: &[u8]) -> Vec<String> {
+    let walk = |direction| -> Vec<String> {
+        map.scan(from, to, direction)
+            .map(|entry| String::from_utf8(entry.unwrap().1.to_vec()).unwrap())
+            .collect()
+    };
+    let forwards = walk(Direction::Forwards);
+    let mut backwards = walk(Direction::Backwards);
+    backwards.reverse();
+    assert_eq!(forwards, backwards);
+    forwards
 }
 
 const FIRST: Snapshot = Snapshot {

@@ -222,6 +222,21 @@ pub enum Upkeep {
     Waiting,
 }
 
+/// The longest key of a map, in bytes. A longer one is in no map, and none can be put there.
+pub const KEY_BYTES_MAX: usize = 65_535;
+
+/// Says of a key that it cannot be one of a map's.
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid("the key of a map must not be empty"));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        let what = "length of a map's key";
+        return Err(Error::over_limit(what, key.len(), KEY_BYTES_MAX));
+    }
+    Ok(())
+}
+
 /// A key and its value.
 pub type Entry = (Bytes, Bytes);
 
@@ -237,13 +252,14 @@ pub type VisitEntry<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 /// Hands entries to a sink.
 pub type Fill<'a> = dyn FnMut(&mut Sink<'_>) -> Result<()> + 'a;
 
-/// An ordered map of bytes to bytes.
+/// An ordered map of bytes to bytes. Whoever asks may ask with any bytes: what cannot be a key, see
+/// [`KEY_BYTES_MAX`], is not there.
 pub trait Map: Send + Sync + Debug {
     /// The value under `key`.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
     /// The entries with `from <= key < to`, in either direction; an empty `to` is the end of the
-    /// map. They are those of this moment: a batch that is written later changes nothing about
+    /// map. Both may be longer than any key. They are those of this moment: a batch that is written later changes nothing about
     /// them.
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
 }
@@ -318,12 +334,13 @@ pub trait Storage: Send + Sync + Debug {
     /// The names of all maps, in order.
     fn map_names(&self) -> Result<Vec<String>>;
 
-    /// Applies a batch atomically and returns when it is durable.
+    /// Applies a batch atomically and returns when it is durable. One with a key that is empty or
+    /// too long is refused whole.
     fn write(&self, batch: &Batch) -> Result<()>;
 
     /// Creates the map `name` from the entries that `fill` hands over in ascending order of their
-    /// keys, and returns when it is durable. A map of this name must not exist. If the process dies meanwhile, the map may or
-    /// may not exist, with any part of its entries: a batch that names the map makes it count.
+    /// keys, and returns when it is durable. A map of this name must not exist, and no key may be
+    /// empty or too long. If the process dies meanwhile, the map may or may not exist, with any part of its entries: a batch that names the map makes it count.
     fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()>;
 
     /// Removes a map. Handles to it that are still held keep answering.

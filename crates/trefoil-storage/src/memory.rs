@@ -9,7 +9,8 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
-use crate::contract::{dropped, no_such_snapshot};
+use crate::contract::{check_key, dropped, no_such_snapshot};
+use crate::range::range;
 use crate::{
     Batch, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Snapshot, Storage, StoredItem,
     Upkeep, Usage, VisitEntry,
@@ -181,6 +182,8 @@ impl Storage for MemoryStorage {
     }
 
     fn write(&self, batch: &Batch) -> Result<()> {
+        let mut keys = batch.changes.iter().map(|(_, key, _)| key);
+        keys.try_for_each(|key| check_key(key))?;
         for (name, key, value) in &batch.changes {
             let map = self.map_or_new(name);
             let mut entries = map.entries.write();
@@ -195,8 +198,14 @@ impl Storage for MemoryStorage {
     }
 
     fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
+        let entries = filled(&mut |sink| {
+            fill(&mut |key, value| {
+                check_key(&key)?;
+                sink(key, value)
+            })
+        })?;
         let map = Arc::new(MemoryMap {
-            entries: RwLock::new(Arc::new(filled(fill)?)),
+            entries: RwLock::new(Arc::new(entries)),
         });
         match self.maps.write().entry(name.to_owned()) {
             Slot::Occupied(_) => Err(Error::invalid(format!("map {name} exists already"))),
@@ -245,12 +254,12 @@ impl Map for MemoryMap {
     }
 
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
-        let entries = Arc::clone(&self.entries.read());
-        let mut lower = Bound::Included(Bytes::copy_from_slice(from));
-        let mut upper = match to {
-            [] => Bound::Unbounded,
-            to => Bound::Excluded(Bytes::copy_from_slice(to)),
+        let Some((lower, upper)) = range(from, to) else {
+            return Box::new(std::iter::empty());
         };
+        let entries = Arc::clone(&self.entries.read());
+        let mut lower = lower.map(Bytes::copy_from_slice);
+        let mut upper = upper.map(Bytes::copy_from_slice);
         let mut page: std::vec::IntoIter<Entry> = Vec::new().into_iter();
         Box::new(std::iter::from_fn(move || {
             if let Some(entry) = page.next() {
@@ -279,7 +288,11 @@ impl Map for MemoryMap {
 /// Whether `BTreeMap::range` would panic on these bounds.
 fn is_empty_range(lower: &Bound<Bytes>, upper: &Bound<Bytes>) -> bool {
     match (lower, upper) {
-        (Bound::Included(lower) | Bound::Excluded(lower), Bound::Excluded(upper)) => lower >= upper,
+        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+        (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) => lower >= upper,
         _ => false,
     }
 }

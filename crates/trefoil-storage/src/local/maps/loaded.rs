@@ -5,7 +5,6 @@
 //! for any more.
 
 use std::fs;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +22,10 @@ use lsm_tree::{
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Error, Result};
 
+use crate::contract::check_key;
 use crate::local::options::LocalOptions;
 use crate::local::{io, sync_dir};
+use crate::range::range;
 use crate::{Fill, Map, Scan};
 
 /// The bytes of a block that one point read has to look through.
@@ -150,7 +151,7 @@ impl LoadedMaps {
         let mut ingestion = tree.ingestion().map_err(failed)?;
         let mut last: Option<Bytes> = None;
         fill(&mut |key, value| {
-            super::check_key(&key)?;
+            check_key(&key)?;
             let key = Bytes::from(key);
             if last.as_ref().is_some_and(|last| *last >= key) {
                 return Err(Error::invalid("the keys of a map to be loaded must ascend"));
@@ -242,25 +243,23 @@ impl LoadedMap {
 
 impl Map for LoadedMap {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        if check_key(key).is_err() {
+            return Ok(None);
+        }
         let value = self.tree()?.get(key, SeqNo::MAX);
         let value = value.map_err(|error| failed(&self.dir, "reading", &error))?;
         Ok(value.map(Into::into))
     }
 
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
-        if !to.is_empty() && from >= to {
+        let Some(range) = range(from, to) else {
             return Box::new(std::iter::empty());
-        }
+        };
         let tree = match self.tree() {
             Ok(tree) => tree,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
-        let upper = if to.is_empty() {
-            Bound::Unbounded
-        } else {
-            Bound::Excluded(to)
-        };
-        let range = tree.range::<&[u8], _>((Bound::Included(from), upper), SeqNo::MAX, None);
+        let range = tree.range::<&[u8], _>(range, SeqNo::MAX, None);
         let entry = |guard: lsm_tree::IterGuardImpl| match guard.into_inner() {
             Ok((key, value)) => Ok((key.into(), value.into())),
             Err(error) => Err(failed(&self.dir, "scanning", &error)),

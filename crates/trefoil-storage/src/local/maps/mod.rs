@@ -14,6 +14,7 @@ use std::sync::Arc;
 use lsm_tree::Cache;
 use trefoil_core::{Damage, Error, Result};
 
+use crate::contract::check_key;
 use crate::{Batch, Fill, Map};
 
 use super::options::LocalOptions;
@@ -21,8 +22,6 @@ use super::options::LocalOptions;
 use loaded::LoadedMaps;
 use written::WrittenMaps;
 
-/// The longest key of a map, in bytes.
-const KEY_BYTES_MAX: usize = 65_535;
 /// The longest name of a map, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -91,20 +90,6 @@ impl Maps {
     pub(super) fn disk_bytes(&self) -> Result<u64> {
         Ok(self.written.disk_bytes()? + self.loaded.disk_bytes())
     }
-}
-
-fn check_key(key: &[u8]) -> Result<()> {
-    if key.is_empty() {
-        return Err(Error::invalid("the key of a map must not be empty"));
-    }
-    if key.len() > KEY_BYTES_MAX {
-        return Err(Error::over_limit(
-            "length of a map's key",
-            key.len(),
-            KEY_BYTES_MAX,
-        ));
-    }
-    Ok(())
 }
 
 /// A name becomes the name of a directory.

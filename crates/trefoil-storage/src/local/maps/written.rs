@@ -5,7 +5,6 @@
 //! and the next call opens it again. Invariant: only `state` and the handles listed in it keep the
 //! database open for longer than a call.
 
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -15,7 +14,9 @@ use lsm_tree::Cache;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Direction, Error, Result};
 
+use crate::contract::check_key;
 use crate::local::{io, sync_dir};
+use crate::range::range;
 use crate::{Batch, Map, Scan};
 
 /// The smallest journal limit that fjall accepts: beyond it, maps that are seldom written have to
@@ -289,19 +290,17 @@ impl WrittenMap {
 
 impl Map for WrittenMap {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        if check_key(key).is_err() {
+            return Ok(None);
+        }
         let value = self.opened()?.1.get(key);
         let value = value.map_err(|error| self.maps.failed("reading", &error))?;
         Ok(value.map(Into::into))
     }
 
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
-        if !to.is_empty() && from >= to {
+        let Some(range) = range(from, to) else {
             return Box::new(std::iter::empty());
-        }
-        let upper = if to.is_empty() {
-            Bound::Unbounded
-        } else {
-            Bound::Excluded(to)
         };
         let (database, keyspace) = match self.opened() {
             Ok(opened) => opened,
@@ -309,7 +308,7 @@ impl Map for WrittenMap {
         };
         // A range of the keyspace itself would meet what is written while it is walked over.
         let moment = database.snapshot();
-        let range = moment.range::<&[u8], _>(&keyspace, (Bound::Included(from), upper));
+        let range = moment.range::<&[u8], _>(&keyspace, range);
         let entry = |guard: fjall::Guard| match guard.into_inner() {
             Ok((key, value)) => Ok((key.into(), value.into())),
             Err(error) => Err(self.maps.failed("scanning", &error)),
