@@ -201,7 +201,7 @@ const EVENTS_FOR_TWO_THREADS: usize = 512;
 fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {
     let check = |events: &[NewEvent]| {
         events.chunks(EVENTS_TOUCHED).try_for_each(|some| {
-            touch_bodies(some);
+            touch_bodies(some.iter());
             some.iter()
                 .try_for_each(|event| event.validate(data_bytes_max))
         })

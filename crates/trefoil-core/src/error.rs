@@ -122,6 +122,11 @@ pub enum Error {
     #[error("namespace refuses writes after an I/O error, reopen it to recover: {0}")]
     Poisoned(String),
 
+    /// The server met a fault of its own while it worked on this request. Nothing of the request took
+    /// effect, and no other request is affected.
+    #[error("internal error: {0}")]
+    Internal(String),
+
     /// Another process has this directory open.
     #[error("{path} is in use by another process")]
     Locked {

@@ -145,6 +145,7 @@ impl From<Error> for Failure {
             Error::Overloaded(_) => new(StatusCode::SERVICE_UNAVAILABLE, "OVERLOADED"),
             Error::Closed(_) => new(StatusCode::SERVICE_UNAVAILABLE, "CLOSED"),
             Error::DiskFull(_) => new(StatusCode::INSUFFICIENT_STORAGE, "DISK_FULL"),
+            Error::Internal(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
             _ => new(StatusCode::INTERNAL_SERVER_ERROR, "BACKEND_ERROR"),
         }
     }
@@ -176,6 +177,7 @@ mod tests {
             (Error::DiskFull("x".into()), 507, "DISK_FULL"),
             (Error::Poisoned("x".into()), 500, "BACKEND_ERROR"),
             (Error::Closed("x".into()), 503, "CLOSED"),
+            (Error::Internal("x".into()), 500, "INTERNAL_ERROR"),
             (
                 Error::NamespaceNotFound("x".into()),
                 404,

@@ -38,6 +38,7 @@ mod metrics;
 mod new_event;
 mod opened;
 mod pages;
+mod panics;
 mod query;
 mod reading;
 mod record;

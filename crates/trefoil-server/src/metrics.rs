@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use trefoil::{Committed, Executed};
 
+use crate::panics::PANICS;
 use crate::resp::RespMetrics;
 use crate::response::{Answer, Body, answer};
 use crate::service::Shared;
@@ -139,6 +140,7 @@ impl Metrics {
         registry.register("grpc_sent_bytes", help, self.grpc_bytes_sent.clone());
         let help = "Bytes held for clients: requests being read, replies not yet taken";
         registry.register("client_memory_bytes", help, self.client_memory.clone());
+        registry.register("panics", "Panics of the server", PANICS.clone());
         self.resp.register(registry);
         self
     }

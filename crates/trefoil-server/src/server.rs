@@ -20,7 +20,7 @@ use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::limits::SURPLUS_TIMEOUT;
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
-use crate::{Config, connection, connections, grpc, resp};
+use crate::{Config, connection, connections, grpc, panics, resp};
 
 /// A server that listens on its addresses but answers nobody before it is run.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ impl Server {
     /// with a warning; a port that is taken is an error, except for gRPC and RESP where that was not
     /// asked for.
     pub async fn bind(config: Config, namespaces: Namespaces) -> Result<Self> {
+        panics::count();
         let listeners = bind_all(&config.listen).await?;
         let (mut grpc_listeners, mut tls) = (Vec::new(), None);
         if let Some(grpc) = &config.grpc {

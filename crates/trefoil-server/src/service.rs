@@ -19,6 +19,7 @@ use crate::error::{Failure, Result};
 use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
 use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
 use crate::opened::Opened;
+use crate::panics::caught;
 use crate::query::Query;
 use crate::resp::Clients;
 use crate::response::{self, Answer};
@@ -91,10 +92,9 @@ pub(crate) async fn serve(
         guest,
         under_way,
     };
-    let mut answer = exchange
-        .route()
-        .await
-        .unwrap_or_else(|failure| response::failure(&failure));
+    let answer = caught(exchange.route()).await;
+    let answer = answer.unwrap_or_else(|panicked| Err(panicked.into()));
+    let mut answer = answer.unwrap_or_else(|failure| response::failure(&failure));
     let Exchange {
         shared,
         parts,

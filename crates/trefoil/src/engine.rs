@@ -20,7 +20,7 @@ use crate::recovery::{checkpoint, replay};
 use crate::state::Store;
 use crate::transaction::Transaction;
 use crate::wake::Wake;
-use crate::write::{CheckedTransaction, Executions, Request, Work, Writer, now};
+use crate::write::{CheckedTransaction, Execution, Executions, Request, Work, Writer, now};
 
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
@@ -205,7 +205,11 @@ impl Engine {
         };
         let works = transactions.into_iter().map(check).collect();
         let (reply, answer) = oneshot::channel();
-        if self.writer.queue.push(Request::Execute(works, reply))? {
+        if self
+            .writer
+            .queue
+            .push(Request::Execute(Execution::new(works, reply)))?
+        {
             self.lead(1);
         }
         answer.recv().map_err(|_| abandoned())
@@ -229,7 +233,11 @@ impl Engine {
             });
         }
         let (reply, answer) = oneshot::async_channel();
-        if self.writer.queue.push(Request::Execute(works, reply))? {
+        if self
+            .writer
+            .queue
+            .push(Request::Execute(Execution::new(works, reply)))?
+        {
             self.have_it_led();
         }
         answer.await.map_err(|_| abandoned())

@@ -73,6 +73,8 @@ mod recovery_tests;
 mod state;
 mod stats;
 mod subscription;
+#[cfg(test)]
+mod test_storage;
 pub mod tools;
 mod transaction;
 mod wake;

@@ -1,106 +1,17 @@
 //! Tests of opening: whatever became of the maps, index and state are those of the log.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use trefoil_core::{Commit, Direction, Error, NewEvent, Read, Result, Tracking};
-use trefoil_storage::{
-    Batch, Fill, Group, Label, LogEnd, Map, MemoryStorage, Record, Snapshot, Storage, StoredItem,
-    Upkeep, Usage, VisitEntry,
-};
+use trefoil_storage::{Batch, MemoryStorage, Storage};
 
 use crate::background::Background;
 use crate::engine::Engine;
 use crate::state::{STATE_END, View};
+use crate::test_storage::TestStorage;
 use crate::{Options, read};
-
-/// A storage that fails, as if the process had died, after a number of batches or records.
-#[derive(Debug)]
-struct Failing {
-    inner: Arc<MemoryStorage>,
-    writes_left: AtomicUsize,
-    records_left: AtomicUsize,
-}
-
-fn spend(left: &AtomicUsize) -> Result<()> {
-    let spent = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-        left.checked_sub(1)
-    });
-    spent
-        .map(drop)
-        .map_err(|_| Error::invalid("the process died"))
-}
-
-impl Storage for Failing {
-    fn append(&self, group: &Group) -> Result<()> {
-        self.inner.append(group)
-    }
-
-    fn end(&self) -> LogEnd {
-        self.inner.end()
-    }
-
-    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
-        self.inner.read(positions, visit)
-    }
-
-    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()> {
-        self.inner.read_labels(positions, visit)
-    }
-
-    fn replay(&self, after: u64, visit: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
-        self.inner.replay(after, &mut |record| {
-            spend(&self.records_left)?;
-            visit(record)
-        })
-    }
-
-    fn snapshot(&self) -> Option<Snapshot> {
-        self.inner.snapshot()
-    }
-
-    fn write_snapshot(&self, commit: u64, fill: &mut Fill<'_>) -> Result<()> {
-        self.inner.write_snapshot(commit, fill)
-    }
-
-    fn read_snapshot(&self, visit: &mut VisitEntry<'_>) -> Result<()> {
-        self.inner.read_snapshot(visit)
-    }
-
-    fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
-        self.inner.map(name)
-    }
-
-    fn map_names(&self) -> Result<Vec<String>> {
-        self.inner.map_names()
-    }
-
-    fn write(&self, batch: &Batch) -> Result<()> {
-        spend(&self.writes_left)?;
-        self.inner.write(batch)
-    }
-
-    fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
-        self.inner.load(name, fill)
-    }
-
-    fn drop_map(&self, name: &str) -> Result<()> {
-        self.inner.drop_map(name)
-    }
-
-    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
-        self.inner.maintain(is_busy)
-    }
-
-    fn seal(&self) -> Result<()> {
-        self.inner.seal()
-    }
-
-    fn usage(&self) -> Result<Usage> {
-        self.inner.usage()
-    }
-}
 
 fn open(storage: Arc<dyn Storage>) -> Result<Arc<Engine>> {
     let options = Options {
@@ -170,11 +81,9 @@ fn maps_that_are_being_made_again_may_be_lost_at_any_moment() {
         lose_maps(&storage);
         // Each attempt goes on with what the ones before it left.
         for (writes_left, records_left) in [(step, usize::MAX), (usize::MAX, step), (step, step)] {
-            let failing = Failing {
-                inner: Arc::clone(&storage),
-                writes_left: writes_left.into(),
-                records_left: records_left.into(),
-            };
+            let failing = TestStorage::new(Arc::clone(&storage));
+            failing.writes_left.store(writes_left, Ordering::SeqCst);
+            failing.records_left.store(records_left, Ordering::SeqCst);
             match open(Arc::new(failing)) {
                 Ok(engine) => {
                     assert_eq!(all(&engine), expected, "{step}");

@@ -17,6 +17,7 @@ use super::status::{self, Result, of_error, of_failure};
 use super::{append, health, lookup, read, subscribe};
 use crate::auth::authenticate;
 use crate::connections::Guest;
+use crate::panics::caught;
 use crate::query::Query;
 use crate::service::Shared;
 
@@ -111,7 +112,8 @@ pub(super) async fn answer(
         began: Instant::now(),
         is_counted: false,
     };
-    let answer = run(&counted.shared, guest, counted.method, &parts, body).await;
+    let answer = caught(run(&counted.shared, guest, counted.method, &parts, body)).await;
+    let answer = answer.unwrap_or_else(|panicked| Err(of_error(&panicked)));
     response(answer, counted)
 }
 

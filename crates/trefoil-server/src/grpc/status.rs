@@ -61,9 +61,12 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
         Error::Overloaded(_) | Error::Closed(_) => (Code::Unavailable, ErrorType::Io),
         Error::DiskFull(_) => (Code::ResourceExhausted, ErrorType::Io),
         Error::Damaged(_) => (Code::DataLoss, ErrorType::Corruption),
+        Error::Internal(_) => (Code::Internal, ErrorType::Internal),
         _ => (Code::Internal, ErrorType::Io),
     };
     match error {
+        // The text of the kind says it already.
+        Error::Internal(text) => status(code, error_type, text),
         // An append has one condition: there is no need to say which one failed.
         Error::ConditionFailed { position, .. } => {
             let text = format!("the event at position {position} matches");
@@ -133,6 +136,7 @@ mod tests {
             (Error::Closed("x".into()), Code::Unavailable, 0),
             (Error::DiskFull("x".into()), Code::ResourceExhausted, 0),
             (Error::Poisoned("x".into()), Code::Internal, 0),
+            (Error::Internal("x".into()), Code::Internal, 4),
         ];
         for (error, code, error_type) in cases {
             let status = of_error(&error);

@@ -15,6 +15,7 @@ use tokio::net::tcp::ReadHalf;
 use tokio_util::sync::CancellationToken;
 use trefoil::Reply;
 
+use super::failure::of_error;
 use super::output::Output;
 use super::parser::{Parser, Trust, Violation};
 use super::session::Session;
@@ -25,6 +26,7 @@ use crate::limits::{
     DISCARD_BYTES_MAX, RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_DISCARD_TIMEOUT,
     RESP_INPUT_BYTES, RESP_READ_BYTES,
 };
+use crate::panics::caught;
 use crate::server::Stop;
 use crate::service::Shared;
 
@@ -122,7 +124,7 @@ impl Connection<'_> {
             }
             if !requests.is_empty() {
                 self.session.count(requests.len());
-                self.session.run(requests, &mut self.output).await?;
+                self.run_or_end(requests).await?;
                 if !self.session.is_stranger() {
                     self.session.guest.make_known();
                 }
@@ -135,6 +137,19 @@ impl Connection<'_> {
             }
         }
         self.output.send().await
+    }
+
+    /// Carries out requests. If one of them panics, the client is told so, and the connection ends:
+    /// nobody knows which of them were answered.
+    async fn run_or_end(&mut self, requests: Vec<Vec<Bytes>>) -> io::Result<()> {
+        match caught(self.session.run(requests, &mut self.output)).await {
+            Ok(done) => done,
+            Err(panicked) => {
+                self.session.is_closing = true;
+                let protocol = self.session.protocol();
+                self.output.put(&of_error(&panicked), protocol).await
+            }
+        }
     }
 
     /// Closes the connection so that the client can read what it was told, whatever it has sent

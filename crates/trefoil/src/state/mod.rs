@@ -4,7 +4,7 @@
 //! watch      keys that a transaction must find unchanged
 //! remembered the replies of transactions that have a name
 //! tracking   how far writers have come in other logs
-//! view       what a transaction sees and changes: staged entries over durable ones, with savepoints
+//! view       what a transaction sees and changes: staged entries over durable ones, and the way back
 //! lately     the entries that a view has read lately
 //! store      the durable entries: those since the last checkpoint in memory, the others in a map
 //! memory     how much of it those take that are there
@@ -37,6 +37,6 @@ pub(crate) use remembered::Remembered;
 pub(crate) use snapshot::snapshot_commit;
 pub(crate) use store::{Entries, STATE_END, Store};
 pub(crate) use tracking::is_carried;
-pub(crate) use view::{Savepoint, Touched, View};
+pub(crate) use view::{Touched, View};
 pub use watch::Watch;
 pub(crate) use watch::Watches;

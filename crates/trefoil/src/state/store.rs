@@ -51,7 +51,7 @@ const RECENT_BYTES_MIN: usize = 1024 * 1024;
 const READERS_PAUSE: Duration = Duration::from_micros(200);
 
 /// Entries that a group changes: their values, or `None` for those that are gone.
-pub(crate) type Entries = BTreeMap<Bytes, Option<Bytes>>;
+pub(crate) type Entries = Vec<(Bytes, Option<Bytes>)>;
 
 /// Entries that changed since the last checkpoint.
 type Changed = OrdMap<Name, Option<Bytes>>;
@@ -168,7 +168,7 @@ impl Store {
 
     /// Takes over the changes of a commit that is read from the log again; `None` if they do not fit.
     pub(crate) fn replay(&self, changes: &[u8]) -> Result<Option<()>> {
-        let mut changed = Entries::new();
+        let mut changed: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
         let mut failure = None;
         let read = Changes::read(changes, &mut |key, change: Change<'_>| {
             let before = || match changed.get(key) {
@@ -186,7 +186,7 @@ impl Store {
             return Err(error);
         }
         if read.is_some() {
-            self.apply(changed, || {});
+            self.apply(changed.into_iter().collect(), || {});
         }
         Ok(read)
     }
@@ -319,19 +319,15 @@ impl Reader {
         }
     }
 
-    /// The entries with `from <= key < to`, with `over` laid over them.
-    pub(crate) fn scan<'b>(
+    /// The entries with `from <= key < to`, where `from < to`, with those of `over` laid over them.
+    pub(super) fn scan<'b>(
         &'b self,
         from: &[u8],
         to: &[u8],
         direction: Direction,
-        over: &'b Entries,
+        over: impl DoubleEndedIterator<Item = (&'b Bytes, &'b Option<Bytes>)> + 'b,
     ) -> Scan<'b> {
-        if from >= to {
-            return Box::new(std::iter::empty());
-        }
-        let range = (Bound::Included(from), Bound::Excluded(to));
-        let mut sources = vec![Source::changed(over.range::<[u8], _>(range), direction)];
+        let mut sources = vec![Source::changed(over, direction)];
         let changed = [Some(&self.live), self.frozen.as_ref()];
         for changed in changed.into_iter().flatten() {
             let range = (

@@ -1,13 +1,20 @@
 //! What a transaction sees and changes: staged entries over durable ones, with savepoints.
 //!
 //! A view serves a whole group of commits: each sees what those before it in the group changed, and
-//! leaves nothing behind if it fails. A view that changes nothing is a consistent read.
+//! leaves nothing behind if it fails. The same goes for each command of a commit. What is kept for
+//! going back is what each changed entry was when the commit began, and when the command began that
+//! is running: however often a transaction changes an entry, it takes the memory of one change. A
+//! view that changes nothing is a consistent read.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use bytes::Bytes;
 use hashbrown::HashSet;
 use trefoil_core::limits::STATE_BYTES_PER_COMMIT_MAX;
 use trefoil_core::{Direction, Error, Result};
 use trefoil_state::{Scan, Space};
+use trefoil_storage::KEY_BYTES_MAX;
 
 use super::change::Changes;
 use super::lately::Lately;
@@ -19,9 +26,14 @@ use crate::alarm::NEVER;
 pub(crate) struct View {
     reader: Reader,
     lately: Lately,
-    staged: Entries,
-    /// What the staged entries were before each change, for going back.
-    undo: Vec<(Bytes, Option<Option<Bytes>>)>,
+    staged: BTreeMap<Bytes, Staged>,
+    /// The entries that the commit changed, as they were staged before it; behind them, those that
+    /// the running command changed, as they were staged before that.
+    undo: Vec<(Bytes, Option<Staged>)>,
+    /// The first command of the commit, and the one that is running.
+    commands: (u64, u64),
+    /// How far things were when it began.
+    begun: Begun,
     /// The changes of the commit that is being staged.
     changes: Changes,
     /// The keys that it touches.
@@ -57,9 +69,17 @@ impl Touched {
     }
 }
 
-/// A moment to which a view can go back.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Savepoint {
+/// An entry that is to change.
+#[derive(Debug)]
+struct Staged {
+    value: Option<Bytes>,
+    /// The command that changed it last.
+    command: u64,
+}
+
+/// How far a commit was when a command began.
+#[derive(Debug, Default)]
+struct Begun {
     n_undo: usize,
     n_bytes: usize,
     n_touched: usize,
@@ -71,8 +91,10 @@ impl View {
         Self {
             reader: store.read(),
             lately: Lately::default(),
-            staged: Entries::new(),
+            staged: BTreeMap::new(),
             undo: Vec::new(),
+            commands: (0, 0),
+            begun: Begun::default(),
             changes: Changes::default(),
             touched: Touched::default(),
             touched_before: Touched::default(),
@@ -98,7 +120,7 @@ impl View {
     /// The value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.staged.get(key) {
-            Some(value) => Ok(value.clone()),
+            Some(staged) => Ok(staged.value.clone()),
             None => self.lately.get(key, || self.reader.get(key)),
         }
     }
@@ -114,43 +136,85 @@ impl View {
         if before == value {
             return Ok(());
         }
+        if key.len() > KEY_BYTES_MAX {
+            let what = "length of the name of an entry of the state";
+            return Err(Error::over_limit(what, key.len(), KEY_BYTES_MAX));
+        }
         self.changes.put(&key, before.as_ref(), value.as_ref());
         let n_bytes = self.changes.bytes.len();
         if n_bytes > STATE_BYTES_PER_COMMIT_MAX {
             let what = "bytes of state that one commit changes";
             return Err(Error::over_limit(what, n_bytes, STATE_BYTES_PER_COMMIT_MAX));
         }
-        let staged = self.staged.insert(key.clone(), value);
-        self.undo.push((key, staged));
+        let command = self.commands.1;
+        let before = self.staged.insert(key.clone(), Staged { value, command });
+        if before
+            .as_ref()
+            .is_none_or(|before| before.command != command)
+        {
+            self.undo.push((key, before));
+        }
         Ok(())
     }
 
     /// The entries with `from <= key < to`, in either direction.
     pub(crate) fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
-        self.reader.scan(from, to, direction, &self.staged)
+        if from >= to {
+            return Box::new(std::iter::empty());
+        }
+        let range = (Bound::Included(from), Bound::Excluded(to));
+        let staged = self.staged.range::<[u8], _>(range);
+        let staged = staged.map(|(key, staged)| (key, &staged.value));
+        self.reader.scan(from, to, direction, staged)
     }
 
-    /// Remembers this moment.
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint {
-            n_undo: self.undo.len(),
+    /// A command begins. What those before it changed is taken back with the whole commit or not at
+    /// all.
+    pub(crate) fn begin_command(&mut self) {
+        let (first, running) = self.commands;
+        let mut n_kept = self.begun.n_undo;
+        for index in self.begun.n_undo..self.undo.len() {
+            let (_, before) = &self.undo[index];
+            // An entry that the commit had changed before is kept as it was before all that.
+            if before.as_ref().is_none_or(|before| before.command < first) {
+                self.undo.swap(n_kept, index);
+                n_kept += 1;
+            }
+        }
+        self.undo.truncate(n_kept);
+        self.commands = (first, running + 1);
+        self.begun = Begun {
+            n_undo: n_kept,
             n_bytes: self.changes.bytes.len(),
             n_touched: self.touched.keys.len(),
             is_all_touched: self.touched.is_all,
-        }
+        };
     }
 
-    /// Takes back all that was changed since a moment of the same commit.
-    pub(crate) fn rollback(&mut self, to: Savepoint) {
-        for (key, staged) in self.undo.drain(to.n_undo..).rev() {
-            match staged {
-                Some(value) => self.staged.insert(key, value),
+    /// Takes back all that the running command changed.
+    pub(crate) fn take_back_command(&mut self) {
+        let begun = std::mem::take(&mut self.begun);
+        self.restore(begun.n_undo);
+        self.changes.bytes.truncate(begun.n_bytes);
+        self.touched.keys.truncate(begun.n_touched);
+        self.touched.is_all = begun.is_all_touched;
+        self.begun = begun;
+    }
+
+    /// Takes back all that the commit changed.
+    pub(crate) fn take_back_commit(&mut self) {
+        self.begun = Begun::default();
+        self.take_back_command();
+    }
+
+    /// Restores the entries that were noted for going back, the last ones first.
+    fn restore(&mut self, n_left: usize) {
+        for (key, before) in self.undo.drain(n_left..).rev() {
+            match before {
+                Some(before) => self.staged.insert(key, before),
                 None => self.staged.remove(&key),
             };
         }
-        self.changes.bytes.truncate(to.n_bytes);
-        self.touched.keys.truncate(to.n_touched);
-        self.touched.is_all = to.is_all_touched;
     }
 
     /// Ends a commit: its changes can no longer be taken back. They are handed to `log`.
@@ -159,6 +223,9 @@ impl View {
         self.touch_only();
         log(&self.changes.bytes);
         self.changes.bytes.clear();
+        let next = self.commands.1 + 1;
+        self.commands = (next, next);
+        self.begun = Begun::default();
     }
 
     /// Ends what is no commit because it left everything as it was: watches see it all the same.
@@ -174,7 +241,8 @@ impl View {
 
     /// The entries that the commits changed.
     pub(crate) fn into_staged(self) -> Entries {
-        self.staged
+        let staged = self.staged.into_iter();
+        staged.map(|(key, staged)| (key, staged.value)).collect()
     }
 }
 
@@ -192,7 +260,9 @@ impl Space for View {
     }
 
     fn touch(&mut self, key: &Bytes) {
-        self.touched.keys.push(key.clone());
+        if self.touched.keys.last() != Some(key) {
+            self.touched.keys.push(key.clone());
+        }
     }
 
     fn touch_all(&mut self) {
@@ -201,5 +271,91 @@ impl Space for View {
 
     fn due(&mut self, time: u64) {
         self.due = self.due.min(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use trefoil_storage::MemoryStorage;
+
+    use super::*;
+    use crate::state::Rows;
+
+    fn store() -> Store {
+        let rows = Arc::new(Rows::new(0));
+        let shared_bytes = Arc::new(AtomicUsize::new(0));
+        Store::open(Arc::new(MemoryStorage::new()), shared_bytes, rows).unwrap()
+    }
+
+    fn all(view: &View) -> Vec<(Bytes, Bytes)> {
+        let all = view.scan(b"a", b"z", Direction::Forwards);
+        all.collect::<Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn what_goes_back_does_not_grow_with_the_number_of_changes() {
+        let mut view = View::new(&store());
+        for number in 0..1000_u32 {
+            view.begin_command();
+            for times in 0..10 {
+                let value = [&number.to_be_bytes()[..], &[times; 100]].concat();
+                view.put(Bytes::from_static(b"key"), value.into()).unwrap();
+                view.touch(&Bytes::from_static(b"key"));
+            }
+            assert!(view.undo.len() <= 2, "{}", view.undo.len());
+        }
+        assert_eq!(view.touched.keys.len(), 1);
+        view.take_back_commit();
+        assert_eq!((all(&view), view.has_changes()), (Vec::new(), false));
+    }
+
+    #[test]
+    fn commands_and_commits_are_taken_back_exactly() {
+        let mut view = View::new(&store());
+        let mut random = 1_u64;
+        let mut below = |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % n
+        };
+        for _ in 0..500 {
+            let before_commit = all(&view);
+            for _ in 0..below(6) {
+                view.begin_command();
+                let before_command = (all(&view), view.changes.clone(), view.touched.keys.clone());
+                for _ in 0..below(5) {
+                    let key = Bytes::from(format!("key {}", below(4)));
+                    let value = (below(3) > 0).then(|| Bytes::from(below(9).to_string()));
+                    view.touch(&key);
+                    view.set(key, value).unwrap();
+                }
+                if below(3) == 0 {
+                    view.take_back_command();
+                    let now = (all(&view), view.changes.clone(), view.touched.keys.clone());
+                    assert_eq!(now, before_command);
+                }
+            }
+            if below(2) == 0 {
+                view.take_back_commit();
+                assert_eq!((all(&view), view.has_changes()), (before_commit, false));
+            } else {
+                view.commit(|_| {});
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_map_takes_is_not_there_and_cannot_be_put() {
+        let mut view = View::new(&store());
+        let key = Bytes::from(vec![b'k'; KEY_BYTES_MAX + 1]);
+        assert_eq!(view.get(&key).unwrap(), None);
+        view.set(key.clone(), None).unwrap();
+        let refused = view.put(key, Bytes::new());
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        assert!(!view.has_changes());
     }
 }

@@ -3,6 +3,7 @@
 use trefoil_core::{Result, both};
 use trefoil_storage::{Group, Storage};
 
+use super::queue::LetGo;
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
 
@@ -10,15 +11,10 @@ use crate::index::{Index, Prepared};
 /// waits for the disk.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
-/// The index takes longer for so many events than the log does.
-const MANY_EVENTS: usize = 4096;
-
 /// A group that is durable.
 pub(super) struct DurableGroup<'a> {
     index: &'a Index,
     prepared: Prepared,
-    /// The events, if they are many. Letting go of them takes as long as adding them.
-    events: Vec<Staged>,
 }
 
 /// Appends a group and returns when it is durable.
@@ -26,25 +22,13 @@ pub(super) fn append<'a>(
     storage: &dyn Storage,
     index: &'a Index,
     group: &Group,
-    mut events: Vec<Staged>,
+    events: &[Staged<'_>],
 ) -> Result<DurableGroup<'a>> {
-    let n_events = events.len();
-    let prepare = || {
-        let prepared = index.prepare(&events, Staged::indexed);
-        if n_events < MANY_EVENTS {
-            // Now, while the log waits for the disk.
-            events.clear();
-        }
-        prepared
-    };
-    let pays = n_events >= EVENTS_FOR_TWO_THREADS;
+    let prepare = || index.prepare(events, Staged::indexed);
+    let pays = events.len() >= EVENTS_FOR_TWO_THREADS;
     let (appended, prepared) = both(pays, || storage.append(group), prepare);
     match appended {
-        Ok(()) => Ok(DurableGroup {
-            index,
-            prepared,
-            events,
-        }),
+        Ok(()) => Ok(DurableGroup { index, prepared }),
         Err(error) => {
             index.forget(&prepared);
             Err(error)
@@ -53,10 +37,11 @@ pub(super) fn append<'a>(
 }
 
 impl DurableGroup<'_> {
-    /// Adds the events to the index. `publish` runs before any reader can see them.
-    pub(super) fn add(self, publish: impl FnOnce()) {
-        let pays = !self.events.is_empty();
-        let let_go = || drop(self.events);
+    /// Adds the events to the index. `publish` runs before any reader can see them. `let_go` is what
+    /// nobody needs any more: letting go of many events takes as long as adding them.
+    pub(super) fn add(self, let_go: LetGo, publish: impl FnOnce()) {
+        let pays = !let_go.is_empty();
+        let let_go = || drop(let_go);
         both(pays, let_go, || self.index.add(&self.prepared, publish));
     }
 }

@@ -1,9 +1,10 @@
 //! Staging what removes expired keys, garbage, and the names of old transactions.
 
-use trefoil_core::{Commit, Result};
+use trefoil_core::Result;
 use trefoil_state::{Cleaned, Keyspace};
 
 use super::stage::Stage;
+use super::staged::StagedEvent;
 
 /// At most about how many entries one commit removes.
 const ENTRIES_MAX: usize = 2048;
@@ -11,12 +12,7 @@ const ENTRIES_MAX: usize = 2048;
 impl Stage<'_> {
     /// Removes some of what is due, as a commit of its own. Answers what is left to do.
     pub(crate) fn clean(&mut self) -> Result<Cleaned> {
-        let begin = self.savepoint();
-        let cleaned = self.clean_some();
-        if cleaned.is_err() {
-            self.rollback(begin);
-        }
-        cleaned
+        self.whole_or_not(Self::clean_some)
     }
 
     fn clean_some(&mut self) -> Result<Cleaned> {
@@ -33,7 +29,8 @@ impl Stage<'_> {
         cleaned.next = cleaned.next.into_iter().chain(oldest).min();
         if view.has_changes() {
             let known = events.iter().map(|_| None).collect::<Vec<_>>();
-            self.stage_commit(Commit::new(events), &known)?;
+            let made = |event| StagedEvent::Made(Box::new(event));
+            self.stage_commit(events.into_iter().map(made).collect(), None, &known)?;
         }
         Ok(cleaned)
     }

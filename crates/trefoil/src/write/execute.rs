@@ -2,11 +2,13 @@
 
 use hashbrown::HashMap;
 use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
-use trefoil_core::{Appended, Commit, Error, Event, NewEvent, Result};
+use trefoil_core::{Appended, Error, Event, Result};
 use trefoil_state::{Call, Failure, Keyspace, Reply};
 
+use super::conditions::check_version;
 use super::known::replayed;
-use super::stage::{Stage, check_version};
+use super::stage::Stage;
+use super::staged::StagedEvent;
 use crate::condition::Checked;
 use crate::state::Remembered;
 use crate::transaction::{Executed, Guard, Step, Transaction, Wanted};
@@ -20,33 +22,28 @@ pub(crate) struct CheckedTransaction {
 
 /// What the steps of a transaction have come to.
 #[derive(Default)]
-struct Progress {
+struct Progress<'a> {
     replies: Vec<Reply>,
-    events: Vec<NewEvent>,
+    events: Vec<StagedEvent<'a>>,
     /// The versions of the streams that the events go to, those events included.
     versions: HashMap<String, i64>,
     has_calls: bool,
 }
 
-impl Stage<'_> {
+impl<'a> Stage<'a> {
     /// Stages a transaction, or says why it is not executed.
-    pub(crate) fn execute(&mut self, work: CheckedTransaction) -> Result<Executed> {
+    pub(crate) fn execute(&mut self, work: &'a CheckedTransaction) -> Result<Executed> {
         let CheckedTransaction {
             transaction,
             checked,
         } = work;
-        if let Some(executed) = self.executed_before(&transaction)? {
+        if let Some(executed) = self.executed_before(transaction)? {
             return Ok(executed);
         }
-        self.check_watch(&transaction)?;
-        self.check_conditions(&transaction.conditions, &checked)?;
+        self.check_watch(transaction)?;
+        self.check_conditions(&transaction.conditions, checked)?;
         self.check_guards(&transaction.guards)?;
-        let begin = self.savepoint();
-        let executed = self.run(transaction);
-        if executed.is_err() {
-            self.rollback(begin);
-        }
-        executed
+        self.whole_or_not(|stage| stage.run(transaction))
     }
 
     /// What is remembered of a transaction that was executed before.
@@ -103,16 +100,17 @@ impl Stage<'_> {
     }
 
     /// Runs a transaction whose conditions hold.
-    fn run(&mut self, transaction: Transaction) -> Result<Executed> {
+    fn run(&mut self, transaction: &'a Transaction) -> Result<Executed> {
         let mut progress = Progress::default();
-        for (index, step) in transaction.steps.into_iter().enumerate() {
+        for (index, step) in transaction.steps.iter().enumerate() {
             let reply = match step {
                 Step::Call(call) => {
                     progress.has_calls = true;
-                    self.call(&mut progress, &call, index, transaction.is_strict)?
+                    self.call(&mut progress, call, index, transaction.is_strict)?
                 }
                 Step::Append { event, expected } => {
-                    self.note_event(&mut progress, index, *event, expected)?
+                    let event = StagedEvent::HandedIn(event);
+                    self.note_event(&mut progress, index, event, *expected)?
                 }
             };
             progress.replies.push(reply);
@@ -122,13 +120,9 @@ impl Stage<'_> {
             let what = "number of events";
             return Err(Error::over_limit(what, n_events, EVENTS_PER_COMMIT_MAX));
         }
-        let commit = Commit {
-            conditions: Vec::new(),
-            events: progress.events,
-            tracking: transaction.tracking,
-        };
-        let known = self.known_ids(commit.events.iter().map(|event| event.id))?;
-        if let Some(written) = replayed(&commit, &known).filter(|_| !progress.has_calls) {
+        let (events, tracking) = (progress.events, transaction.tracking.as_ref());
+        let known = self.known_ids(events.iter().map(|event| event.id))?;
+        if let Some(written) = replayed(&events, &known).filter(|_| !progress.has_calls) {
             return Ok(Executed {
                 commit: Some(written.commit),
                 replies: written.events.iter().map(event_reply).collect(),
@@ -137,9 +131,9 @@ impl Stage<'_> {
             });
         }
         if let Some(name) = &transaction.id {
-            self.remember(name, commit.events.len() as u64, &progress.replies)?;
+            self.remember(name, events.len() as u64, &progress.replies)?;
         }
-        let has_events = !commit.events.is_empty() || commit.tracking.is_some();
+        let has_events = !events.is_empty() || tracking.is_some();
         let executed = |commit, events| Executed {
             commit,
             replies: progress.replies,
@@ -150,14 +144,14 @@ impl Stage<'_> {
             self.view().touch_only();
             return Ok(executed(None, Vec::new()));
         }
-        let committed = self.stage_commit(commit, &known)?;
+        let committed = self.stage_commit(events, tracking, &known)?;
         Ok(executed(Some(committed.commit), committed.events))
     }
 
     /// Runs a command. One that fails leaves nothing behind, and ends a strict transaction.
     fn call(
         &mut self,
-        progress: &mut Progress,
+        progress: &mut Progress<'a>,
         call: &Call,
         index: usize,
         is_strict: bool,
@@ -165,11 +159,12 @@ impl Stage<'_> {
         let mut moment = self.moment();
         moment.position += progress.events.len() as u64;
         let view = self.view();
-        let begin = view.savepoint();
+        view.begin_command();
         let mut keyspace = Keyspace::new(view, moment)?;
         match call.run(&mut keyspace) {
             Ok(reply) => {
                 for event in keyspace.take_events() {
+                    let event = StagedEvent::Made(Box::new(event));
                     self.note_event(progress, index, event, None)?;
                 }
                 Ok(reply)
@@ -179,7 +174,7 @@ impl Stage<'_> {
                 text: text.into_owned(),
             }),
             Err(Failure::Refused(text)) => {
-                view.rollback(begin);
+                view.take_back_command();
                 Ok(Reply::Error(text))
             }
             Err(Failure::Engine(error)) => Err(error),
@@ -189,9 +184,9 @@ impl Stage<'_> {
     /// Notes an event that is to be appended. Answers where it will go.
     fn note_event(
         &self,
-        progress: &mut Progress,
+        progress: &mut Progress<'a>,
         index: usize,
-        event: NewEvent,
+        event: StagedEvent<'a>,
         expected: Option<i64>,
     ) -> Result<Reply> {
         let position = self.next_position() + progress.events.len() as u64;

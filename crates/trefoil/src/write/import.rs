@@ -4,16 +4,20 @@ use hashbrown::HashMap;
 use trefoil_core::{Committed, Error, EventId, ImportedEvent, Result};
 
 use super::stage::{Front, Place, Stage};
+use super::staged::StagedEvent;
 
-impl Stage<'_> {
+impl<'a> Stage<'a> {
     /// Stages imported events, or says why they are not written.
-    pub(crate) fn import(&mut self, events: Vec<ImportedEvent>) -> Result<Committed> {
-        self.check_import(&events)?;
+    pub(crate) fn import(&mut self, events: &'a [ImportedEvent]) -> Result<Committed> {
+        self.check_import(events)?;
         let streams = events.iter().map(|event| event.event.stream.as_deref());
         let streams = self.resolve(streams)?;
-        self.track_imported(&events)?;
+        self.whole_or_not(|stage| {
+            let mut trackings = events.iter().filter_map(|event| event.tracking.as_ref());
+            trackings.try_for_each(|tracking| stage.view().set_tracking(tracking))
+        })?;
         let mut appended = Vec::with_capacity(events.len());
-        let mut rest = events.into_iter().zip(streams).peekable();
+        let mut rest = events.iter().zip(streams).peekable();
         while let Some((first, _)) = rest.peek() {
             // Positions that follow each other go into one record and one commit.
             self.begin_record(first.position);
@@ -30,7 +34,7 @@ impl Stage<'_> {
                     is_imported: true,
                     tracking: event.tracking.as_ref(),
                 };
-                appended.push(self.append(event.event, number, &place));
+                appended.push(self.append(StagedEvent::HandedIn(&event.event), number, &place));
                 expected += 1;
                 n_events += 1;
             }
@@ -47,17 +51,6 @@ impl Stage<'_> {
             events: appended,
             replayed: false,
         })
-    }
-
-    /// Records the tracked positions that imported events bring along, or none of them.
-    fn track_imported(&mut self, events: &[ImportedEvent]) -> Result<()> {
-        let begin = self.savepoint();
-        let mut trackings = events.iter().filter_map(|event| event.tracking.as_ref());
-        let recorded = trackings.try_for_each(|tracking| self.view().set_tracking(tracking));
-        if recorded.is_err() {
-            self.rollback(begin);
-        }
-        recorded
     }
 
     fn check_import(&self, events: &[ImportedEvent]) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Events that are known already: how a commit that is sent again is recognised.
 
-use trefoil_core::{Appended, Commit, Committed, Event, EventId};
+use trefoil_core::{Appended, Committed, Event, EventId};
 
-use super::staged::Staged;
+use super::staged::{Staged, StagedEvent};
 
 /// An event that has an id which a request brings again.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Known {
         }
     }
 
-    pub(super) fn staged(staged: &Staged) -> Self {
+    pub(super) fn staged(staged: &Staged<'_>) -> Self {
         let stream = staged
             .event
             .stream
@@ -44,10 +44,13 @@ impl Known {
 
 /// The answer to a commit that was written before: every id is known, in the same streams and the
 /// same order.
-pub(super) fn replayed(commit: &Commit, known: &[Option<Known>]) -> Option<Committed> {
+pub(super) fn replayed(
+    handed_in: &[StagedEvent<'_>],
+    known: &[Option<Known>],
+) -> Option<Committed> {
     let mut events: Vec<Appended> = Vec::with_capacity(known.len());
     let mut number = 0;
-    for (event, known) in commit.events.iter().zip(known) {
+    for (event, known) in handed_in.iter().zip(known) {
         let known = known.as_ref()?;
         let is_same_stream = known.stream.as_ref().map(|(name, _)| name) == event.stream.as_ref();
         let is_in_order = events

@@ -9,17 +9,22 @@ mod append;
 mod carry;
 mod changes;
 mod clean;
+mod conditions;
+mod decide;
 mod execute;
 mod import;
 mod known;
 mod queue;
 mod stage;
 mod staged;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub(crate) use carry::carry_over;
 pub(crate) use changes::{logged_bytes, state_changes};
+pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
-pub(crate) use queue::{Executions, Request, Work};
-pub(crate) use stage::{Front, check_version};
+pub(crate) use queue::{Execution, Executions, Request, Work};
+pub(crate) use stage::Front;
 pub(crate) use writer::{Writer, freeze, now};

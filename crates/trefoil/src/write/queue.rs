@@ -17,13 +17,50 @@ use crate::transaction::Executed;
 #[derive(Debug)]
 pub(crate) enum Request {
     Write(Work, oneshot::Sender<Result<Committed>>),
-    /// Those that are refused already keep their places among the others.
-    Execute(Vec<Result<CheckedTransaction>>, oneshot::Sender<Executions>),
+    Execute(Execution),
     Clean(oneshot::Sender<Result<Cleaned>>),
 }
 
+/// What nobody needs any more.
+pub(super) type LetGo = Vec<Box<dyn Send>>;
+
 /// What became of transactions that were handed in together.
 pub(crate) type Executions = Vec<Result<Executed>>;
+
+/// Transactions that were handed in together. They need not come into one group.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    /// Those that are refused already keep their places among the others.
+    works: Vec<Result<CheckedTransaction>>,
+    /// What became of the first of them.
+    pub(super) done: Executions,
+    reply: oneshot::Sender<Executions>,
+}
+
+impl Execution {
+    pub(crate) fn new(
+        works: Vec<Result<CheckedTransaction>>,
+        reply: oneshot::Sender<Executions>,
+    ) -> Self {
+        let done = Vec::with_capacity(works.len());
+        Self { works, done, reply }
+    }
+
+    /// The transactions that are still to be executed.
+    pub(super) fn left(&self) -> &[Result<CheckedTransaction>] {
+        self.works.get(self.done.len()..).unwrap_or_default()
+    }
+
+    /// Answers if nothing is left, or else hands itself back.
+    pub(super) fn finish(self) -> Option<Self> {
+        if !self.left().is_empty() {
+            return Some(self);
+        }
+        // Whoever asked may have gone.
+        drop(self.reply.send(self.done));
+        None
+    }
+}
 
 /// What is to be written.
 #[derive(Debug)]
@@ -33,6 +70,30 @@ pub(crate) enum Work {
 }
 
 impl Request {
+    /// Answers that nothing of it is done that was not done before.
+    pub(super) fn refuse(self, error: &Error) {
+        match self {
+            Self::Write(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Clean(reply) => drop(reply.send(Err(error.clone()))),
+            Self::Execute(mut execution) => {
+                let n_works = execution.works.len();
+                execution.done.resize_with(n_works, || Err(error.clone()));
+                execution.finish();
+            }
+        }
+    }
+
+    /// Takes out the events of a commit or an import, which nobody needs any more.
+    pub(super) fn take_events(&mut self) -> Option<Box<dyn Send>> {
+        match self {
+            Self::Write(Work::Commit(work), _) => {
+                Some(Box::new(std::mem::take(&mut work.commit.events)))
+            }
+            Self::Write(Work::Import(events), _) => Some(Box::new(std::mem::take(events))),
+            Self::Execute(_) | Self::Clean(_) => None,
+        }
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Write(Work::Commit(work), _) => {
@@ -41,8 +102,8 @@ impl Request {
             Self::Write(Work::Import(events), _) => {
                 events.iter().map(|event| event.event.size()).sum()
             }
-            Self::Execute(works, _) => {
-                let works = works.iter().flatten();
+            Self::Execute(execution) => {
+                let works = execution.works.iter().flatten();
                 works.map(|work| work.transaction.size()).sum()
             }
             Self::Clean(_) => 0,
@@ -53,7 +114,7 @@ impl Request {
     fn n_commits(&self) -> usize {
         match self {
             Self::Write(..) | Self::Clean(_) => 1,
-            Self::Execute(works, _) => works.len(),
+            Self::Execute(execution) => execution.left().len(),
         }
     }
 }
@@ -118,9 +179,14 @@ impl Queue {
         state.has_leader
     }
 
-    /// The leader stops. Answers whether somebody else must lead because more is waiting.
-    pub(crate) fn step_down(&self) -> bool {
+    /// The leader stops, and puts back what is left of its last group. Answers whether somebody
+    /// else must lead because more is waiting.
+    pub(crate) fn step_down(&self, left: Vec<Request>) -> bool {
         let mut state = self.state.lock();
+        for request in left.into_iter().rev() {
+            state.bytes += request.size();
+            state.waiting.push_front(request);
+        }
         state.has_leader = !state.waiting.is_empty();
         state.has_leader
     }

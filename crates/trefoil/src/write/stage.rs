@@ -4,23 +4,24 @@
 //! takes effect on the group whole or not at all, so that one that fails harms no other.
 
 use hashbrown::HashMap;
+use trefoil_core::limits::GROUP_BYTES_MAX;
 use trefoil_core::{
-    Appended, Commit, Committed, Condition, EVENTS_TOUCHED, Error, Event, EventId, EventItem,
-    NewEvent, Result, Timestamp, Tracking, both, correlation_category, located_position,
-    make_event_id, put_varint, stream_group_hash, touch_bodies,
+    Appended, Committed, EVENTS_TOUCHED, Error, Event, EventId, EventItem, Result, Timestamp,
+    Tracking, both, correlation_category, located_position, make_event_id, put_varint,
+    stream_group_hash, touch_bodies,
 };
 use trefoil_state::Moment;
 use trefoil_storage::{Group, Label, Record};
 
 use super::changes;
 use super::known::{Known, replayed};
-use super::staged::{Staged, StagedTerms};
+use super::staged::{Staged, StagedEvent, StagedTerms};
 use crate::alarm::NEVER;
-use crate::condition::{Checked, CheckedCommit};
+use crate::condition::CheckedCommit;
 use crate::index::{Index, Named, StreamEnd};
 use crate::label;
 use crate::read::Selection;
-use crate::state::{Entries, Savepoint, Store, Touched, View};
+use crate::state::{Entries, Store, Touched, View};
 
 /// Finds the event at a durable position.
 pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
@@ -45,25 +46,27 @@ pub(crate) struct Front {
 pub(crate) struct Stage<'a> {
     index: &'a Index,
     fetch: &'a Fetch<'a>,
-    search: &'a Search<'a>,
+    pub(super) search: &'a Search<'a>,
     pub(super) front: Front,
     /// The position before the group's first event.
     pub(super) base: u64,
     now: Timestamp,
     random: u64,
     group: Group,
-    pub(super) staged: Vec<Staged>,
+    pub(super) staged: Vec<Staged<'a>>,
     /// The streams the group has to do with.
     streams: Named<Stream>,
     /// The ids that clients gave to events of the group, to the index of the event.
     ids: HashMap<EventId, usize>,
     /// The types and tags of the staged events.
-    terms: StagedTerms,
+    pub(super) terms: StagedTerms,
     /// The state as the group changes it, once a commit has to do with it.
     view: Option<View>,
     store: &'a Store,
     /// What the commits of the last record change besides appending events.
     changes: Vec<u8>,
+    /// About how many bytes the records before the last one take in the log.
+    ended_bytes: usize,
 }
 
 /// A stream that the group has to do with.
@@ -120,6 +123,7 @@ impl<'a> Stage<'a> {
             view: None,
             store,
             changes: Vec::new(),
+            ended_bytes: 0,
         }
     }
 
@@ -127,42 +131,59 @@ impl<'a> Stage<'a> {
         self.group.records.is_empty()
     }
 
+    /// Whether the group takes so many bytes in the log that it should be written before more is
+    /// staged.
+    pub(crate) fn is_full(&self) -> bool {
+        let last = self.group.records.last();
+        let last = last.map_or(0, |record| record.items.n_bytes());
+        self.ended_bytes + last + self.changes.len() >= GROUP_BYTES_MAX
+    }
+
     /// Stages a commit, or says why it is not written.
-    pub(crate) fn commit(&mut self, commit: CheckedCommit) -> Result<Committed> {
+    pub(crate) fn commit(&mut self, commit: &'a CheckedCommit) -> Result<Committed> {
         let CheckedCommit { commit, checked } = commit;
-        let known = self.known_ids(commit.events.iter().map(|event| event.id))?;
-        if let Some(committed) = replayed(&commit, &known) {
+        let events: Vec<_> = commit.events.iter().map(StagedEvent::HandedIn).collect();
+        let known = self.known_ids(events.iter().map(|event| event.id))?;
+        if let Some(committed) = replayed(&events, &known) {
             return Ok(committed);
         }
-        self.check_conditions(&commit.conditions, &checked)?;
-        let begin = self.savepoint();
-        let staged = self.stage_commit(commit, &known);
-        if staged.is_err() {
-            self.rollback(begin);
+        self.check_conditions(&commit.conditions, checked)?;
+        self.whole_or_not(|stage| stage.stage_commit(events, commit.tracking.as_ref(), &known))
+    }
+
+    /// Does something that changes the state, or leaves the state as it was if that fails.
+    pub(super) fn whole_or_not<T>(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let changed = change(self);
+        if let (Err(_), Some(view)) = (&changed, &mut self.view) {
+            view.take_back_commit();
         }
-        staged
+        changed
     }
 
     /// Stages a commit whose conditions hold.
     pub(super) fn stage_commit(
         &mut self,
-        commit: Commit,
+        events: Vec<StagedEvent<'a>>,
+        tracking: Option<&Tracking>,
         known: &[Option<Known>],
     ) -> Result<Committed> {
-        self.check_unique(&commit.events, known)?;
-        let streams = commit.events.iter().map(|event| event.stream.as_deref());
+        self.check_unique(&events, known)?;
+        let streams = events.iter().map(|event| event.stream.as_deref());
         let mut streams = self.resolve(streams)?.into_iter();
-        if let Some(tracking) = &commit.tracking {
+        if let Some(tracking) = tracking {
             self.view().track(tracking)?;
         }
-        let mut appended = Vec::with_capacity(commit.events.len());
+        let mut appended = Vec::with_capacity(events.len());
         self.begin_record(self.front.position + 1);
         let number = self.begin_commit();
-        self.end_commit(commit.events.len());
-        self.reserve(&commit.events);
-        let mut events = commit.events.into_iter();
+        self.end_commit(events.len());
+        self.reserve(&events);
+        let mut events = events.into_iter();
         while !events.as_slice().is_empty() {
-            touch_bodies(events.as_slice());
+            touch_bodies(events.as_slice().iter().map(|event| &**event));
             for (event, stream) in events.by_ref().zip(streams.by_ref()).take(EVENTS_TOUCHED) {
                 let place = Place {
                     position: self.front.position + 1,
@@ -170,7 +191,7 @@ impl<'a> Stage<'a> {
                     stream,
                     stream_position: None,
                     is_imported: false,
-                    tracking: commit.tracking.as_ref(),
+                    tracking,
                 };
                 appended.push(self.append(event, number, &place));
             }
@@ -279,50 +300,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    pub(super) fn check_conditions(
-        &mut self,
-        conditions: &[Condition],
-        checked: &Checked,
-    ) -> Result<()> {
-        for (condition, wanted) in conditions.iter().enumerate() {
-            if let Some((selection, after)) = Selection::of_condition(wanted) {
-                let known = checked.match_of(condition);
-                let found = known.map_or_else(
-                    || self.find_new(selection, after, checked.up_to),
-                    |known| Ok(Some(known)),
-                )?;
-                if let Some(position) = found {
-                    return Err(Error::ConditionFailed {
-                        condition,
-                        position,
-                    });
-                }
-            }
-            if let Condition::StreamVersion { stream, expected } = wanted {
-                let actual = self.last_ordinal(stream)?;
-                check_version(condition, stream, *expected, actual)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The position of a selected event after `after` that was written after `checked`, or that is
-    /// in this group.
-    fn find_new(
-        &mut self,
-        selection: Selection<'_>,
-        after: u64,
-        checked: u64,
-    ) -> Result<Option<u64>> {
-        let from = after.max(checked).saturating_add(1);
-        if let Some(position) = (self.search)(selection, from, self.base)? {
-            return Ok(Some(position));
-        }
-        Ok(self.terms.find(&self.staged, selection, after))
-    }
-
     /// Every id of the commit must be new, to the log and within the commit.
-    fn check_unique(&self, events: &[NewEvent], known: &[Option<Known>]) -> Result<()> {
+    fn check_unique(&self, events: &[StagedEvent<'_>], known: &[Option<Known>]) -> Result<()> {
         let mut seen: HashMap<EventId, u64> = HashMap::new();
         for ((event, known), position) in events.iter().zip(known).zip(self.front.position + 1..) {
             let Some(id) = event.id else { continue };
@@ -357,6 +336,7 @@ impl<'a> Stage<'a> {
     fn end_record(&mut self) {
         if let Some(record) = self.group.records.last_mut() {
             record.changes.append(&mut self.changes);
+            self.ended_bytes += record.items.n_bytes() + record.changes.len();
         }
     }
 
@@ -377,16 +357,6 @@ impl<'a> Stage<'a> {
     /// The state as the group has changed it so far.
     pub(super) fn view(&mut self) -> &mut View {
         self.view.get_or_insert_with(|| View::new(self.store))
-    }
-
-    pub(super) fn savepoint(&self) -> Savepoint {
-        self.view.as_ref().map(View::savepoint).unwrap_or_default()
-    }
-
-    pub(super) fn rollback(&mut self, to: Savepoint) {
-        if let Some(view) = &mut self.view {
-            view.rollback(to);
-        }
     }
 
     /// The position that the next event gets.
@@ -415,7 +385,7 @@ impl<'a> Stage<'a> {
 
     /// Where the event at a position went, if it is one of the group.
     pub(super) fn staged_at(&self, position: u64) -> Option<Appended> {
-        let by_position = |staged: &Staged| staged.position;
+        let by_position = |staged: &Staged<'_>| staged.position;
         let index = self.staged.binary_search_by_key(&position, by_position);
         let staged = self.staged.get(index.ok()?)?;
         Some(Appended {
@@ -444,7 +414,12 @@ impl<'a> Stage<'a> {
     }
 
     /// Appends an event to the last record. All checks have been made and its stream is resolved.
-    pub(super) fn append(&mut self, event: NewEvent, commit: u64, place: &Place<'_>) -> Appended {
+    pub(super) fn append(
+        &mut self,
+        event: StagedEvent<'a>,
+        commit: u64,
+        place: &Place<'_>,
+    ) -> Appended {
         let position = place.position;
         let id = match event.id {
             Some(id) => id,
@@ -500,10 +475,10 @@ impl<'a> Stage<'a> {
     }
 
     /// Makes room for these events, so that what the group holds is not moved as it grows.
-    fn reserve(&mut self, events: &[NewEvent]) {
+    fn reserve(&mut self, events: &[StagedEvent<'_>]) {
         self.staged.reserve(events.len());
         if let Some(record) = self.group.records.last_mut() {
-            let n_bytes = events.iter().map(NewEvent::size).sum();
+            let n_bytes = events.iter().map(|event| event.size()).sum();
             record.items.reserve(events.len(), n_bytes);
         }
     }
@@ -540,8 +515,8 @@ impl<'a> Stage<'a> {
     }
 
     /// The events of the group, which is finished.
-    pub(crate) fn take_staged(&mut self) -> Vec<Staged> {
-        std::mem::take(&mut self.staged)
+    pub(crate) fn staged(&self) -> &[Staged<'a>] {
+        &self.staged
     }
 
     /// When something of what the group changes is to be cleaned.
@@ -558,23 +533,4 @@ impl<'a> Stage<'a> {
     pub(crate) fn random(&self) -> u64 {
         self.random
     }
-}
-
-/// Whether a stream is at the version that a condition wants.
-pub(crate) fn check_version(
-    condition: usize,
-    stream: &str,
-    expected: i64,
-    last_ordinal: Option<u64>,
-) -> Result<()> {
-    let actual = last_ordinal.map_or(-1, |ordinal| ordinal as i64);
-    if actual == expected {
-        return Ok(());
-    }
-    Err(Error::VersionConflict {
-        condition,
-        stream: stream.to_owned(),
-        expected,
-        actual,
-    })
 }

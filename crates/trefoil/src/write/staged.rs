@@ -1,5 +1,7 @@
 //! The events of a group, found by what they have: conditions see earlier commits of their group.
 
+use std::ops::Deref;
+
 use hashbrown::HashMap;
 use trefoil_core::{EventId, NewEvent, QueryItem, Timestamp};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -7,10 +9,30 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::index::{IndexedEvent, Kind, Tags};
 use crate::read::Selection;
 
+/// An event that is to be appended. One that was handed in stays with its request, so that the
+/// request can be staged again.
+#[derive(Debug)]
+pub(crate) enum StagedEvent<'a> {
+    HandedIn(&'a NewEvent),
+    /// By a command.
+    Made(Box<NewEvent>),
+}
+
+impl Deref for StagedEvent<'_> {
+    type Target = NewEvent;
+
+    fn deref(&self) -> &NewEvent {
+        match self {
+            Self::HandedIn(event) => event,
+            Self::Made(event) => event,
+        }
+    }
+}
+
 /// An event of the group, with what the index needs to know of it.
 #[derive(Debug)]
-pub(crate) struct Staged {
-    pub(super) event: NewEvent,
+pub(crate) struct Staged<'a> {
+    pub(super) event: StagedEvent<'a>,
     pub(super) id: EventId,
     pub(super) position: u64,
     pub(super) commit: u64,
@@ -21,7 +43,7 @@ pub(crate) struct Staged {
     pub(super) correlation: Option<String>,
 }
 
-impl Staged {
+impl Staged<'_> {
     /// What the index needs to know of it.
     pub(super) fn indexed(&self) -> IndexedEvent<'_> {
         let stream = self.event.stream.as_deref();
@@ -56,7 +78,7 @@ impl StagedTerms {
     /// The position of a staged event after `after` that is selected.
     pub(super) fn find(
         &mut self,
-        staged: &[Staged],
+        staged: &[Staged<'_>],
         selection: Selection<'_>,
         after: u64,
     ) -> Option<u64> {
@@ -65,7 +87,7 @@ impl StagedTerms {
         }
         self.add(staged);
         let items = &selection.query.items;
-        let is_hit = |event: &&Staged| event.position > after && event.is_selected(selection);
+        let is_hit = |event: &&Staged<'_>| event.position > after && event.is_selected(selection);
         if selection.query.is_all() {
             return staged.iter().find(is_hit).map(|event| event.position);
         }
@@ -97,7 +119,7 @@ impl StagedTerms {
     }
 
     /// Takes in the events that were staged since it was asked last.
-    fn add(&mut self, staged: &[Staged]) {
+    fn add(&mut self, staged: &[Staged<'_>]) {
         for (index, event) in staged.iter().enumerate().skip(self.n_events) {
             let index = index as u32;
             let event_type = hash(Kind::Type, &event.event.event_type);

@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use trefoil_core::{Committed, Error, Event, Result, Timestamp};
-use trefoil_state::Cleaned;
+use trefoil_core::{Error, Event, Result, Timestamp};
 use trefoil_storage::{Group, Storage};
 
-use super::append::append;
+use super::append::{DurableGroup, append};
 use super::changes::logged_bytes;
-use super::queue::{Executions, Queue, Request, Work};
+use super::decide::{Attempt, attempt, refuse_first};
+use super::queue::{LetGo, Queue, Request};
 use super::stage::{Front, Stage};
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Selection, fetch, first_match};
-use crate::state::Store;
+use crate::state::{Entries, Store};
 use crate::stats::Stats;
-use crate::transaction::Executed;
 use crate::wake::Wake;
 
 /// After so many groups of one request, requests are taken to come one at a time. With many
 /// clients a group has one now and then, too.
 const CALM_GROUPS_MIN: usize = 64;
+
+/// The index takes longer for so many events than the log does.
+const MANY_EVENTS: usize = 4096;
 
 /// Writes the commits of one namespace, one group at a time.
 #[derive(Debug)]
@@ -101,21 +103,25 @@ impl Writer {
         let _guard = LeaderGuard(&self.queue);
         let mut group = Vec::new();
         for _ in 0..n_groups {
-            if !self.queue.next_group(&mut group) {
+            if group.is_empty() && !self.queue.next_group(&mut group) {
                 return false;
             }
             let bytes = self.write_group(&mut group);
             after_group(bytes);
         }
-        self.queue.step_down()
+        self.queue.step_down(group)
     }
 
+    /// Writes as many of the requests as one group holds and answers them; the others are left. One
+    /// that panics before anything is written is refused, and costs the others nothing. Answers how
+    /// many bytes were written.
     fn write_group(&self, requests: &mut Vec<Request>) -> usize {
         let started = Instant::now();
         let mut guard = self.front.lock();
-        let (front, random) = *guard;
         if let Err(error) = self.check_ready() {
-            refuse(requests, &error);
+            requests
+                .drain(..)
+                .for_each(|request| request.refuse(&error));
             return 0;
         }
         let find = |position: u64| -> Result<Event> { fetch(self.storage.as_ref(), position) };
@@ -123,60 +129,88 @@ impl Writer {
         let search = |selection: Selection<'_>, from: u64, head: u64| -> Result<Option<u64>> {
             search(self.storage.as_ref(), &layers, selection, from, head)
         };
-        let mut stage = Stage::new(
-            (&self.index, &self.store),
-            (&find, &search),
-            front,
-            now(),
-            random,
-        );
-        let answers = Answers::of(requests, &mut stage);
+        let ((front, random), now) = (*guard, now());
+        let places = (&*self.index, &*self.store);
+        let new_stage = || Stage::new(places, (&find, &search), front, now, random);
+        let Attempt {
+            stage,
+            decisions,
+            has_panicked,
+        } = attempt(requests, &new_stage);
+        let (mut n_bytes, mut failure) = (0, None);
+        match self.make_durable(stage) {
+            Ok(None) => {}
+            Err(error) => failure = Some(error),
+            Ok(Some(durable)) => {
+                n_bytes = durable.n_bytes + durable.n_logged as usize;
+                let decided = &mut requests[..decisions.len()];
+                let let_go = durable.events_to_let_go(decided);
+                let (n_events, n_bytes, sync) = (durable.n_events, durable.n_bytes, durable.sync);
+                *guard = self.make_visible(durable, let_go);
+                let waited = started.elapsed().saturating_sub(sync);
+                let n_requests = decisions.len();
+                self.stats
+                    .record_group(n_requests, n_events, n_bytes, sync, waited);
+                self.note_calm(n_requests);
+            }
+        }
+        drop(guard);
+        decisions.send(requests, failure.as_ref());
+        if has_panicked {
+            let text = "it panicked before anything of it was written";
+            refuse_first(requests, Error::Internal(text.to_owned()));
+        }
+        n_bytes
+    }
+
+    /// Makes durable what is staged, if something is.
+    fn make_durable(&self, mut stage: Stage<'_>) -> Result<Option<Durable<'_>>> {
         let touched = stage.take_touched().unwrap_or_default();
         if stage.is_empty() {
             self.store.watches.mark(&touched);
-            answers.send();
-            return 0;
+            return Ok(None);
         }
         let due = stage.due();
         let end = stage.finish();
-        let staged = stage.take_staged();
-        let group = stage.group();
-        let (n_events, bytes, logged) = measure(group);
-        let sync_started = Instant::now();
+        let (n_events, n_bytes, n_logged) = measure(stage.group());
+        let started = Instant::now();
         self.store.watches.begin(touched);
-        let appended = self.wake.mark(due).and_then(|()| {
-            append(self.storage.as_ref(), &self.index, group, staged)
+        let marked = self.wake.mark(due);
+        let (storage, group) = (self.storage.as_ref(), stage.group());
+        let appended = marked.and_then(|()| {
+            append(storage, &self.index, group, stage.staged())
                 .inspect_err(|error| self.give_up_after(error))
         });
-        let durable = match appended {
-            Ok(durable) => durable,
-            Err(error) => {
-                self.store.watches.end();
-                answers.send_failure(&error);
-                return 0;
-            }
-        };
-        let synced = Instant::now();
-        let entries = stage.take_entries();
-        self.store.note_logged(logged);
-        let publish = || self.publish(end);
-        self.store.apply(entries, || durable.add(publish));
+        let group = appended.inspect_err(|_| self.store.watches.end())?;
+        Ok(Some(Durable {
+            sync: started.elapsed(),
+            group,
+            front: (end, stage.random()),
+            entries: stage.take_entries(),
+            due,
+            n_events,
+            n_bytes,
+            n_logged,
+        }))
+    }
+
+    /// Makes visible what is durable. Answers where the next event goes.
+    fn make_visible(&self, durable: Durable<'_>, let_go: LetGo) -> (Front, u64) {
+        let Durable {
+            group,
+            front,
+            entries,
+            due,
+            n_logged,
+            ..
+        } = durable;
+        self.store.note_logged(n_logged);
+        let publish = || self.publish(front.0);
+        self.store.apply(entries, || group.add(let_go, publish));
         self.store.due.fetch_min(due, Ordering::SeqCst);
         self.store.watches.end();
-        *guard = (end, stage.random());
         self.changed.notify(usize::MAX);
-        drop(guard);
-        let waited = (sync_started - started) + synced.elapsed();
-        self.stats.record_group(
-            answers.0.len(),
-            n_events,
-            bytes,
-            synced - sync_started,
-            waited,
-        );
-        self.note_calm(answers.0.len());
-        answers.send();
-        bytes + logged as usize
+        front
     }
 
     /// Waits until there is room for another group, if one may be written.
@@ -215,82 +249,30 @@ impl Writer {
     }
 }
 
-/// The answers to the requests of a group, to be sent once it is known what became of it.
-struct Answers(Vec<Answer>);
-
-enum Answer {
-    Write(oneshot::Sender<Result<Committed>>, Decided<Committed>),
-    Execute(oneshot::Sender<Executions>, Vec<Decided<Executed>>),
-    Clean(oneshot::Sender<Result<Cleaned>>, Decided<Cleaned>),
+/// A group that is durable and not yet visible.
+struct Durable<'a> {
+    group: DurableGroup<'a>,
+    /// Where the next event goes after it, and the generator of random bits.
+    front: (Front, u64),
+    entries: Entries,
+    due: u64,
+    n_events: usize,
+    n_bytes: usize,
+    n_logged: u64,
+    /// How long writing and syncing took.
+    sync: Duration,
 }
 
-/// What was decided about a request.
-struct Decided<T> {
-    answer: Result<T>,
-    /// Whether something was staged before, on which the answer may depend.
-    depends_on_stage: bool,
-}
-
-impl<T> Decided<T> {
-    fn on<'a>(stage: &mut Stage<'a>, decide: impl FnOnce(&mut Stage<'a>) -> Result<T>) -> Self {
-        Self {
-            depends_on_stage: !stage.is_empty(),
-            answer: decide(stage),
-        }
-    }
-
-    /// The answer. If the group could not be written, only what failed for other reasons is
-    /// certain.
-    fn unless(self, failure: Option<&Error>) -> Result<T> {
-        match (self.answer, failure) {
-            (answer, None) => answer,
-            (Err(reason), _) if !self.depends_on_stage => Err(reason),
-            (_, Some(error)) => Err(error.clone()),
-        }
-    }
-}
-
-impl Answers {
-    /// Stages the requests of a group.
-    fn of(requests: &mut Vec<Request>, stage: &mut Stage<'_>) -> Self {
-        let answers = requests.drain(..).map(|request| match request {
-            Request::Write(Work::Commit(commit), reply) => {
-                Answer::Write(reply, Decided::on(stage, |stage| stage.commit(commit)))
-            }
-            Request::Write(Work::Import(events), reply) => {
-                Answer::Write(reply, Decided::on(stage, |stage| stage.import(events)))
-            }
-            Request::Execute(works, reply) => {
-                let execute = |work: Result<_>| {
-                    Decided::on(stage, |stage| work.and_then(|work| stage.execute(work)))
-                };
-                Answer::Execute(reply, works.into_iter().map(execute).collect())
-            }
-            Request::Clean(reply) => Answer::Clean(reply, Decided::on(stage, Stage::clean)),
-        });
-        Self(answers.collect())
-    }
-
-    fn send(self) {
-        self.send_unless(None);
-    }
-
-    /// The group could not be written.
-    fn send_failure(self, error: &Error) {
-        self.send_unless(Some(error));
-    }
-
-    fn send_unless(self, failure: Option<&Error>) {
-        for answer in self.0 {
-            // Whoever asked may have gone.
-            match answer {
-                Answer::Write(reply, decided) => drop(reply.send(decided.unless(failure))),
-                Answer::Clean(reply, decided) => drop(reply.send(decided.unless(failure))),
-                Answer::Execute(reply, decided) => {
-                    let answers = decided.into_iter().map(|decided| decided.unless(failure));
-                    drop(reply.send(answers.collect()));
-                }
-            }
+impl Durable<'_> {
+    /// The events of the requests that were decided about, which nobody needs any more, if they
+    /// are many.
+    fn events_to_let_go(&self, decided: &mut [Request]) -> LetGo {
+        match self.n_events >= MANY_EVENTS {
+            true => decided
+                .iter_mut()
+                .filter_map(Request::take_events)
+                .collect(),
+            false => Vec::new(),
         }
     }
 }
@@ -337,7 +319,8 @@ fn search(
     }
 }
 
-/// Closes the queue if its leader panics: its callers would wait for ever otherwise.
+/// Closes the queue if its leader panics while it writes: nobody knows what is on disk then, and its
+/// callers would wait for ever otherwise.
 struct LeaderGuard<'a>(&'a Queue);
 
 impl Drop for LeaderGuard<'_> {
@@ -345,19 +328,6 @@ impl Drop for LeaderGuard<'_> {
         if std::thread::panicking() {
             self.0
                 .abandon(Error::Poisoned("the writer panicked".into()));
-        }
-    }
-}
-
-fn refuse(requests: &mut Vec<Request>, error: &Error) {
-    for request in requests.drain(..) {
-        match request {
-            Request::Write(_, reply) => drop(reply.send(Err(error.clone()))),
-            Request::Execute(works, reply) => {
-                let refused = works.iter().map(|_| Err(error.clone()));
-                drop(reply.send(refused.collect()));
-            }
-            Request::Clean(reply) => drop(reply.send(Err(error.clone()))),
         }
     }
 }

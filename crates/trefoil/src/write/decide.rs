@@ -1,0 +1,171 @@
+//! What is decided about the requests of a group: each is staged in its turn, until the group is
+//! full or one panics, and answered when it is known what became of the group.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use trefoil_core::{Committed, Error, Result};
+use trefoil_state::Cleaned;
+
+use super::queue::{Request, Work};
+use super::stage::Stage;
+use crate::transaction::Executed;
+
+/// What was decided about the first of the requests of a group. Of the last of them, if it is
+/// several transactions, only some may be decided about.
+#[derive(Default)]
+pub(super) struct Decisions(Vec<Decision>);
+
+enum Decision {
+    Write(Decided<Committed>),
+    Execute(Vec<Decided<Executed>>),
+    Clean(Decided<Cleaned>),
+}
+
+/// What was decided about a request.
+struct Decided<T> {
+    answer: Result<T>,
+    /// Whether something was staged before, on which the answer may depend.
+    depends_on_stage: bool,
+}
+
+impl<T> Decided<T> {
+    fn on<'a>(stage: &mut Stage<'a>, decide: impl FnOnce(&mut Stage<'a>) -> Result<T>) -> Self {
+        Self {
+            depends_on_stage: !stage.is_empty(),
+            answer: decide(stage),
+        }
+    }
+
+    /// The answer. If the group could not be written, only what failed for other reasons is
+    /// certain.
+    fn unless(self, failure: Option<&Error>) -> Result<T> {
+        match (self.answer, failure) {
+            (answer, None) => answer,
+            (Err(reason), _) if !self.depends_on_stage => Err(reason),
+            (_, Some(error)) => Err(error.clone()),
+        }
+    }
+}
+
+/// A group, staged, and what was decided about its requests.
+pub(super) struct Attempt<'a> {
+    pub(super) stage: Stage<'a>,
+    pub(super) decisions: Decisions,
+    /// Whether the request after those panicked.
+    pub(super) has_panicked: bool,
+}
+
+/// Stages requests until the group is full. One that panics ends the group as well: nobody knows
+/// what it left on the stage, so the ones before it are staged again on another one.
+pub(super) fn attempt<'a>(
+    requests: &'a [Request],
+    new_stage: &dyn Fn() -> Stage<'a>,
+) -> Attempt<'a> {
+    let mut works_max = usize::MAX;
+    loop {
+        let mut stage = new_stage();
+        let n_works = Cell::new(0);
+        let decide = || Decisions::of(requests, &mut stage, works_max, &n_works);
+        match catch_unwind(AssertUnwindSafe(decide)) {
+            Ok(decisions) => {
+                return Attempt {
+                    stage,
+                    decisions,
+                    has_panicked: works_max < usize::MAX,
+                };
+            }
+            Err(_) => works_max = n_works.get().saturating_sub(1),
+        }
+    }
+}
+
+impl Decisions {
+    /// Stages requests until the group is full or `works_max` of their works are staged. `n_works`
+    /// is how many were begun.
+    fn of<'a>(
+        requests: &'a [Request],
+        stage: &mut Stage<'a>,
+        works_max: usize,
+        n_works: &Cell<usize>,
+    ) -> Self {
+        let has_room = |stage: &Stage<'_>| {
+            let has_room = n_works.get() < works_max && !stage.is_full();
+            n_works.set(n_works.get() + usize::from(has_room));
+            has_room
+        };
+        let mut decisions = Vec::with_capacity(requests.len());
+        for request in requests {
+            if !has_room(stage) {
+                break;
+            }
+            decisions.push(match request {
+                Request::Write(Work::Commit(commit), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.commit(commit)))
+                }
+                Request::Write(Work::Import(events), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.import(events)))
+                }
+                Request::Clean(_) => Decision::Clean(Decided::on(stage, Stage::clean)),
+                Request::Execute(execution) => {
+                    let mut decided = Vec::with_capacity(execution.left().len());
+                    for work in execution.left() {
+                        if !decided.is_empty() && !has_room(stage) {
+                            break;
+                        }
+                        decided.push(Decided::on(stage, |stage| match work {
+                            Ok(work) => stage.execute(work),
+                            Err(refusal) => Err(refusal.clone()),
+                        }));
+                    }
+                    Decision::Execute(decided)
+                }
+            });
+        }
+        Self(decisions)
+    }
+
+    /// About how many requests something was decided.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Answers the requests that were decided about, and takes them from the others. `failure` is
+    /// why the group could not be written.
+    pub(super) fn send(self, requests: &mut Vec<Request>, failure: Option<&Error>) {
+        let mut unfinished = None;
+        for (request, decision) in requests.drain(..self.0.len()).zip(self.0) {
+            // Whoever asked may have gone.
+            match (request, decision) {
+                (Request::Write(_, reply), Decision::Write(decided)) => {
+                    drop(reply.send(decided.unless(failure)));
+                }
+                (Request::Clean(reply), Decision::Clean(decided)) => {
+                    drop(reply.send(decided.unless(failure)));
+                }
+                (Request::Execute(mut execution), Decision::Execute(decided)) => {
+                    let answers = decided.into_iter().map(|decided| decided.unless(failure));
+                    execution.done.extend(answers);
+                    unfinished = execution.finish().map(Request::Execute);
+                }
+                // A decision is of the kind of its request.
+                _ => {}
+            }
+        }
+        requests.splice(..0, unfinished);
+    }
+}
+
+/// Refuses the first work of the first request.
+pub(super) fn refuse_first(requests: &mut Vec<Request>, error: Error) {
+    if requests.is_empty() {
+        return;
+    }
+    match requests.remove(0) {
+        Request::Execute(mut execution) => {
+            execution.done.push(Err(error));
+            requests.splice(..0, execution.finish().map(Request::Execute));
+        }
+        request => request.refuse(&error),
+    }
+}

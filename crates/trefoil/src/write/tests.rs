@@ -1,0 +1,174 @@
+//! Tests of the writer: what one request does to the others of its group.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use trefoil_core::limits::GROUP_BYTES_MAX;
+use trefoil_core::{Commit, Error, NewEvent, Result};
+use trefoil_state::{Call, Reply};
+use trefoil_storage::MemoryStorage;
+
+use super::execute::CheckedTransaction;
+use super::queue::{Execution, Executions, Request, Work};
+use crate::Options;
+use crate::background::Background;
+use crate::condition::{Checked, CheckedCommit};
+use crate::engine::Engine;
+use crate::look::look;
+use crate::test_storage::{BAIT, TestStorage};
+use crate::transaction::Transaction;
+
+/// An engine with a map that has the state of a first commit.
+fn engine() -> (Arc<TestStorage>, Arc<Engine>) {
+    let storage = Arc::new(TestStorage::new(Arc::new(MemoryStorage::new())));
+    let background = Background::start(0).unwrap();
+    let options = Options::default();
+    let opened = Engine::open(
+        1,
+        Arc::clone(&storage) as _,
+        Arc::default(),
+        background,
+        &options,
+    );
+    let engine = opened.unwrap().0;
+    let first = engine.execute(vec![Ok(transaction("set first value"))]);
+    first.unwrap().pop().unwrap().unwrap();
+    engine.checkpoint().unwrap();
+    storage.groups.lock().clear();
+    (storage, engine)
+}
+
+fn call(line: &str) -> Call {
+    let words = line.split(' ').map(|word| Bytes::from(word.to_owned()));
+    Call::new(words.collect()).unwrap().unwrap()
+}
+
+fn transaction(line: &str) -> Transaction {
+    Transaction::of_call(call(line))
+}
+
+/// Becomes the leader of the queue: cleaning, which begins by itself, may lead it.
+fn take_lead(engine: &Engine) {
+    loop {
+        let (reply, answer) = oneshot::channel();
+        if engine.writer.queue.push(Request::Clean(reply)).unwrap() {
+            return;
+        }
+        answer.recv().unwrap().unwrap();
+    }
+}
+
+/// Queues transactions as one request.
+fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
+    let work = |line: &&str| {
+        Ok(CheckedTransaction {
+            transaction: transaction(line),
+            checked: Checked::default(),
+        })
+    };
+    let (reply, answer) = oneshot::channel();
+    let execution = Execution::new(lines.iter().map(work).collect(), reply);
+    engine
+        .writer
+        .queue
+        .push(Request::Execute(execution))
+        .unwrap();
+    answer
+}
+
+fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Committed>> {
+    let commit = Commit::new([NewEvent::new("account-1", "Opened", "{}")]);
+    let checked = Checked::default();
+    let work = Work::Commit(CheckedCommit { commit, checked });
+    let (reply, answer) = oneshot::channel();
+    engine
+        .writer
+        .queue
+        .push(Request::Write(work, reply))
+        .unwrap();
+    answer
+}
+
+fn get(engine: &Engine, key: &str) -> Reply {
+    let calls = [call(&format!("get {key}"))];
+    look(engine, calls.iter()).unwrap().pop().unwrap()
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Bulk(Bytes::from(text.to_owned()))
+}
+
+#[test]
+fn a_panic_while_staging_costs_the_request_that_caused_it() {
+    let (storage, engine) = engine();
+    let bait = format!("append {BAIT} x");
+    take_lead(&engine);
+    let before = queue_commit(&engine);
+    let mixed = queue(&engine, &["set a 1", &bait, "append a 2", &bait, "set b 3"]);
+    let alone = queue(&engine, &[&bait]);
+    let after = queue_commit(&engine);
+    assert!(!engine.writer.lead(16, &|_| {}), "nothing is left");
+
+    assert_eq!(before.recv().unwrap().unwrap().position, 1);
+    let mixed = mixed.recv().unwrap();
+    let succeeded: Vec<bool> = mixed.iter().map(Result::is_ok).collect();
+    assert_eq!(succeeded, [true, false, true, false, true]);
+    for refused in mixed.into_iter().chain(alone.recv().unwrap()) {
+        assert!(
+            matches!(refused, Ok(_) | Err(Error::Internal(_))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(after.recv().unwrap().unwrap().position, 2);
+    assert_eq!(get(&engine, "a"), text("12"));
+    assert_eq!(get(&engine, "b"), text("3"));
+    // Each panic ends a group, and nothing is written twice.
+    assert_eq!(storage.groups.lock().len(), 4);
+    let committed = engine.commit(Commit::new([NewEvent::new("account-1", "Closed", "{}")]));
+    assert_eq!(committed.unwrap().position, 3);
+}
+
+#[test]
+fn a_panic_while_writing_still_stops_the_writer() {
+    let (storage, engine) = engine();
+    storage.append_panics.store(true, Ordering::SeqCst);
+    take_lead(&engine);
+    let answer = queue(&engine, &["set a 1"]);
+    let led = catch_unwind(AssertUnwindSafe(|| engine.writer.lead(1, &|_| {})));
+    assert!(led.is_err());
+    assert!(answer.recv().is_err());
+    storage.append_panics.store(false, Ordering::SeqCst);
+    let refused = engine.commit(Commit::new([NewEvent::new("account-1", "Opened", "{}")]));
+    assert!(matches!(refused, Err(Error::Poisoned(_))), "{refused:?}");
+}
+
+#[test]
+fn a_group_ends_when_its_effects_are_many() {
+    let (storage, engine) = engine();
+    let setrange = format!("setrange source {GROUP_BYTES_MAX} x");
+    engine.execute(vec![Ok(transaction(&setrange))]).unwrap();
+    storage.groups.lock().clear();
+    take_lead(&engine);
+    let small = queue_commit(&engine);
+    let lines = [
+        "bitop not a source",
+        "set b 1",
+        "bitop not c source",
+        "bitop not d source",
+    ];
+    let large = queue(&engine, &lines);
+    let after = queue_commit(&engine);
+    // A caller that leads for one group leaves the rest to the next leader.
+    assert!(engine.writer.lead(1, &|_| {}));
+    assert!(!engine.writer.lead(16, &|_| {}));
+    assert!(small.recv().unwrap().is_ok() && after.recv().unwrap().is_ok());
+    assert!(large.recv().unwrap().iter().all(Result::is_ok));
+    let groups = storage.groups.lock().clone();
+    assert!(
+        groups.iter().all(|bytes| *bytes < 2 * GROUP_BYTES_MAX),
+        "{groups:?}"
+    );
+    assert_eq!(groups.len(), 4, "{groups:?}");
+}
