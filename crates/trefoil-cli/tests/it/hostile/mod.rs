@@ -2,6 +2,7 @@
 //! are answered, and memory stays bounded.
 
 mod connections;
+mod long_names;
 mod memory;
 mod requests;
 
