@@ -12,8 +12,8 @@ mod memory;
 mod range;
 
 pub use contract::{
-    Batch, Entry, Fill, FindMap, Group, Items, KEY_BYTES_MAX, Label, LogEnd, Map, ReadReach, Record,
-    Scan, Sink, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
+    Batch, Entry, Fill, FindMap, Group, Items, KEY_BYTES_MAX, Label, LogEnd, Map, ReadReach,
+    Record, Scan, Sink, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
 };
 pub use local::{LocalOptions, LocalStorage};
 pub use memory::MemoryStorage;
