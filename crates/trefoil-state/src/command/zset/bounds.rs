@@ -1,13 +1,13 @@
-//! Ranges of members as clients give them: by rank, by score, by name.
+//! Ranges of members as clients give them: by rank, by score, by [name](super::names).
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use trefoil_core::Direction;
 
+use super::names::Names;
 use super::scores::{Scored, Scores, Span, order_of, place_of_order};
 use crate::command::arguments::{index_range, integer};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
-use crate::named::AFTER_NAMED;
 
 /// What the ends of a range are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,10 +26,7 @@ pub(super) enum Bounds {
         min: ScoreBound,
         max: ScoreBound,
     },
-    Names {
-        min: NameBound,
-        max: NameBound,
-    },
+    Names(Names),
 }
 
 /// An end of a range of scores.
@@ -37,15 +34,6 @@ pub(super) enum Bounds {
 pub(super) struct ScoreBound {
     score: f64,
     is_included: bool,
-}
-
-/// An end of a range of names.
-#[derive(Debug, Clone)]
-pub(super) enum NameBound {
-    Lowest,
-    Highest,
-    Included(Bytes),
-    Excluded(Bytes),
 }
 
 impl Bounds {
@@ -56,10 +44,7 @@ impl Bounds {
                 min: ScoreBound::parse(min)?,
                 max: ScoreBound::parse(max)?,
             },
-            By::Name => Self::Names {
-                min: NameBound::parse(min)?,
-                max: NameBound::parse(max)?,
-            },
+            By::Name => Self::Names(Names::parse(min, max)?),
         })
     }
 
@@ -71,50 +56,41 @@ impl Bounds {
         direction: Direction,
         (skipped, n_max): (usize, usize),
     ) -> Result<Vec<Scored>> {
-        if let Self::Ranks(start, end) = *self {
-            return scores.ranks(keyspace, index_range(start, end, scores.len()), direction);
+        match self {
+            Self::Ranks(start, end) => {
+                let ranks = index_range(*start, *end, scores.len());
+                scores.ranks(keyspace, ranks, direction)
+            }
+            Self::Scores { min, max } => {
+                let members = scores.span(keyspace, &span(min, max), direction);
+                members.skip(skipped).take(n_max).collect()
+            }
+            Self::Names(names) => names.members(keyspace, scores, direction, (skipped, n_max)),
         }
-        let Some(span) = self.span(keyspace, scores)? else {
-            return Ok(Vec::new());
-        };
-        let members = scores.span(keyspace, &span, direction);
-        members.skip(skipped).take(n_max).collect()
     }
 
     /// How many members are in the range.
     pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
-        if let Self::Ranks(start, end) = *self {
-            let ranks = index_range(start, end, scores.len());
-            return Ok((ranks.end - ranks.start) as usize);
-        }
-        let Some(span) = self.span(keyspace, scores)? else {
-            return Ok(0);
-        };
-        let mut members = scores.span(keyspace, &span, Direction::Forwards);
-        members.try_fold(0, |n, member| member.map(|_| n + 1))
-    }
-
-    /// Where the members lie; `None` if there can be none.
-    fn span(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<Option<Span>> {
-        Ok(match self {
-            Self::Ranks(..) => Some(Span::all()),
-            Self::Scores { min, max } => Some(Span {
-                from: place_of_order(min.order() + u64::from(!min.is_included), b""),
-                to: Some(place_of_order(
-                    max.order() + u64::from(max.is_included),
-                    b"",
-                )),
-            }),
-            Self::Names { min, max } => {
-                let from = min.place(keyspace, scores, Direction::Forwards)?;
-                let to = max.place(keyspace, scores, Direction::Backwards)?;
-                match (from, to) {
-                    (_, Some(to)) if to == AFTER_NAMED => None,
-                    (Some(from), to) => Some(Span { from, to }),
-                    (None, _) => None,
-                }
+        match self {
+            Self::Ranks(start, end) => {
+                let ranks = index_range(*start, *end, scores.len());
+                Ok((ranks.end - ranks.start) as usize)
             }
-        })
+            Self::Scores { min, max } => {
+                let mut members = scores.span(keyspace, &span(min, max), Direction::Forwards);
+                members.try_fold(0, |n, member| member.map(|_| n + 1))
+            }
+            Self::Names(names) => names.count(keyspace, scores),
+        }
+    }
+}
+
+/// Where members of such scores lie.
+fn span(min: &ScoreBound, max: &ScoreBound) -> Span {
+    let place = |order| place_of_order(order, b"");
+    Span {
+        from: place(min.order() + u64::from(!min.is_included)),
+        to: Some(place(max.order() + u64::from(max.is_included))),
     }
 }
 
@@ -143,44 +119,4 @@ fn parse_bound(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text.trim_ascii_start()).ok()?;
     let number: f64 = text.parse().ok()?;
     (!number.is_nan()).then_some(number)
-}
-
-impl NameBound {
-    fn parse(argument: &Bytes) -> Result<Self> {
-        match argument.as_ref() {
-            b"-" => Ok(Self::Lowest),
-            b"+" => Ok(Self::Highest),
-            [b'[', ..] => Ok(Self::Included(argument.slice(1..))),
-            [b'(', ..] => Ok(Self::Excluded(argument.slice(1..))),
-            _ => Err(Failure::refused(
-                "ERR min or max not valid string range item",
-            )),
-        }
-    }
-
-    /// The place at which a range begins or ends that has this end; `None` if it is after all.
-    /// Names are in order among members of one score, which is that of the first or the last.
-    fn place(
-        &self,
-        keyspace: &Keyspace<'_>,
-        scores: &Scores,
-        end: Direction,
-    ) -> Result<Option<Bytes>> {
-        let (name, is_included) = match self {
-            Self::Lowest => return Ok(Some(Bytes::from_static(AFTER_NAMED))),
-            Self::Highest => return Ok(None),
-            Self::Included(name) => (name, true),
-            Self::Excluded(name) => (name, false),
-        };
-        let outermost = scores.span(keyspace, &Span::all(), end).next();
-        let Some((_, score)) = outermost.transpose()? else {
-            return Ok(None);
-        };
-        let mut after = BytesMut::from(name.as_ref());
-        if is_included == (end == Direction::Backwards) {
-            // The next name that is possible.
-            after.put_u8(0);
-        }
-        Ok(Some(place_of_order(order_of(score), &after)))
-    }
 }

@@ -4,6 +4,7 @@ mod add;
 mod algebra;
 mod bounds;
 mod inputs;
+mod names;
 mod pop;
 mod range;
 mod read;

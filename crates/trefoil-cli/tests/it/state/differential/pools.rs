@@ -13,6 +13,8 @@ const SETS: &[&str] = &["m1", "m2", "m3"];
 const SORTED_SETS: &[&str] = &["z1", "z2", "z3"];
 /// Sorted sets whose members all have one score.
 const EQUAL: &[&str] = &["e1", "e2"];
+/// Sorted sets of few members with different scores.
+const MIXED: &[&str] = &["x1", "x2"];
 const LISTS: &[&str] = &["l1", "l2"];
 const OTHER_KEYS: &[&str] = &["other", ""];
 
@@ -243,6 +245,7 @@ pub(super) fn pool(name: &str) -> Words {
         "set" => keys(SETS),
         "zset" => keys(SORTED_SETS),
         "equal" => of(EQUAL),
+        "mixed" => of(MIXED),
         "list" => keys(LISTS),
         "collection" => prop_oneof![keys(SORTED_SETS), keys(SETS)].boxed(),
         "value" => prop_oneof![5 => of_bytes(VALUES), 2 => integer(), 1 => float()].boxed(),

@@ -1,0 +1,176 @@
+//! Ranges of members by name.
+//!
+//! Members of one score lie in the order of their names, and a range of names is a span. Among
+//! members of different scores names are in no order. There the answer is what Redis comes upon
+//! when it walks over a small sorted set: the first member, seen from where the walk begins, that
+//! is not before the range; if that is in the range, it and those after it up to the first that is
+//! beyond. (In a large one Redis takes shortcuts that are a matter of chance.)
+
+use bytes::{BufMut, Bytes, BytesMut};
+use trefoil_core::Direction;
+
+use super::scores::{Scored, Scores, Span, order_of, place_of_order};
+use crate::failure::{Failure, Result};
+use crate::keyspace::Keyspace;
+
+/// A range of names.
+#[derive(Debug)]
+pub(super) struct Names {
+    min: Bound,
+    max: Bound,
+}
+
+/// An end of a range of names.
+#[derive(Debug, Clone)]
+enum Bound {
+    Lowest,
+    Highest,
+    Included(Bytes),
+    Excluded(Bytes),
+}
+
+/// Where the members of a range are to be found.
+enum Place {
+    Nowhere,
+    Span(Span),
+    /// Anywhere: each has to be looked at.
+    Scattered,
+}
+
+impl Names {
+    pub(super) fn parse(min: &Bytes, max: &Bytes) -> Result<Self> {
+        let (min, max) = (Bound::parse(min)?, Bound::parse(max)?);
+        Ok(Self { min, max })
+    }
+
+    /// The members in the range, without the first `skipped` and at most `n_max` of them.
+    pub(super) fn members(
+        &self,
+        keyspace: &Keyspace<'_>,
+        scores: &Scores,
+        direction: Direction,
+        (skipped, n_max): (usize, usize),
+    ) -> Result<Vec<Scored>> {
+        let span = match self.place(keyspace, scores)? {
+            Place::Nowhere => return Ok(Vec::new()),
+            Place::Scattered => return self.walk(keyspace, scores, direction, (skipped, n_max)),
+            Place::Span(span) => span,
+        };
+        let members = scores.span(keyspace, &span, direction);
+        members.skip(skipped).take(n_max).collect()
+    }
+
+    /// How many members are in the range.
+    pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
+        let forwards = Direction::Forwards;
+        let span = match self.place(keyspace, scores)? {
+            Place::Nowhere => return Ok(0),
+            Place::Scattered => {
+                let members = self.walk(keyspace, scores, forwards, (0, usize::MAX))?;
+                return Ok(members.len());
+            }
+            Place::Span(span) => span,
+        };
+        let mut members = scores.span(keyspace, &span, forwards);
+        members.try_fold(0, |n, member| member.map(|_| n + 1))
+    }
+
+    fn place(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<Place> {
+        let end = |direction| scores.span(keyspace, &Span::all(), direction).next();
+        let ends = (end(Direction::Forwards), end(Direction::Backwards));
+        let ((first, lowest), (last, highest)) = match ends {
+            (Some(first), Some(last)) => (first?, last?),
+            _ => return Ok(Place::Nowhere),
+        };
+        if !self.has_begun(&last) || self.is_over(&first) {
+            return Ok(Place::Nowhere);
+        }
+        let order = order_of(lowest);
+        if order != order_of(highest) {
+            return Ok(Place::Scattered);
+        }
+        let from = match &self.min {
+            Bound::Included(name) => place_of_order(order, name),
+            Bound::Excluded(name) => place_of_order(order, &next_name(name)),
+            Bound::Lowest | Bound::Highest => Span::all().from,
+        };
+        let to = match &self.max {
+            Bound::Included(name) => Some(place_of_order(order, &next_name(name))),
+            Bound::Excluded(name) => Some(place_of_order(order, name)),
+            Bound::Lowest | Bound::Highest => None,
+        };
+        Ok(Place::Span(Span { from, to }))
+    }
+
+    /// Looks at members of different scores. Those that are skipped are not looked at.
+    fn walk(
+        &self,
+        keyspace: &Keyspace<'_>,
+        scores: &Scores,
+        direction: Direction,
+        (skipped, n_max): (usize, usize),
+    ) -> Result<Vec<Scored>> {
+        let is_before = |name: &[u8]| match direction {
+            Direction::Forwards => !self.has_begun(name),
+            Direction::Backwards => self.is_over(name),
+        };
+        let is_beyond = |name: &[u8]| match direction {
+            Direction::Forwards => self.is_over(name),
+            Direction::Backwards => !self.has_begun(name),
+        };
+        let members = scores.span(keyspace, &Span::all(), direction);
+        let mut members = members
+            .skip_while(|member| matches!(member, Ok((name, _)) if is_before(name)))
+            .peekable();
+        if matches!(members.peek(), Some(Ok((name, _))) if is_beyond(name)) {
+            return Ok(Vec::new());
+        }
+        let members = members.skip(skipped);
+        members
+            .take_while(|member| !matches!(member, Ok((name, _)) if is_beyond(name)))
+            .take(n_max)
+            .collect()
+    }
+
+    /// Whether a name is not before the range.
+    fn has_begun(&self, name: &[u8]) -> bool {
+        match &self.min {
+            Bound::Lowest => true,
+            Bound::Highest => false,
+            Bound::Included(min) => name >= min.as_ref(),
+            Bound::Excluded(min) => name > min.as_ref(),
+        }
+    }
+
+    /// Whether a name is beyond the range.
+    fn is_over(&self, name: &[u8]) -> bool {
+        match &self.max {
+            Bound::Lowest => true,
+            Bound::Highest => false,
+            Bound::Included(max) => name > max.as_ref(),
+            Bound::Excluded(max) => name >= max.as_ref(),
+        }
+    }
+}
+
+impl Bound {
+    fn parse(argument: &Bytes) -> Result<Self> {
+        match argument.as_ref() {
+            b"-" => Ok(Self::Lowest),
+            b"+" => Ok(Self::Highest),
+            [b'[', ..] => Ok(Self::Included(argument.slice(1..))),
+            [b'(', ..] => Ok(Self::Excluded(argument.slice(1..))),
+            _ => Err(Failure::refused(
+                "ERR min or max not valid string range item",
+            )),
+        }
+    }
+}
+
+/// The next name that is possible.
+fn next_name(name: &[u8]) -> BytesMut {
+    let mut next = BytesMut::with_capacity(name.len() + 1);
+    next.put_slice(name);
+    next.put_u8(0);
+    next
+}
