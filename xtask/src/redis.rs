@@ -21,7 +21,11 @@ const PYTHON: [(&str, &str); 2] = [
     ("target/redis-py-8", "tests/python/redis-8.txt"),
 ];
 
-const IOREDIS: &str = "ioredis@6.0.0";
+/// Clients for Node: where each is put, and which one it is.
+const NODE: [(&str, &str); 2] = [
+    ("target/ioredis", "ioredis@6.0.0"),
+    ("target/node-redis", "redis@6.3.1"),
+];
 
 /// Installs all of it; `python` has pip.
 pub(crate) fn install(root: &Path, python: &Path) -> anyhow::Result<()> {
@@ -38,9 +42,12 @@ pub(crate) fn install(root: &Path, python: &Path) -> anyhow::Result<()> {
             .arg(root.join(requirements));
         step(&format!("pip install {requirements}"), &mut pip)?;
     }
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-        .arg(root.join("target/ioredis"))
-        .arg(IOREDIS);
-    step(&format!("npm install {IOREDIS}"), &mut npm)
+    for (directory, package) in NODE {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+            .arg(root.join(directory))
+            .arg(package);
+        step(&format!("npm install {package}"), &mut npm)?;
+    }
+    Ok(())
 }

@@ -96,6 +96,7 @@ def test_pipelines():
         check(isinstance(answers[1], redis.exceptions.ResponseError), answers)
         equal((answers[0], answers[2]), (3, 4))
         r.delete("p", "ph")
+    test_wishes(r)
     many = r.pipeline(transaction=False)
     for n in range(2_000):
         many.set(f"many:{n}", n)
@@ -105,6 +106,29 @@ def test_pipelines():
     broken = r.pipeline()
     broken.execute_command("NOSUCHCOMMAND")
     refused(redis.exceptions.ResponseError, "unknown command", broken.execute)
+
+
+def test_wishes(r):
+    """A pipeline with a name takes effect once, and a strict one takes back everything."""
+
+    def named():
+        with r.pipeline() as pipe:
+            pipe.execute_command("TREFOIL.COMMITID", f"order-{PROTOCOL}")
+            pipe.incr("wish")
+            pipe.execute_command("EVENT.APPEND", "order-1", "Ordered", "{}")
+            return pipe.execute()
+
+    first = named()
+    equal(first[:2], [b"OK", 1])
+    equal((named(), r.get("wish")), (first, b"1"))
+    with r.pipeline() as pipe:
+        pipe.incr("wish").execute_command("TREFOIL.STRICT", "ON")
+        pipe.lpush("wish", "x")
+        refused(redis.exceptions.ExecAbortError, "command 2 failed: WRONGTYPE", pipe.execute)
+    equal(r.get("wish"), b"1")
+    with r.pipeline() as pipe:
+        answers = pipe.incr("wish").lpush("wish", "x").execute(raise_on_error=False)
+    equal((answers[0], r.get("wish"), r.delete("wish")), (2, b"2", 1))
 
 
 def test_watch():

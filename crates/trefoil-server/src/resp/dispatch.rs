@@ -131,7 +131,7 @@ impl Session {
             access => {
                 let mut transaction = Transaction::of_call(call);
                 if access == Access::Write {
-                    transaction.id = self.commit_id.take();
+                    transaction.id = self.wishes.commit_id.take();
                 }
                 self.transact(transaction, Shape::Single, output).await?;
             }
@@ -191,6 +191,7 @@ impl Session {
     ) -> io::Result<Option<Reply>> {
         match own.action {
             Action::Plain(run) => Ok(Some(flat(run(self, words)))),
+            Action::Wish(wish) => Ok(Some(flat(self.wishes.note(wish, words)))),
             Action::Append => match command::append(words) {
                 Err(reply) => Ok(Some(reply)),
                 Ok(step) => {
@@ -209,7 +210,7 @@ impl Session {
     fn transaction_of(&mut self, step: Step) -> Transaction {
         Transaction {
             steps: vec![step],
-            id: self.commit_id.take(),
+            id: self.wishes.commit_id.take(),
             ..Transaction::default()
         }
     }
@@ -235,7 +236,9 @@ impl Session {
                 Ok(Reply::OK)
             }
             Action::Sleep => self.sleep(words).await,
-            Action::Append | Action::AtOnce(_) => Err(error("ERR Command not allowed here")),
+            Action::Append | Action::Wish(_) | Action::AtOnce(_) => {
+                Err(error("ERR Command not allowed here"))
+            }
         }
     }
 

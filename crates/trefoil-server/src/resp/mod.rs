@@ -9,7 +9,7 @@
 //! session      one client: who it is, what it has begun
 //! dispatch     what becomes of a request
 //! pending      requests that are carried out together; weight: reads that take long
-//! multi        requests that wait for EXEC; transact: EXEC and its like
+//! multi        requests that wait for EXEC; transact: EXEC and its like; wishes: how it is to be
 //! criteria     conditions and queries in words
 //! command      every command that is not about state
 //! clients      everybody who is connected
@@ -36,6 +36,7 @@ mod session;
 mod threads;
 mod transact;
 mod weight;
+mod wishes;
 mod words;
 
 pub(crate) use clients::Clients;

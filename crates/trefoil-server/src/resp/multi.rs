@@ -6,6 +6,7 @@ use trefoil_core::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
 
 use super::command::{Action, Found, Own, append, requirement};
 use super::failure::{of_error, of_failure};
+use super::wishes::Wishes;
 use super::words::{Answer, error};
 use crate::budget::{Reservation, Share};
 
@@ -13,6 +14,8 @@ use crate::budget::{Reservation, Share};
 #[derive(Debug)]
 pub(super) struct Multi {
     queued: Vec<Queued>,
+    /// How this transaction is to be.
+    wishes: Wishes,
     bytes: usize,
     /// What they take of the memory for clients.
     reservation: Reservation,
@@ -24,6 +27,8 @@ pub(super) struct Multi {
 enum Queued {
     Step(Step),
     Require(Condition),
+    /// A wish that is noted.
+    Wish,
     Own(&'static Own, Vec<Bytes>),
 }
 
@@ -31,6 +36,7 @@ impl Multi {
     pub(super) fn new(share: &Share) -> Self {
         Self {
             queued: Vec::new(),
+            wishes: Wishes::default(),
             bytes: 0,
             reservation: share.for_request(),
             is_broken: false,
@@ -75,6 +81,7 @@ impl Multi {
             Found::Own(own) => match own.action {
                 Action::Append => append(&words).map(Queued::Step),
                 Action::Require => requirement(&words).map(Queued::Require),
+                Action::Wish(wish) => self.wishes.note(wish, &words).map(|_| Queued::Wish),
                 Action::Authenticate | Action::Hello => {
                     Err(error("ERR Command not allowed inside a transaction"))
                 }
@@ -83,8 +90,8 @@ impl Multi {
         }
     }
 
-    /// What `EXEC` has to do.
-    pub(super) fn plan(self) -> Plan {
+    /// What `EXEC` has to do, and what is wished of the transaction.
+    pub(super) fn plan(self) -> (Plan, Wishes) {
         let mut plan = Plan::default();
         for (index, queued) in self.queued.into_iter().enumerate() {
             match queued {
@@ -93,10 +100,11 @@ impl Multi {
                     plan.transaction.conditions.push(condition);
                     plan.extra.push((index, Reply::OK));
                 }
+                Queued::Wish => plan.extra.push((index, Reply::OK)),
                 Queued::Own(own, words) => plan.own.push((index, own, words)),
             }
         }
-        plan
+        (plan, self.wishes)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase, Watch};
 
 use super::clients::Client;
@@ -13,6 +12,7 @@ use super::metrics::Tally;
 use super::multi::Multi;
 use super::parser::Trust;
 use super::pending::Pending;
+use super::wishes::Wishes;
 use super::words::{Answer, error};
 use crate::Config;
 use crate::connections::Guest;
@@ -47,10 +47,8 @@ pub(super) struct Session {
     pub(super) pending: Pending,
     pub(super) multi: Option<Multi>,
     pub(super) watched: Option<Watched>,
-    /// Whether the first failure takes back everything, in all transactions.
-    pub(super) is_strict: bool,
-    /// The name of the next transaction.
-    pub(super) commit_id: Option<Bytes>,
+    /// How all transactions are to be, and the next one.
+    pub(super) wishes: Wishes,
     replies: Replies,
     /// Whether the reply of the present request is not wanted.
     pub(super) is_silent: bool,
@@ -71,8 +69,7 @@ impl Session {
             pending: Pending::default(),
             multi: None,
             watched: None,
-            is_strict: false,
-            commit_id: None,
+            wishes: Wishes::default(),
             replies: Replies::On,
             is_silent: false,
             is_closing: false,
@@ -142,8 +139,7 @@ impl Session {
     /// Forgets everything that the client has begun or said.
     pub(super) fn reset(&mut self) {
         self.multi = None;
-        self.is_strict = false;
-        self.commit_id = None;
+        self.wishes = Wishes::default();
         self.replies = Replies::On;
         self.is_silent = false;
         self.leave();

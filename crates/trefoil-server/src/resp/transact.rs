@@ -3,15 +3,12 @@
 //! ```text
 //! MULTI | DISCARD | WATCH key … | QUIT | RESET
 //! EXEC [STRICT] [condition | guard]…
-//! TREFOIL.STRICT ON|OFF
-//! TREFOIL.COMMITID id
 //! ```
 
 use std::io;
 
 use bytes::Bytes;
 use trefoil::{Error, Reply};
-use trefoil_core::limits::COMMIT_ID_BYTES_MAX;
 
 use super::command::{Action, AtOnce};
 use super::criteria::ExecOptions;
@@ -21,7 +18,7 @@ use super::multi::{Multi, Plan};
 use super::output::Output;
 use super::pending::Shape;
 use super::session::{Session, Watched};
-use super::words::{Answer, Words, error, is, syntax_error};
+use super::words::{Answer, Words, error, syntax_error};
 
 impl Session {
     /// Carries out what never waits for `EXEC`. `None`: its reply is still to come.
@@ -34,8 +31,6 @@ impl Session {
         let answer = match action {
             AtOnce::Multi => self.begin(),
             AtOnce::Discard => self.discard(),
-            AtOnce::Strict => self.choose_strict(&words[1]),
-            AtOnce::CommitId => self.name_commit(&words[1]),
             AtOnce::Quit => {
                 self.is_closing = true;
                 Ok(Reply::OK)
@@ -80,25 +75,6 @@ impl Session {
         Ok(Reply::OK)
     }
 
-    fn choose_strict(&mut self, word: &[u8]) -> Answer {
-        self.is_strict = match is(word, "on") {
-            true => true,
-            false if is(word, "off") => false,
-            false => return Err(syntax_error()),
-        };
-        Ok(Reply::OK)
-    }
-
-    fn name_commit(&mut self, id: &Bytes) -> Answer {
-        if id.is_empty() || id.len() > COMMIT_ID_BYTES_MAX {
-            let what = "length of a commit id";
-            let failure = Error::over_limit(what, id.len(), COMMIT_ID_BYTES_MAX);
-            return Err(of_error(&failure));
-        }
-        self.commit_id = Some(id.clone());
-        Ok(Reply::OK)
-    }
-
     async fn watch(&mut self, keys: &[Bytes]) -> Answer {
         if self.multi.is_some() {
             return Err(error("ERR WATCH inside MULTI is not allowed"));
@@ -124,18 +100,19 @@ impl Session {
     fn plan(&mut self, words: &[Bytes]) -> Answer<Plan> {
         let multi = self.multi.take();
         let multi = multi.ok_or_else(|| error("ERR EXEC without MULTI"))?;
-        let (watched, id) = (self.watched.take(), self.commit_id.take());
+        let (watched, id) = (self.watched.take(), self.wishes.commit_id.take());
         let options = ExecOptions::parse(Words::after(words, 1)).map_err(|reply| abort(&reply))?;
         if multi.is_broken {
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return Err(error(text));
         }
-        let mut plan = multi.plan();
+        let (mut plan, wishes) = multi.plan();
         let transaction = &mut plan.transaction;
         transaction.conditions.extend(options.conditions);
         transaction.guards = options.guards;
-        transaction.is_strict = self.is_strict || options.is_strict;
-        transaction.id = id;
+        let is_strict = wishes.strict.or(self.wishes.strict).unwrap_or(false);
+        transaction.is_strict = is_strict || options.is_strict;
+        transaction.id = wishes.commit_id.or(id);
         if let Some(Watched { watch, database }) = watched {
             transaction.watch = Some(watch);
             // The keys are watched in the database that is open now.

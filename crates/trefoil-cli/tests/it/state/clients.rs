@@ -1,4 +1,4 @@
-//! Unmodified clients: redis-py, ioredis, redis-cli and redis-benchmark.
+//! Unmodified clients: redis-py, ioredis, node-redis, redis-cli and redis-benchmark.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -79,23 +79,31 @@ fn the_storage_of_a_ticketing_system_works_to_the_letter() {
     }
 }
 
-#[test]
-fn ioredis_works() {
-    let Some(packages) = packages("ioredis") else {
+/// Runs a script with one client for Node.
+fn node(client: &str, script: &str) {
+    let Some(packages) = packages(client) else {
         return;
     };
     let data = TempDir::new().unwrap();
     let server = start(&data);
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node");
     let said = succeed(
         Command::new("node")
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/tests/node/ioredis_client.js"
-            ))
+            .arg(scripts.join(script))
             .args([&server.resp_port.to_string(), ADMIN])
             .env("NODE_PATH", packages.join("node_modules")),
     );
     assert!(said.starts_with("ok "), "{said}");
+}
+
+#[test]
+fn ioredis_works() {
+    node("ioredis", "ioredis_client.js");
+}
+
+#[test]
+fn node_redis_works() {
+    node("node-redis", "redis_client.js");
 }
 
 /// A tool of Redis' own, connected; `None` if the machine does not have it.

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use trefoil::{Reply, Spec, find_command};
 
 use super::session::Session;
+use super::wishes::Wish;
 use super::words::{Answer, error};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
 
@@ -50,6 +51,8 @@ pub(super) enum Action {
     Require,
     /// It appends an event.
     Append,
+    /// It says how transactions are to be: those to come, or the one it is part of.
+    Wish(Wish),
     /// It sleeps.
     Sleep,
 }
@@ -63,8 +66,6 @@ pub(super) enum AtOnce {
     Watch,
     Quit,
     Reset,
-    Strict,
-    CommitId,
 }
 
 const fn own(name: &'static str, arity: i32, action: Action) -> Own {
@@ -129,8 +130,8 @@ const OWN: &[Own] = &[
     at_once("reset", 1, AtOnce::Reset),
     plain("select", 2, plain::select),
     plain("time", 1, plain::time),
-    at_once("trefoil.commitid", 2, AtOnce::CommitId),
-    at_once("trefoil.strict", 2, AtOnce::Strict),
+    own("trefoil.commitid", 2, Action::Wish(Wish::CommitId)),
+    own("trefoil.strict", 2, Action::Wish(Wish::Strict)),
     plain("unwatch", 1, plain::unwatch),
     plain("wait", 3, plain::wait),
     plain("waitaof", 4, plain::wait_for_log),
