@@ -130,7 +130,7 @@ mod tests {
             (r#"{"items":[1]}"#, "query.items[0] must be an object"),
             (
                 r#"{"items":[{},{"type":["A"]}]}"#,
-                r#"query.items[1] has no field "type", only types, tags"#,
+                r#"query.items[1] has no field "type": did you mean "types"?"#,
             ),
             (
                 r#"{"items":[{"tags":"x"}]}"#,

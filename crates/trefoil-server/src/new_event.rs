@@ -9,7 +9,7 @@ use trefoil_core::limits::{JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 use uuid::Uuid;
 
 use crate::error::{Failure, Result};
-use crate::json::{fields, is_object, is_shallow, present, text};
+use crate::json::{is_object, is_shallow, present, text};
 use crate::strict;
 
 /// Reads an event out of `body`; `what` is how errors call it. An event without an id gets one
@@ -21,8 +21,7 @@ pub(crate) fn parse(
     commit: Option<(EventId, usize)>,
 ) -> Result<NewEvent> {
     let names = ["stream", "type", "data", "metadata", "tags", "id"];
-    let [stream, event_type, data, metadata, tags, id] = fields(value, names)
-        .ok_or_else(|| Failure::invalid(format!("{what} must be an object")))?;
+    let [stream, event_type, data, metadata, tags, id] = strict::object(value, what, names)?;
     let field = |name: &str| format!("{what}.{name}");
     let stream = present(stream).map(|stream| strict::name(Some(stream), &field("stream")));
     let stream = stream.transpose()?;

@@ -1,7 +1,8 @@
-//! Parts of a request that are read strictly: every value has its type, and every name is known.
+//! Requests of methods that are ours alone are read strictly: every value has its type, and every
+//! name is known and there once.
 //!
-//! What narrows down which events are meant must not be passed over: a misspelt name would leave
-//! out a demand, and everything would match.
+//! Nothing that a caller says may be passed over: a misspelt name would leave out a condition, a
+//! tag or a demand, and the commit would be written or everything would match.
 
 use std::borrow::Cow;
 
@@ -10,12 +11,13 @@ use trefoil::Error;
 use trefoil_core::limits::POSITION_MAX;
 
 use crate::error::{Failure, Result};
-use crate::json::{elements, only_fields, text};
+use crate::json::{Misfit, elements, only_fields, text};
 
 /// The longest unknown name that an error repeats.
 const NAME_SHOWN_MAX: usize = 100;
 
-/// The values of the named fields of an object that has no others. `what` is how errors call it.
+/// The values of the named fields of an object that has each of them at most once, and no others.
+/// `what` is how errors call it.
 pub(crate) fn object<'a, const N: usize>(
     value: &'a RawValue,
     what: &str,
@@ -23,11 +25,29 @@ pub(crate) fn object<'a, const N: usize>(
 ) -> Result<[Option<&'a RawValue>; N]> {
     let found = only_fields(value, names);
     let found = found.ok_or_else(|| Failure::invalid(format!("{what} must be an object")))?;
-    found.map_err(|unknown| {
-        let shown: String = unknown.chars().take(NAME_SHOWN_MAX).collect();
-        let known = names.join(", ");
-        Failure::invalid(format!("{what} has no field {shown:?}, only {known}"))
-    })
+    found.map_err(|misfit| Failure::invalid(format!("{what} {}", explain(misfit, &names))))
+}
+
+fn explain(misfit: Misfit, names: &[&str]) -> String {
+    let unknown = match misfit {
+        Misfit::Repeated(name) => return format!("has the field {name:?} more than once"),
+        Misfit::Unknown(name) => name,
+    };
+    let shown: String = unknown.chars().take(NAME_SHOWN_MAX).collect();
+    match nearest(&shown, names) {
+        Some(meant) => format!("has no field {shown:?}: did you mean {meant:?}?"),
+        None => format!("has no field {shown:?}, only {}", names.join(", ")),
+    }
+}
+
+/// The name that was probably meant: at most one letter in three is wrong. Case, `_` and `-` are no
+/// difference.
+fn nearest<'a>(unknown: &str, names: &[&'a str]) -> Option<&'a str> {
+    let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
+    let unknown = plain(unknown);
+    let changes = |name: &str| strsim::osa_distance(&unknown, &plain(name));
+    let nearest = names.iter().min_by_key(|name| changes(name))?;
+    (changes(nearest) <= nearest.len().div_ceil(3)).then_some(nearest)
 }
 
 /// The elements of an array; none if there is no array.
@@ -79,8 +99,14 @@ pub(crate) fn optional_position(value: Option<&RawValue>, what: &str) -> Result<
 
 /// A yes or a no; no if it is not said.
 pub(crate) fn flag(value: Option<&RawValue>, what: &str) -> Result<bool> {
+    flag_or(value, what, false)
+}
+
+/// A yes or a no; `default` if it is not said.
+pub(crate) fn flag_or(value: Option<&RawValue>, what: &str, default: bool) -> Result<bool> {
     match value.map(RawValue::get) {
-        None | Some("false") => Ok(false),
+        None => Ok(default),
+        Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(_) => Err(Failure::invalid(format!("{what} must be true or false"))),
     }
@@ -126,13 +152,33 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_the_known_ones() {
-        let value = raw(r#"{"items":[],"tgas":["x"]}"#);
-        let refused = object(value, "query", ["items", "stream"]).unwrap_err();
-        assert_eq!(
-            refused.message,
-            r#"query has no field "tgas", only items, stream"#
-        );
+    fn a_name_that_is_unknown_or_repeated_is_told() {
+        let names = ["items", "stream", "expectedVersion"];
+        for (text, expected) in [
+            (
+                r#"{"items":[],"tgas":["x"]}"#,
+                r#"query has no field "tgas", only items, stream, expectedVersion"#,
+            ),
+            (
+                r#"{"itmes":[]}"#,
+                r#"query has no field "itmes": did you mean "items"?"#,
+            ),
+            (
+                r#"{"expected_version":1}"#,
+                r#"query has no field "expected_version": did you mean "expectedVersion"?"#,
+            ),
+            (
+                r#"{"items":[],"stream":1,"items":[]}"#,
+                r#"query has the field "items" more than once"#,
+            ),
+            (
+                r#"{"items":[],"\u0069tems":[]}"#,
+                r#"query has the field "items" more than once"#,
+            ),
+        ] {
+            let refused = object(raw(text), "query", names).unwrap_err();
+            assert_eq!(refused.message, expected);
+        }
         let long = format!(r#"{{"{}":1}}"#, "n".repeat(100_000));
         let refused = object(raw(&long), "query", ["items"]).unwrap_err();
         assert!(refused.message.len() < 200, "{}", refused.message);

@@ -162,6 +162,11 @@ impl Database {
         &self.inner.recovery
     }
 
+    /// How many bytes of data an event may have.
+    pub fn event_data_bytes_max(&self) -> usize {
+        self.inner.options.event_data_bytes_max
+    }
+
     /// Writes a commit and returns when it is durable. Blocks the thread.
     pub fn commit(&self, mut commit: Commit) -> Result<Committed> {
         commit.validate(self.inner.options.event_data_bytes_max)?;

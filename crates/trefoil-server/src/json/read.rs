@@ -70,13 +70,22 @@ pub(crate) fn fields<'a, const N: usize>(
     Some(found_fields(value, names)?.values)
 }
 
-/// As [`fields`] of an object that has no others; the error is the name of the first other one.
+/// As [`fields`] of an object that has each of them at most once, and no others.
 pub(crate) fn only_fields<'a, const N: usize>(
     value: &'a RawValue,
     names: [&str; N],
-) -> Option<Result<[Option<&'a RawValue>; N], String>> {
+) -> Option<Result<[Option<&'a RawValue>; N], Misfit>> {
     let found = found_fields(value, names)?;
-    Some(found.unknown.map_or(Ok(found.values), Err))
+    Some(found.misfit.map_or(Ok(found.values), Err))
+}
+
+/// What is wrong with the names in an object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// This one was not asked for.
+    Unknown(String),
+    /// This one is there more than once.
+    Repeated(String),
 }
 
 fn found_fields<'a, const N: usize>(
@@ -90,8 +99,14 @@ fn found_fields<'a, const N: usize>(
 /// What an object holds.
 struct Fields<'a, const N: usize> {
     values: [Option<&'a RawValue>; N],
-    /// The first name that was not asked for.
-    unknown: Option<String>,
+    /// The first name that is one too many.
+    misfit: Option<Misfit>,
+}
+
+impl<const N: usize> Fields<'_, N> {
+    fn note(&mut self, misfit: impl FnOnce() -> Misfit) {
+        self.misfit.get_or_insert_with(misfit);
+    }
 }
 
 struct FieldsVisitor<'n, const N: usize>([&'n str; N]);
@@ -106,16 +121,18 @@ impl<'de, const N: usize> Visitor<'de> for FieldsVisitor<'_, N> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = Fields {
             values: [None; N],
-            unknown: None,
+            misfit: None,
         };
         while let Some(key) = map.next_key::<&'de RawValue>()? {
             let key = text(key).unwrap_or_default();
-            if let Some(place) = self.0.iter().position(|name| *name == key) {
-                found.values[place] = Some(map.next_value()?);
+            let Some(place) = self.0.iter().position(|name| *name == key) else {
+                map.next_value::<IgnoredAny>()?;
+                found.note(|| Misfit::Unknown(key.into_owned()));
                 continue;
+            };
+            if found.values[place].replace(map.next_value()?).is_some() {
+                found.note(|| Misfit::Repeated(key.into_owned()));
             }
-            map.next_value::<IgnoredAny>()?;
-            found.unknown.get_or_insert_with(|| key.into_owned());
         }
         Ok(found)
     }

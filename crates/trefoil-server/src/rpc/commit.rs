@@ -11,48 +11,60 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::{
-    Commit, Committed, Condition, Error, EventId, Executed, Guard, Reply, Step, Tracking,
-    Transaction,
+    Commit, Committed, Condition, Error, EventId, Executed, Guard, OpenDatabase, Reply, Step,
+    Tracking, Transaction,
 };
 use trefoil_core::limits::{CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX};
 
+use super::place::{Place, failure};
 use super::{Context, state};
 use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
-use crate::json::{Call, fields, number, present, put_id, put_number, put_string, text};
+use crate::json::{Call, number, present, put_id, put_number, put_string, text};
 use crate::limits::COMMANDS_PER_COMMIT_MAX;
 use crate::new_event::{self, event_id};
 use crate::response::{self, Answer};
 use crate::strict;
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
-    let mut request = parse(context.body, call)?;
-    let places = std::mem::take(&mut request.places);
+    let request = parse(context.body, call)?;
     let streams: Vec<Option<String>> = { request.commit.events.iter() }
         .map(|event| event.stream.clone())
         .collect();
     let database = context.database().await?;
-    let (committed, replies) = if request.has_state() {
-        let n_events = streams.len();
-        let executed = database.execute(vec![request.into_transaction()]).await;
-        let executed = executed.and_then(|mut executed| executed.pop().unwrap_or_else(unanswered));
-        let executed = executed.map_err(|error| failure(error, &places))?;
-        let last = executed.events.last().map(|event| event.position);
-        let committed = Committed {
-            commit: executed.commit.unwrap_or_else(|| database.last_commit()),
-            position: last.unwrap_or_else(|| database.head()),
-            events: executed.events,
-            replayed: executed.replayed,
-        };
-        let replies = executed.replies.into_iter().skip(n_events).collect();
-        (committed, replies)
-    } else {
-        let committed = database.commit_async(request.commit).await;
-        let committed = committed.map_err(|error| failure(error, &places))?;
-        (committed, Vec::new())
+    let (committed, replies) = match commit(&database, request).await {
+        Ok(done) => done,
+        Err(error) => {
+            // Only now does it matter what was written where.
+            let request = parse(context.body, call)?;
+            return Err(failure(error, &request, database.event_data_bytes_max()));
+        }
     };
     context.shared.metrics.count_commit(&committed);
     Ok(response::json(answer(&committed, &streams, &replies)))
+}
+
+/// Commits; the replies are those of the commands.
+async fn commit(
+    database: &OpenDatabase,
+    request: Request,
+) -> trefoil::Result<(Committed, Vec<Reply>)> {
+    if !request.has_state() {
+        let committed = database.commit_async(request.commit).await?;
+        return Ok((committed, Vec::new()));
+    }
+    let n_events = request.commit.events.len();
+    let mut executed = database.execute(vec![request.into_transaction()]).await?;
+    let executed = executed.pop().unwrap_or_else(unanswered)?;
+    let last = executed.events.last().map(|event| event.position);
+    let committed = Committed {
+        commit: executed.commit.unwrap_or_else(|| database.last_commit()),
+        position: last.unwrap_or_else(|| database.head()),
+        events: executed.events,
+        replayed: executed.replayed,
+    };
+    let replies = executed.replies.into_iter().skip(n_events).collect();
+    Ok((committed, replies))
 }
 
 fn unanswered() -> trefoil::Result<Executed> {
@@ -60,11 +72,11 @@ fn unanswered() -> trefoil::Result<Executed> {
 }
 
 /// What is asked for.
-struct Request {
-    commit: Commit,
+pub(super) struct Request {
+    pub(super) commit: Commit,
     id: Option<EventId>,
     guards: Vec<Guard>,
-    places: Places,
+    pub(super) places: Places,
     commands: Vec<trefoil::Call>,
     is_strict: bool,
 }
@@ -97,36 +109,9 @@ impl Request {
 
 /// Which of the request's conditions became which condition on the log, and which on the state.
 #[derive(Default)]
-struct Places {
-    conditions: Vec<u64>,
-    guards: Vec<u64>,
-}
-
-/// As everywhere, but a conflict also says which condition failed.
-fn failure(error: Error, places: &Places) -> Failure {
-    let place = match &error {
-        Error::VersionConflict { condition, .. } | Error::ConditionFailed { condition, .. } => {
-            places.conditions.get(*condition)
-        }
-        Error::GuardFailed { guard } => places.guards.get(*guard),
-        _ => None,
-    };
-    let error = match (error, place) {
-        (Error::ConditionFailed { position, .. }, Some(&place)) => Error::ConditionFailed {
-            condition: place as usize,
-            position,
-        },
-        (Error::GuardFailed { .. }, Some(&place)) => Error::GuardFailed {
-            guard: place as usize,
-        },
-        (error, _) => error,
-    };
-    let is_version = matches!(error, Error::VersionConflict { .. });
-    let failure = Failure::from(error).while_doing("Failed to commit");
-    match place.filter(|_| is_version) {
-        Some(&place) => failure.with_number("condition", place),
-        None => failure,
-    }
+pub(super) struct Places {
+    pub(super) conditions: Vec<usize>,
+    pub(super) guards: Vec<usize>,
 }
 
 fn answer(committed: &Committed, streams: &[Option<String>], replies: &[Reply]) -> Vec<u8> {
@@ -161,27 +146,31 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Request> {
     let commit = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let names = ["id", "conditions", "events", "tracking", "state", "strict"];
     let [id, conditions, events, tracked, state, strict] =
-        fields(commit, names).ok_or_else(|| Failure::invalid("commit must be an object"))?;
+        strict::object(commit, "commit", names)?;
     let id = event_id(present(id), "commit.id")?;
     let events = strict::list(present(events), "commit.events", EVENTS_PER_COMMIT_MAX)?;
     let events = events.into_iter().enumerate().map(|(index, value)| {
         let what = format!("commit.events[{index}]");
-        new_event::parse(body, value, &what, id.map(|id| (id, index)))
+        let event = new_event::parse(body, value, &what, id.map(|id| (id, index)));
+        event.map_err(|failure| Place::Event(index).of(failure))
     });
+    let tracked = present(tracked).map(tracking);
+    let tracked = tracked.map(|found| found.map_err(|failure| Place::Tracking.of(failure)));
     let commands = strict::list(present(state), "commit.state", COMMANDS_PER_COMMIT_MAX)?;
-    let commands = commands.into_iter().enumerate();
+    let commands = commands.into_iter().enumerate().map(|(index, value)| {
+        let command = state::command(value, &format!("commit.state[{index}]"));
+        command.map_err(|failure| Place::Command(index).of(failure))
+    });
     let mut request = Request {
         commit: Commit {
-            tracking: present(tracked).map(tracking).transpose()?,
+            tracking: tracked.transpose()?,
             conditions: Vec::new(),
             events: events.collect::<Result<_>>()?,
         },
         id,
         guards: Vec::new(),
         places: Places::default(),
-        commands: commands
-            .map(|(index, value)| state::command(value, &format!("commit.state[{index}]")))
-            .collect::<Result<_>>()?,
+        commands: commands.collect::<Result<_>>()?,
         is_strict: strict::flag(present(strict), "commit.strict")?,
     };
     parse_conditions(present(conditions), &mut request)?;
@@ -198,37 +187,72 @@ fn parse_conditions(value: Option<&RawValue>, request: &mut Request) -> Result<(
     let conditions = strict::list(value, "commit.conditions", CONDITIONS_PER_COMMIT_MAX)?;
     for (index, value) in conditions.into_iter().enumerate() {
         let what = format!("commit.conditions[{index}]");
-        let is_guard = fields(value, ["key"]).is_some_and(|[key]| key.is_some());
-        if is_guard {
-            request.guards.push(state::guard(value, &what)?);
-            request.places.guards.push(index as u64);
-        } else {
-            request.commit.conditions.push(condition(value, &what)?);
-            request.places.conditions.push(index as u64);
+        let wanted = parse_condition(value, &what);
+        match wanted.map_err(|failure| Place::Condition(index).of(failure))? {
+            Wanted::OfLog(condition) => {
+                request.commit.conditions.push(condition);
+                request.places.conditions.push(index);
+            }
+            Wanted::OfState(guard) => {
+                request.guards.push(guard);
+                request.places.guards.push(index);
+            }
         }
     }
     Ok(())
 }
 
-fn condition(value: &RawValue, what: &str) -> Result<Condition> {
-    let names = ["stream", "expectedVersion", "query", "after"];
-    let [stream, expected, query, after] = strict::object(value, what, names)?;
-    let given = [stream, expected, query, after].map(present);
-    match given {
-        [stream, expected, None, None] => stream_version(stream, expected, what),
-        [None, None, Some(query), after] => {
-            let Criteria { source, query } = Criteria::parse(query, &format!("{what}.query"))?;
-            let after = strict::optional_position(after, &format!("{what}.after"))?;
-            Ok(Condition::NoMatch {
-                source,
-                query,
-                after,
-            })
+/// What a condition is about.
+enum Wanted {
+    OfLog(Condition),
+    OfState(Guard),
+}
+
+fn parse_condition(value: &RawValue, what: &str) -> Result<Wanted> {
+    let names = [
+        "stream",
+        "expectedVersion",
+        "query",
+        "after",
+        "key",
+        "field",
+        "equals",
+        "differs",
+        "exists",
+    ];
+    let [stream, expected, query, after, on_state @ ..] = strict::object(value, what, names)?;
+    let on_log = [stream, expected, query, after].map(present);
+    match (on_log, on_state) {
+        ([stream, expected, None, None], [None, None, None, None, None]) => {
+            stream_version(stream, expected, what).map(Wanted::OfLog)
+        }
+        ([None, None, Some(query), after], [None, None, None, None, None]) => {
+            no_match(query, after, what).map(Wanted::OfLog)
+        }
+        ([None, None, None, None], [Some(key), field, equals, differs, exists]) => {
+            let parts = state::GuardParts {
+                key,
+                field,
+                equals,
+                differs,
+                exists,
+            };
+            state::guard(&parts, what).map(Wanted::OfState)
         }
         _ => Err(Failure::invalid(format!(
-            "{what} must have either stream and expectedVersion or query and after"
+            "{what} must have either stream and expectedVersion, or query and after, or key and \
+             one of equals, differs and exists"
         ))),
     }
+}
+
+fn no_match(query: &RawValue, after: Option<&RawValue>, what: &str) -> Result<Condition> {
+    let Criteria { source, query } = Criteria::parse(query, &format!("{what}.query"))?;
+    Ok(Condition::NoMatch {
+        source,
+        query,
+        after: strict::optional_position(after, &format!("{what}.after"))?,
+    })
 }
 
 fn stream_version(

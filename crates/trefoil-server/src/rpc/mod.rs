@@ -13,6 +13,7 @@ mod ns_delete;
 mod ns_info;
 mod ns_list;
 mod ns_streams;
+mod place;
 mod position_at;
 pub(crate) mod rows;
 mod seats;
@@ -30,7 +31,7 @@ use trefoil::OpenDatabase;
 use crate::auth::Access;
 use crate::budget::Share;
 use crate::error::{Failure, Result};
-use crate::json::{Call, text};
+use crate::json::{Call, present, text};
 use crate::metrics::Labels;
 use crate::response::Answer;
 use crate::service::Shared;
@@ -75,7 +76,25 @@ pub(crate) async fn answer(
         share,
         body,
     };
+    check_arguments(&method, &call)?;
     run(context, &method, &call, labels).await
+}
+
+/// Refuses further arguments to a method that is ours alone. Those of EventoDB ignore them.
+fn check_arguments(method: &str, call: &Call<'_>) -> Result<()> {
+    let n_arguments = match method {
+        "events.head" => 0,
+        "commit" | "events.tracking" | "position.at" => 1,
+        "events.query" => 2,
+        seats if seats.starts_with("seats.") => 1,
+        _ => return Ok(()),
+    };
+    match present(call.argument(n_arguments)) {
+        None => Ok(()),
+        Some(_) => Err(Failure::invalid(format!(
+            "too many arguments: {method} takes {n_arguments}"
+        ))),
+    }
 }
 
 async fn run(

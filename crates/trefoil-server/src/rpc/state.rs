@@ -46,13 +46,19 @@ pub(super) fn call(words: Vec<Bytes>, what: &str) -> Result<Call> {
 /// The longest unknown name that an error repeats.
 const NAME_SHOWN_MAX: usize = 100;
 
+/// What must be true of a key, or of a field of the hash under it.
+pub(super) struct GuardParts<'a> {
+    pub(super) key: &'a RawValue,
+    pub(super) field: Option<&'a RawValue>,
+    pub(super) equals: Option<&'a RawValue>,
+    pub(super) differs: Option<&'a RawValue>,
+    pub(super) exists: Option<&'a RawValue>,
+}
+
 /// `{"key", "field"?, "equals" | "differs": word}` or `{"key", "field"?, "exists": true | false}`
-pub(super) fn guard(value: &RawValue, what: &str) -> Result<Guard> {
-    let names = ["key", "field", "equals", "differs", "exists"];
-    let [key, field, equals, differs, exists] = strict::object(value, what, names)?;
+pub(super) fn guard(parts: &GuardParts<'_>, what: &str) -> Result<Guard> {
     let part = |name: &str| format!("{what}.{name}");
-    let key = key.ok_or_else(|| Failure::invalid(format!("{what}.key is missing")))?;
-    let wanted = match (equals, differs, exists) {
+    let wanted = match (parts.equals, parts.differs, parts.exists) {
         (Some(value), None, None) => Wanted::Equal(word(value, &part("equals"))?),
         (None, Some(value), None) => Wanted::NotEqual(word(value, &part("differs"))?),
         (None, None, Some(value)) => match strict::flag(Some(value), &part("exists"))? {
@@ -64,9 +70,10 @@ pub(super) fn guard(value: &RawValue, what: &str) -> Result<Guard> {
             return Err(Failure::invalid(text));
         }
     };
+    let field = parts.field.map(|field| word(field, &part("field")));
     Ok(Guard {
-        key: word(key, &part("key"))?,
-        field: field.map(|field| word(field, &part("field"))).transpose()?,
+        key: word(parts.key, &part("key"))?,
+        field: field.transpose()?,
         wanted,
     })
 }

@@ -1,0 +1,109 @@
+//! Where in a commit a failure lies, as the caller wrote it: `conditions[2]`, `events[0]`,
+//! `state[1]`, `tracking`. Errors of the database count otherwise: conditions on the log and on the
+//! state apart, and events and commands together.
+
+use std::fmt;
+
+use trefoil::Error;
+
+use super::commit::Request;
+use crate::error::Failure;
+
+/// A part of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Condition(usize),
+    Event(usize),
+    Command(usize),
+    Tracking,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Condition(index) => write!(formatter, "conditions[{index}]"),
+            Self::Event(index) => write!(formatter, "events[{index}]"),
+            Self::Command(index) => write!(formatter, "state[{index}]"),
+            Self::Tracking => formatter.write_str("tracking"),
+        }
+    }
+}
+
+impl Place {
+    /// Adds the place to a failure.
+    pub(super) fn of(self, failure: Failure) -> Failure {
+        failure.with_text("place", &self.to_string())
+    }
+}
+
+/// Tells why a commit failed, and where. An event may have `data_bytes_max` bytes of data.
+pub(super) fn failure(error: Error, request: &Request, data_bytes_max: usize) -> Failure {
+    let place = find(&error, request, data_bytes_max);
+    let is_version = matches!(error, Error::VersionConflict { .. });
+    let failure = Failure::from(as_written(error, place)).while_doing("Failed to commit");
+    let failure = match place {
+        Some(Place::Condition(index)) if is_version => {
+            failure.with_number("condition", index as u64)
+        }
+        _ => failure,
+    };
+    match place {
+        Some(place) => place.of(failure),
+        None => failure,
+    }
+}
+
+/// The error with the index that the caller wrote.
+fn as_written(error: Error, place: Option<Place>) -> Error {
+    match (error, place) {
+        (Error::ConditionFailed { position, .. }, Some(Place::Condition(condition))) => {
+            Error::ConditionFailed {
+                condition,
+                position,
+            }
+        }
+        (Error::GuardFailed { .. }, Some(Place::Condition(guard))) => Error::GuardFailed { guard },
+        (Error::CommandFailed { text, .. }, Some(Place::Command(index))) => {
+            Error::CommandFailed { index, text }
+        }
+        (error, _) => error,
+    }
+}
+
+fn find(error: &Error, request: &Request, data_bytes_max: usize) -> Option<Place> {
+    let Request { commit, places, .. } = request;
+    match error {
+        Error::VersionConflict { condition, .. } | Error::ConditionFailed { condition, .. } => {
+            let index = places.conditions.get(*condition)?;
+            Some(Place::Condition(*index))
+        }
+        Error::GuardFailed { guard } => places.guards.get(*guard).copied().map(Place::Condition),
+        Error::CommandFailed { index, .. } => {
+            let index = index.checked_sub(commit.events.len())?;
+            Some(Place::Command(index))
+        }
+        Error::DuplicateId { id, .. } => {
+            // Where an id is there twice, the later one is too many.
+            let is_taken = |event: &trefoil::NewEvent| event.id == Some(*id);
+            commit.events.iter().rposition(is_taken).map(Place::Event)
+        }
+        Error::TrackingConflict { .. } => Some(Place::Tracking),
+        Error::Invalid(_) => find_invalid(request, data_bytes_max),
+        _ => None,
+    }
+}
+
+/// The first part that breaks a rule or a limit by itself.
+fn find_invalid(request: &Request, data_bytes_max: usize) -> Option<Place> {
+    let Request { commit, places, .. } = request;
+    let condition =
+        { commit.conditions.iter() }.position(|condition| condition.validate().is_err());
+    if let Some(index) = condition.and_then(|index| places.conditions.get(index)) {
+        return Some(Place::Condition(*index));
+    }
+    if { commit.tracking.iter() }.any(|tracking| tracking.validate().is_err()) {
+        return Some(Place::Tracking);
+    }
+    let is_invalid = |event: &trefoil::NewEvent| event.validate(data_bytes_max).is_err();
+    commit.events.iter().position(is_invalid).map(Place::Event)
+}
