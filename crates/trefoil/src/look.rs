@@ -50,7 +50,6 @@ impl Looks {
                     && transaction.conditions.is_empty()
                     && transaction.guards.is_empty()
                     && transaction.watch.is_none()
-                    && !transaction.is_strict
             })
         };
         match transactions.iter().all(is_look) {
@@ -67,15 +66,30 @@ impl Looks {
 
     pub(crate) fn run(&self, engine: &Engine) -> Vec<Result<Executed>> {
         let run = |transaction: &Transaction| {
+            let replies = look(engine, calls(transaction))?;
+            if transaction.is_strict {
+                refuse_errors(&replies)?;
+            }
             Ok(Executed {
                 commit: None,
-                replies: look(engine, calls(transaction))?,
+                replies,
                 events: Vec::new(),
                 replayed: false,
             })
         };
         self.0.iter().map(run).collect()
     }
+}
+
+/// Says which of a strict transaction's commands failed, if one did.
+fn refuse_errors(replies: &[Reply]) -> Result<()> {
+    for (index, reply) in replies.iter().enumerate() {
+        if let Reply::Error(text) = reply {
+            let text = text.clone().into_owned();
+            return Err(Error::CommandFailed { index, text });
+        }
+    }
+    Ok(())
 }
 
 fn calls(transaction: &Transaction) -> impl Iterator<Item = &Call> {

@@ -12,9 +12,9 @@ use crate::state::Watch;
 
 /// Commands and events that take effect together, durably, or not at all.
 ///
-/// A command that fails answers its error and leaves nothing behind; the others take effect
-/// nevertheless, as in Redis, unless the transaction is strict.
-#[derive(Debug, Default)]
+/// The first command that fails takes back everything, unless the transaction is
+/// [lenient](Self::lenient).
+#[derive(Debug)]
 pub struct Transaction {
     /// What is done, in this order.
     pub steps: Vec<Step>,
@@ -24,7 +24,7 @@ pub struct Transaction {
     pub guards: Vec<Guard>,
     /// Keys that must not have changed since they began to be watched.
     pub watch: Option<Watch>,
-    /// Whether the first command that fails takes back everything.
+    /// Whether the first command that fails takes back everything. It does unless told otherwise.
     pub is_strict: bool,
     /// A name for this transaction: if one of this name was executed before, its replies are
     /// answered again and nothing changes.
@@ -86,6 +86,20 @@ pub struct Executed {
     pub replayed: bool,
 }
 
+impl Default for Transaction {
+    fn default() -> Self {
+        Self {
+            steps: Vec::new(),
+            conditions: Vec::new(),
+            guards: Vec::new(),
+            watch: None,
+            is_strict: true,
+            id: None,
+            tracking: None,
+        }
+    }
+}
+
 impl Transaction {
     /// A transaction of one command.
     pub fn of_call(call: Call) -> Self {
@@ -93,6 +107,14 @@ impl Transaction {
             steps: vec![Step::Call(call)],
             ..Self::default()
         }
+    }
+
+    /// Lets the other steps take effect when a command fails, as in Redis: its reply is its error,
+    /// and only what it had changed itself is taken back.
+    #[must_use]
+    pub fn lenient(mut self) -> Self {
+        self.is_strict = false;
+        self
     }
 
     /// Whether it cannot change anything.

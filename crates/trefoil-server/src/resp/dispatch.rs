@@ -129,7 +129,7 @@ impl Session {
                 self.read_soon(call, output).await?;
             }
             access => {
-                let mut transaction = Transaction::of_call(call);
+                let mut transaction = Transaction::of_call(call).lenient();
                 if access == Access::Write {
                     transaction.id = self.wishes.commit_id.take();
                 }

@@ -5,8 +5,8 @@
 //! Appends events to any number of streams and runs commands on the state, all or nothing, if every
 //! condition holds, and answers `{"commit", "globalPosition", "events": [{"id", "stream",
 //! "position", "globalPosition"}], "state": [replies]}`. With an `id`, events that have none get ids
-//! made of it, so that a commit that is sent again is recognised. A command that fails answers its
-//! error and the others take effect, unless the commit is `strict`. It goes beyond EventoDB.
+//! made of it, so that a commit that is sent again is recognised. With `"strict": false` a command
+//! that fails answers its error and the rest takes effect. It goes beyond EventoDB.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -145,8 +145,7 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Request> {
     let missing = "commit requires 1 argument: an object with events";
     let commit = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let names = ["id", "conditions", "events", "tracking", "state", "strict"];
-    let [id, conditions, events, tracked, state, strict] =
-        strict::object(commit, "commit", names)?;
+    let [id, conditions, events, tracked, state, strict] = strict::object(commit, "commit", names)?;
     let id = event_id(present(id), "commit.id")?;
     let events = strict::list(present(events), "commit.events", EVENTS_PER_COMMIT_MAX)?;
     let events = events.into_iter().enumerate().map(|(index, value)| {
@@ -171,7 +170,7 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Request> {
         guards: Vec::new(),
         places: Places::default(),
         commands: commands.collect::<Result<_>>()?,
-        is_strict: strict::flag(present(strict), "commit.strict")?,
+        is_strict: strict::flag_or(present(strict), "commit.strict", true)?,
     };
     parse_conditions(present(conditions), &mut request)?;
     let commit = &request.commit;

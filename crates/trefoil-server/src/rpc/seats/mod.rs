@@ -50,7 +50,7 @@ fn arguments<'a, const N: usize>(
 async fn run(context: Context<'_>, call: Call) -> Result<Answer> {
     let database = context.database().await?;
     let replies = if call.spec().access == Access::Write {
-        let transaction = Transaction::of_call(call);
+        let transaction = Transaction::of_call(call).lenient();
         let mut executed = database.execute(vec![transaction]).await?;
         let executed = executed.pop().ok_or_else(unanswered)??;
         context.shared.metrics.count_executed(&executed);

@@ -202,7 +202,7 @@ fn run(db: &Database, commands: Vec<Vec<Bytes>>) -> Vec<Reply> {
         steps,
         ..Transaction::default()
     };
-    db.transact(transaction).unwrap().replies
+    db.transact(transaction.lenient()).unwrap().replies
 }
 
 #[test]

@@ -84,11 +84,10 @@ fn a_reservation_and_its_event_are_one_commit() {
 fn a_strict_transaction_that_fails_reserves_nothing() {
     let db = memory();
     run(&db, &["SEATS.INIT 1 A-1 ROWS 1 SEATS 2"]);
-    let mut strict = transaction(&[
+    let strict = transaction(&[
         "SEATS.RESERVE 1 A-1 b1 u1 BEST 2",
         "SEATS.RESERVE 1 A-1 b2 u2 BEST 1",
     ]);
-    strict.is_strict = true;
     let failed = db.transact(strict).unwrap_err();
     let text = "NOSEATS 1 seats are wanted and 0 are available";
     assert!(failed.to_string().contains(text), "{failed}");
