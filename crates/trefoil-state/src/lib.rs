@@ -11,6 +11,7 @@
 //! fields     when fields of hashes expire
 //! seats      seats of sections: reserved, held, sold and released, with events
 //! cleaning   removing what is no longer there for anybody
+//! survey     how many keys there are, and how many of them expire
 //! layout     the names of all entries
 //! space      what must be there to stand on: ordered entries, bytes under bytes
 //! reply      what a command answers, and stored: how that is kept; failure: why it does not
@@ -37,6 +38,7 @@ mod seats;
 mod space;
 mod stored;
 mod string;
+mod survey;
 
 pub use cleaning::Cleaned;
 pub use command::{Access, Call, Keys, Spec, commands, find_command};
@@ -49,6 +51,7 @@ pub use number::{format_double, parse_double, parse_integer};
 pub use reply::Reply;
 pub use seats::{SeatValue, replay_seats};
 pub use space::{Entries, Scan, Space};
+pub use survey::Survey;
 
 #[cfg(test)]
 mod testing;

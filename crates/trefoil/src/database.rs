@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
 };
-use trefoil_state::{Call, Reply};
+use trefoil_state::{Call, Reply, Survey};
 use trefoil_storage::Storage;
 use trefoil_storage::local::DirectoryLock;
 
@@ -325,6 +325,11 @@ impl Database {
     /// Runs commands that only read, all on the state of one moment, which is durable.
     pub fn look(&self, calls: &[Call]) -> Result<Vec<Reply>> {
         look::look(self.engine()?.as_ref(), calls.iter())
+    }
+
+    /// How many keys there are, and how many of them expire: exact where few do, else by a sample.
+    pub fn survey(&self) -> Result<Survey> {
+        look::survey(self.engine()?.as_ref())
     }
 
     /// Begins to watch keys for a transaction.

@@ -100,7 +100,8 @@ pub use trefoil_core::{
     located_position, parse_event_id,
 };
 pub use trefoil_state::{
-    Access, Call, Failure, Keys, Reply, SeatValue, Spec, commands, find_command, replay_seats,
+    Access, Call, Failure, Keys, Reply, SeatValue, Spec, Survey, commands, find_command,
+    replay_seats,
 };
 
 /// The README's example is compiled and run like the one above.

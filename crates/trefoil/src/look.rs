@@ -1,7 +1,7 @@
 //! Reading the state: commands that change nothing, all on the state of one moment.
 
 use trefoil_core::{Error, Result};
-use trefoil_state::{Access, Call, Failure, Keyspace, Moment, Reply};
+use trefoil_state::{Access, Call, Failure, Keyspace, Moment, Reply, Survey};
 
 use crate::engine::Engine;
 use crate::state::View;
@@ -17,11 +17,7 @@ pub(crate) fn look<'a>(
     calls: impl Iterator<Item = &'a Call>,
 ) -> Result<Vec<Reply>> {
     let mut view = View::new(&engine.store);
-    let moment = Moment {
-        now: now().millis(),
-        seed: engine.random(),
-        position: 0,
-    };
+    let moment = moment(engine);
     let look = |call: &Call| {
         if call.spec().access == Access::Write {
             return Err(Error::invalid(format!("{} may write", call.spec().name)));
@@ -33,6 +29,21 @@ pub(crate) fn look<'a>(
         }
     };
     calls.map(look).collect()
+}
+
+/// The moment of a read.
+fn moment(engine: &Engine) -> Moment {
+    Moment {
+        now: now().millis(),
+        seed: engine.random(),
+        position: 0,
+    }
+}
+
+/// How many keys there are, and how many of them expire.
+pub(crate) fn survey(engine: &Engine) -> Result<Survey> {
+    let mut view = View::new(&engine.store);
+    Keyspace::new(&mut view, moment(engine))?.survey()
 }
 
 /// Transactions that need no writer: they only read, and on no condition.
