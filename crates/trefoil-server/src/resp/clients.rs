@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use trefoil::NamespaceId;
 
+use super::command;
 use super::encoder::Protocol;
+use super::metrics::RespMetrics;
+use super::session::Session;
+use super::usage::Usage;
 
 /// All clients of the server, and counts since it began.
 #[derive(Debug)]
@@ -26,6 +30,21 @@ pub(crate) struct Clients {
     /// How many namespaces were taken from those who used them.
     revocations: AtomicU64,
     pub(super) began: Instant,
+    /// What is counted of each command.
+    pub(super) usage: Usage,
+    /// What had been counted of everything else when that was reset.
+    before: Mutex<Totals>,
+}
+
+/// What is counted of all clients together.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Totals {
+    pub(super) accepted: u64,
+    pub(super) refused: u64,
+    pub(super) requests: u64,
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) errors: u64,
 }
 
 impl Default for Clients {
@@ -37,6 +56,8 @@ impl Default for Clients {
             requests: AtomicU64::new(0),
             revocations: AtomicU64::new(0),
             began: Instant::now(),
+            usage: Usage::new(command::names()),
+            before: Mutex::default(),
         }
     }
 }
@@ -50,6 +71,7 @@ impl Clients {
             address,
             local,
             connected: Instant::now(),
+            unread: AtomicUsize::new(0),
             killed: CancellationToken::new(),
             known: Mutex::default(),
         });
@@ -60,6 +82,36 @@ impl Clients {
     /// A client has gone.
     pub(super) fn leave(&self, client: &Client) {
         self.by_id.lock().remove(&client.id);
+    }
+
+    fn totals(&self, metrics: &RespMetrics) -> Totals {
+        Totals {
+            accepted: self.accepted.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+            received: metrics.received.get(),
+            sent: metrics.sent.get(),
+            errors: metrics.errors.get(),
+        }
+    }
+
+    /// What was counted since the server began, or since that was reset.
+    pub(super) fn statistics(&self, metrics: &RespMetrics) -> Totals {
+        let (now, before) = (self.totals(metrics), *self.before.lock());
+        Totals {
+            accepted: now.accepted.saturating_sub(before.accepted),
+            refused: now.refused.saturating_sub(before.refused),
+            requests: now.requests.saturating_sub(before.requests),
+            received: now.received.saturating_sub(before.received),
+            sent: now.sent.saturating_sub(before.sent),
+            errors: now.errors.saturating_sub(before.errors),
+        }
+    }
+
+    /// Begins to count anew. What `/metrics` tells goes on.
+    pub(super) fn reset_statistics(&self, metrics: &RespMetrics) {
+        *self.before.lock() = self.totals(metrics);
+        self.usage.reset();
     }
 
     /// How many there are.
@@ -99,6 +151,8 @@ pub(super) struct Client {
     pub(super) address: SocketAddr,
     pub(super) local: SocketAddr,
     connected: Instant,
+    /// Bytes of a request that has not arrived whole.
+    pub(super) unread: AtomicUsize,
     /// Cancelled when another client ends this one.
     pub(super) killed: CancellationToken,
     pub(super) known: Mutex<Known>,
@@ -117,9 +171,19 @@ pub(super) struct Known {
     /// The last command, and when it came.
     pub(super) command: &'static str,
     pub(super) active: Option<Instant>,
-    /// How many commands wait for `EXEC`, if any do.
+    /// How many commands wait for `EXEC`, if any do, and about how many bytes they take.
     pub(super) queued: Option<usize>,
+    pub(super) queued_bytes: usize,
     pub(super) is_watching: bool,
+}
+
+impl Known {
+    fn command_or_none(&self) -> &'static str {
+        match self.command {
+            "" => "NULL",
+            command => command,
+        }
+    }
 }
 
 impl Client {
@@ -134,19 +198,24 @@ impl Client {
             .queued
             .map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX));
         let user = known.namespace.as_ref().map_or("", NamespaceId::as_str);
-        let mut line = String::with_capacity(256);
+        let unread = self.unread.load(Ordering::Relaxed);
+        let held = unread + known.queued_bytes;
+        let mut line = String::with_capacity(384);
         // Writing into a string does not fail.
         let _ = write!(
             line,
             "id={} addr={} laddr={} name={} age={age} idle={idle} flags={flags} db=0 sub=0 psub=0 \
-             ssub=0 multi={queued} watch={} cmd={} user={user} redir=-1 resp={} lib-name={} \
-             lib-ver={}",
+             ssub=0 multi={queued} watch={} qbuf={unread} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 \
+             rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={user} redir=-1 resp={} \
+             lib-name={} lib-ver={}",
             self.id,
             self.address,
             self.local,
             known.name,
             u8::from(known.is_watching),
-            known.command,
+            known.queued_bytes,
+            size_of::<Session>() + size_of::<Self>() + held,
+            known.command_or_none(),
             known.protocol.number(),
             known.library,
             known.library_version,

@@ -94,6 +94,8 @@ impl Connection<'_> {
                 return self.finish().await;
             }
             self.output.release();
+            let unread = self.input.buffer.len();
+            self.session.client.unread.store(unread, Ordering::Relaxed);
             let is_open = tokio::select! {
                 biased;
                 () = drained.as_mut() => return Ok(()),

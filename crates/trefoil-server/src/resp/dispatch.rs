@@ -2,7 +2,7 @@
 //! neighbours.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use trefoil::{Access, Call, OpenDatabase, Reply, Spec, Step, Transaction};
@@ -31,6 +31,7 @@ impl Session {
         requests: Vec<Vec<Bytes>>,
         output: &mut Output<'_>,
     ) -> io::Result<()> {
+        let began = Instant::now();
         for words in requests {
             self.request(words, output).await?;
             if self.is_closing {
@@ -38,24 +39,37 @@ impl Session {
             }
         }
         self.settle(output).await?;
-        self.rest();
+        self.rest(began);
         Ok(())
     }
 
     async fn request(&mut self, words: Vec<Bytes>, output: &mut Output<'_>) -> io::Result<()> {
         self.begin_request();
         let reply = match command::find(&words) {
+            Ok(found) if self.is_stranger() && !is_for_strangers(found) => {
+                self.tally.count(found.name());
+                self.spoil();
+                self.shared().resp.usage.reject(found.name());
+                Some(not_authenticated())
+            }
             Ok(found) => {
-                self.tally.count(found.name(), &output.shared);
-                self.dispatch(found, words, output).await?
+                self.tally.count(found.name());
+                let reply = self.dispatch(found, words, output).await?;
+                if let Some(Reply::Error(_)) = reply {
+                    self.shared().resp.usage.fail(found.name());
+                }
+                reply
             }
             Err(_) if is_http(&words[0]) => {
                 self.is_closing = true;
                 None
             }
             Err(reply) => {
-                self.tally.count(UNKNOWN_COMMAND, &output.shared);
+                self.tally.count(UNKNOWN_COMMAND);
                 self.spoil();
+                if let Some(command) = command::named(&words) {
+                    self.shared().resp.usage.reject(command);
+                }
                 Some(reply)
             }
         };
@@ -85,8 +99,11 @@ impl Session {
     }
 
     fn pend(&mut self, shape: Shape) {
-        let is_silent = self.is_silent;
-        self.pending.slots.push(Slot { shape, is_silent });
+        self.pending.slots.push(Slot {
+            shape,
+            command: self.tally.last(),
+            is_silent: self.is_silent,
+        });
     }
 
     /// Finds out how to carry out a command. `None`: its reply is still to come.
@@ -96,10 +113,6 @@ impl Session {
         words: Vec<Bytes>,
         output: &mut Output<'_>,
     ) -> io::Result<Option<Reply>> {
-        if self.is_stranger() && !is_for_strangers(found) {
-            self.spoil();
-            return Ok(Some(not_authenticated()));
-        }
         if let Found::Own(own) = found
             && let Action::AtOnce(action) = own.action
         {
@@ -218,7 +231,7 @@ impl Session {
     /// Carries out what comes after everything before it.
     pub(super) async fn carry_out(&mut self, action: Action, words: &[Bytes]) -> Answer {
         match action {
-            Action::Plain(run) => run(self, words),
+            Action::Plain(run) | Action::AfterWrites(run) => run(self, words),
             Action::Authenticate => command::authenticate(self, words).await,
             Action::Hello => command::hello(self, words).await,
             Action::Info => {
@@ -266,9 +279,13 @@ impl Session {
             Ok(database) => self.execute(&database, pending.transactions).await,
         };
         let protocol = self.protocol();
-        for Slot { shape, is_silent } in pending.slots {
-            let reply = outcomes.take(shape);
-            if !is_silent {
+        for slot in pending.slots {
+            let is_new = !matches!(slot.shape, Shape::Ready(_));
+            let reply = outcomes.take(slot.shape);
+            if is_new && matches!(reply, Reply::Error(_)) {
+                self.shared().resp.usage.fail(slot.command);
+            }
+            if !slot.is_silent {
                 output.put(&reply, protocol).await?;
             }
         }

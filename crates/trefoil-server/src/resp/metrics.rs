@@ -1,5 +1,7 @@
 //! What is counted about RESP.
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -62,14 +64,19 @@ impl RespMetrics {
 pub(super) struct Tally {
     command: &'static str,
     count: u64,
+    /// Those of other kinds before them.
+    before: Vec<(&'static str, u64)>,
 }
 
 impl Tally {
     /// Counts a request.
-    pub(super) fn count(&mut self, command: &'static str, shared: &Shared) {
+    pub(super) fn count(&mut self, command: &'static str) {
         if self.command != command {
-            self.flush(shared);
+            if self.count > 0 {
+                self.before.push((self.command, self.count));
+            }
             self.command = command;
+            self.count = 0;
         }
         self.count += 1;
     }
@@ -79,15 +86,18 @@ impl Tally {
         self.command
     }
 
-    /// Tells how many there were.
-    pub(super) fn flush(&mut self, shared: &Shared) {
-        if self.count > 0 {
-            let label = Command {
-                command: self.command,
-            };
+    /// Tells how many there were, and how long they took together.
+    pub(super) fn flush(&mut self, shared: &Shared, time: Duration) {
+        let last = (self.command, std::mem::take(&mut self.count));
+        let before = std::mem::take(&mut self.before);
+        let total = last.1 + before.iter().map(|(_, count)| count).sum::<u64>();
+        let runs = before.into_iter().chain([last]);
+        for (command, count) in runs.filter(|(_, count)| *count > 0) {
+            let label = Command { command };
             let counter = shared.metrics.resp.commands.get_or_create(&label);
-            counter.inc_by(self.count);
-            self.count = 0;
+            counter.inc_by(count);
+            let part = time.mul_f64(count as f64 / total as f64);
+            shared.resp.usage.count(command, count, part);
         }
     }
 }

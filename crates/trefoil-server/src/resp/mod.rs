@@ -12,7 +12,7 @@
 //! multi        requests that wait for EXEC; transact: EXEC and its like; wishes: how it is to be
 //! criteria     conditions and queries in words
 //! command      every command that is not about state
-//! clients      everybody who is connected
+//! clients      everybody who is connected; usage: what is counted of each command
 //! failure      errors as RESP tells them
 //! ```
 //!
@@ -35,6 +35,7 @@ mod pending;
 mod session;
 mod threads;
 mod transact;
+mod usage;
 mod weight;
 mod wishes;
 mod words;

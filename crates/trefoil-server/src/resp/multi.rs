@@ -48,6 +48,11 @@ impl Multi {
         self.queued.len()
     }
 
+    /// About how many bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Queues a request.
     pub(super) fn queue(&mut self, found: Found, words: Vec<Bytes>) -> Answer {
         let queued = self.accept(found, words);

@@ -20,6 +20,8 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) shape: Shape,
+    /// Whose reply it is.
+    pub(super) command: &'static str,
     /// Whether the client does not want it.
     pub(super) is_silent: bool,
 }

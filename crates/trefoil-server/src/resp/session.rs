@@ -210,16 +210,43 @@ impl Session {
 
     /// Everything that has arrived is answered: lets go of the database and leaves word of what the
     /// client does.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn rest(&mut self, began: Instant) {
         self.database = None;
-        let queued = self.multi.as_ref().map(Multi::len);
+        let now = self.leave_word();
+        let time = now.saturating_duration_since(began);
+        self.tally.flush(&self.shared, time);
+    }
+
+    /// Leaves word of what the client does. Answers when that was.
+    pub(super) fn leave_word(&self) -> Instant {
+        let now = Instant::now();
+        let multi = self.multi.as_ref();
         let mut known = self.client.known.lock();
         known.command = self.tally.last();
-        known.active = Some(Instant::now());
-        known.queued = queued;
+        known.active = Some(now);
+        known.queued = multi.map(Multi::len);
+        known.queued_bytes = multi.map_or(0, Multi::bytes);
         known.is_watching = self.watched.is_some();
-        drop(known);
-        self.tally.flush(&self.shared);
+        now
+    }
+
+    /// The name of the client's namespace, which is the user's name to Redis' clients.
+    pub(super) fn user(&self) -> String {
+        let namespace = self.namespace.as_ref();
+        namespace.map_or_else(String::new, NamespaceId::to_string)
+    }
+
+    /// Whether a namespace is there, as far as this client may know.
+    pub(super) fn knows_user(&self, name: &[u8]) -> bool {
+        if !self.is_administrator() {
+            return self.user().as_bytes() == name;
+        }
+        let name = std::str::from_utf8(name).ok();
+        name.is_some_and(|name| self.shared.namespaces.entry(name).is_ok())
+    }
+
+    pub(super) fn is_administrator(&self) -> bool {
+        self.namespace.as_ref().is_some_and(NamespaceId::is_default)
     }
 }
 

@@ -3,6 +3,7 @@
 mod cases;
 mod clients;
 mod crash;
+mod described;
 mod differential;
 mod dump;
 mod redis;

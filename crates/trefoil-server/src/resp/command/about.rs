@@ -9,12 +9,13 @@
 //! ```
 
 use bytes::Bytes;
-use trefoil::{Access, Reply, commands};
+use trefoil::Reply;
 use trefoil_state::matches_glob;
 
 use super::super::session::Session;
 use super::super::words::{Answer, Words, error, syntax_error};
-use super::{CONTAINERS, Found, OWN, find, help_lines, lower};
+use super::catalogue::{CATEGORIES, Entry, KeyPlace, KeySpec, entries, entry};
+use super::{find, help_lines, lower};
 
 pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     let lines = [
@@ -31,29 +32,29 @@ pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     ))
 }
 
-/// Every command, subcommands aside: those are told of by their first word.
-fn everything() -> Vec<(&'static str, Option<Found>)> {
-    let state = commands().map(|spec| (spec.name, Some(Found::State(spec))));
-    let is_whole = |name: &str| !name.contains('|') && !CONTAINERS.contains(&name);
-    let own = OWN.iter().filter(|own| is_whole(own.name));
-    let own = own.map(|own| (own.name, Some(Found::Own(own))));
-    let containers = CONTAINERS.into_iter().map(|name| (name, None));
-    state.chain(own).chain(containers).collect()
+/// Every command, subcommands aside: those are told of with the command they belong to.
+fn whole() -> impl Iterator<Item = &'static Entry> {
+    entries().iter().filter(|entry| entry.container().is_none())
 }
 
-fn by_name(name: &[u8]) -> Option<(&'static str, Option<Found>)> {
-    let name = lower(name)?;
-    everything().into_iter().find(|(known, _)| *known == name)
+/// The subcommands of a command.
+fn subcommands(container: &Entry) -> impl Iterator<Item = &'static Entry> {
+    let name = container.name;
+    entries()
+        .iter()
+        .filter(move |entry| entry.container() == Some(name))
+}
+
+fn by_name(name: &[u8]) -> Option<&'static Entry> {
+    entry(&lower(name)?)
 }
 
 pub(super) fn all(_: &mut Session, _: &[Bytes]) -> Answer {
-    Ok(Reply::Array(
-        everything().into_iter().map(describe).collect(),
-    ))
+    Ok(Reply::Array(whole().map(describe).collect()))
 }
 
 pub(super) fn count(_: &mut Session, _: &[Bytes]) -> Answer {
-    Ok(Reply::count(everything().len()))
+    Ok(Reply::count(whole().count()))
 }
 
 pub(super) fn info(session: &mut Session, words: &[Bytes]) -> Answer {
@@ -61,79 +62,108 @@ pub(super) fn info(session: &mut Session, words: &[Bytes]) -> Answer {
         return all(session, words);
     }
     let names = words[2..].iter();
-    let info = |name: &Bytes| by_name(name).map_or(Reply::NilArray, describe);
+    let info = |name: &Bytes| by_name(name).map_or(Reply::Nil, describe);
     Ok(Reply::Array(names.map(info).collect()))
 }
 
-fn describe((name, found): (&'static str, Option<Found>)) -> Reply {
-    let (arity, flags, keys) = match found {
-        Some(Found::State(spec)) => {
-            let flags: &[&'static str] = match spec.access {
-                Access::Write => &["write"],
-                Access::Read => &["readonly"],
-                Access::FastRead => &["readonly", "fast"],
-            };
-            let keys = [spec.keys.first, spec.keys.last, spec.keys.step];
-            (spec.arity, flags, keys)
-        }
-        Some(Found::Own(own)) => (own.arity, [].as_slice(), [0; 3]),
-        None => (-2, [].as_slice(), [0; 3]),
+fn describe(entry: &Entry) -> Reply {
+    let simple = |words: &[&'static str]| {
+        Reply::Set(words.iter().map(|&word| Reply::Simple(word)).collect())
     };
-    let flags = flags.iter().map(|flag| Reply::Simple(flag)).collect();
-    let integer = |n: i32| Reply::Integer(i64::from(n));
-    let [first, last, step] = keys.map(integer);
+    let tips = entry.tips.iter().map(|tip| Reply::bulk(*tip));
+    let [first, last, step] = entry.range().map(Reply::Integer);
     Reply::Array(vec![
-        Reply::bulk(name),
-        integer(arity),
-        Reply::Set(flags),
+        Reply::bulk(entry.name),
+        Reply::Integer(i64::from(entry.arity)),
+        simple(&entry.flags),
         first,
         last,
         step,
-        // Categories, tips, the ways to find keys, and subcommands.
-        Reply::Set(Vec::new()),
-        Reply::Set(Vec::new()),
-        Reply::Set(Vec::new()),
-        Reply::Set(Vec::new()),
+        simple(&entry.categories),
+        Reply::Set(tips.collect()),
+        Reply::Set(entry.keys.iter().map(describe_keys).collect()),
+        Reply::Set(subcommands(entry).map(describe).collect()),
     ])
 }
 
-/// What belongs together, in Redis' words.
-fn group(found: Option<Found>) -> &'static str {
-    match found {
-        Some(Found::State(_)) => "generic",
-        Some(Found::Own(own)) if own.name.contains('.') => "module",
-        _ => "server",
-    }
+fn describe_keys(spec: &KeySpec) -> Reply {
+    let flags = spec.flags.iter().map(|&flag| Reply::Simple(flag));
+    let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let (begin, keys) = match spec.place {
+        KeyPlace::Unknown => (part("unknown", &[]), part("unknown", &[])),
+        KeyPlace::Range { first, last, step } => (
+            part("index", &[("index", number(first))]),
+            part(
+                "range",
+                &[
+                    ("lastkey", i64::from(last)),
+                    ("keystep", number(step)),
+                    ("limit", 0),
+                ],
+            ),
+        ),
+        KeyPlace::Counted { count, step } => (
+            part("index", &[("index", number(count))]),
+            part(
+                "keynum",
+                &[("keynumidx", 0), ("firstkey", 1), ("keystep", number(step))],
+            ),
+        ),
+    };
+    Reply::Map(vec![
+        (Reply::bulk("flags"), Reply::Set(flags.collect())),
+        (Reply::bulk("begin_search"), begin),
+        (Reply::bulk("find_keys"), keys),
+    ])
+}
+
+/// One of the two parts of how keys are found.
+fn part(kind: &'static str, numbers: &[(&'static str, i64)]) -> Reply {
+    let numbers = numbers.iter();
+    let numbers = numbers.map(|(name, value)| (Reply::bulk(*name), Reply::Integer(*value)));
+    Reply::Map(vec![
+        (Reply::bulk("type"), Reply::bulk(kind)),
+        (Reply::bulk("spec"), Reply::Map(numbers.collect())),
+    ])
 }
 
 pub(super) fn docs(_: &mut Session, words: &[Bytes]) -> Answer {
     let wanted: Vec<_> = match &words[2..] {
-        [] => everything(),
+        [] => whole().collect(),
         names => names.iter().filter_map(|name| by_name(name)).collect(),
     };
-    let doc = |(name, found): (&'static str, Option<Found>)| {
-        let summary = "See docs/state.md and docs/resp.md";
-        let doc = [
-            ("summary", summary),
-            ("since", "7.0.0"),
-            ("group", group(found)),
-        ];
-        let doc = doc.map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)));
-        (Reply::bulk(name), Reply::Map(doc.into()))
-    };
-    Ok(Reply::Map(wanted.into_iter().map(doc).collect()))
+    Ok(Reply::Map(wanted.into_iter().map(document).collect()))
+}
+
+fn document(entry: &Entry) -> (Reply, Reply) {
+    let texts = [
+        ("summary", "See docs/state.md and docs/resp.md"),
+        ("since", entry.since),
+        ("group", entry.group),
+    ];
+    let mut pairs: Vec<_> = texts
+        .map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)))
+        .into();
+    let parts: Vec<_> = subcommands(entry).map(document).collect();
+    if !parts.is_empty() {
+        pairs.push((Reply::bulk("subcommands"), Reply::Map(parts)));
+    }
+    (Reply::bulk(entry.name), Reply::Map(pairs))
 }
 
 pub(super) fn list(_: &mut Session, words: &[Bytes]) -> Answer {
     let mut words = Words::after(words, 2);
-    let mut all = everything();
+    let mut wanted: Vec<&Entry> = entries().iter().collect();
     if words.take("filterby") {
         if words.take("pattern") {
             let pattern = words.word()?.to_ascii_lowercase();
-            all.retain(|(name, _)| matches_glob(&pattern, name.as_bytes()));
-        } else if words.take("module") || words.take("aclcat") {
+            wanted.retain(|entry| matches_glob(&pattern, entry.name.as_bytes()));
+        } else if words.take("aclcat") {
+            let category = words.word()?.to_ascii_lowercase();
+            wanted.retain(|entry| is_in(entry, &category));
+        } else if words.take("module") {
             words.word()?;
-            all.clear();
+            wanted.clear();
         } else {
             return Err(syntax_error());
         }
@@ -141,29 +171,55 @@ pub(super) fn list(_: &mut Session, words: &[Bytes]) -> Answer {
     if !words.is_empty() {
         return Err(syntax_error());
     }
-    let names = all.into_iter().map(|(name, _)| Reply::bulk(name));
-    Ok(Reply::Array(names.collect()))
+    Ok(names(wanted.into_iter()))
+}
+
+fn names<'a>(entries: impl Iterator<Item = &'a Entry>) -> Reply {
+    Reply::Array(entries.map(|entry| Reply::bulk(entry.name)).collect())
+}
+
+/// Whether a command is of a category, which is named without its `@`.
+fn is_in(entry: &Entry, category: &[u8]) -> bool {
+    let mut categories = entry.categories.iter();
+    categories.any(|&name| plain(name).as_bytes() == category)
+}
+
+fn plain(category: &'static str) -> &'static str {
+    category.trim_start_matches('@')
+}
+
+/// `ACL CAT [category]`
+pub(super) fn categories(_: &mut Session, words: &[Bytes]) -> Answer {
+    let Some(category) = words.get(2) else {
+        let names = CATEGORIES.map(|name| Reply::bulk(plain(name)));
+        return Ok(Reply::Array(names.into()));
+    };
+    let category = category.to_ascii_lowercase();
+    let mut known = CATEGORIES.into_iter().map(plain);
+    if !known.any(|name| name.as_bytes() == category) {
+        let category = String::from_utf8_lossy(&category);
+        return Err(error(format!("ERR Unknown category '{category}'")));
+    }
+    Ok(names(
+        entries().iter().filter(|entry| is_in(entry, &category)),
+    ))
 }
 
 pub(super) fn get_keys(_: &mut Session, words: &[Bytes]) -> Answer {
     let words = &words[2..];
-    by_name(&words[0]).ok_or_else(|| error("ERR Invalid command specified"))?;
-    let wrong = |_| error("ERR Invalid number of arguments specified for command");
-    let keys = match find(words).map_err(wrong)? {
-        Found::State(spec) => spec.keys,
-        Found::Own(_) => return Err(error("ERR The command has no key arguments")),
-    };
-    let count = i64::try_from(words.len()).unwrap_or(i64::MAX);
-    let last = match i64::from(keys.last) {
-        last @ ..0 => count + last,
-        last => last,
-    };
-    let (first, step) = (usize::try_from(keys.first), usize::try_from(keys.step));
-    match (first, usize::try_from(last), step) {
-        (Ok(first @ 1..), Ok(last), Ok(step @ 1..)) => {
-            let keys = (first..=last).step_by(step).filter_map(|at| words.get(at));
-            Ok(Reply::Array(keys.cloned().map(Reply::Bulk).collect()))
-        }
-        _ => Err(error("ERR The command has no key arguments")),
+    let subcommand = words.get(1).and_then(|word| lower(word));
+    let container = lower(&words[0]).unwrap_or_default();
+    let subcommand = subcommand.and_then(|name| entry(&format!("{container}|{name}")));
+    let found = subcommand.or_else(|| entry(&container));
+    let found = found.ok_or_else(|| error("ERR Invalid command specified"))?;
+    find(words).map_err(|_| error("ERR Invalid number of arguments specified for command"))?;
+    if found.keys.is_empty() {
+        return Err(error("ERR The command has no key arguments"));
+    }
+    match found.keys_of(words) {
+        Some(keys) => Ok(Reply::Array(
+            keys.into_iter().cloned().map(Reply::Bulk).collect(),
+        )),
+        None => Err(error("ERR Invalid arguments specified for command")),
     }
 }

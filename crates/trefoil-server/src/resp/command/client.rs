@@ -92,6 +92,7 @@ pub(super) fn set_info(session: &mut Session, words: &[Bytes]) -> Answer {
 }
 
 pub(super) fn info(session: &mut Session, _: &[Bytes]) -> Answer {
+    session.leave_word();
     Ok(Reply::Text(session.client.line() + "\n"))
 }
 
@@ -143,6 +144,7 @@ fn has_ordinary_clients(client_type: &[u8]) -> Answer<bool> {
 }
 
 pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
+    session.leave_word();
     let mut clients = session.fellows();
     let mut words = Words::after(words, 2);
     if words.take("type") {
@@ -181,6 +183,10 @@ pub(super) fn kill(session: &mut Session, words: &[Bytes]) -> Answer {
         return Ok(Reply::OK);
     }
     let filter = Filter::parse(Words::after(words, 2))?;
+    if let Some(user) = filter.namespace.filter(|user| !session.knows_user(user)) {
+        let user = String::from_utf8_lossy(user);
+        return Err(error(format!("ERR No such user '{user}'")));
+    }
     let own = session.client.id;
     let mut clients = session.fellows();
     clients.retain(|client| filter.matches(client) && !(filter.skips_own && client.id == own));

@@ -1,4 +1,4 @@
-//! `CONFIG GET pattern …` and `CONFIG SET parameter value …`.
+//! `CONFIG GET pattern …`, `CONFIG SET parameter value …` and `CONFIG RESETSTAT`.
 //!
 //! What is told is what is true of this server in Redis' words. Nothing of it can be changed while
 //! the server runs, so `SET` accepts what is so anyway and refuses the rest.
@@ -35,7 +35,11 @@ const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
-    let lines = ["GET <pattern> [<pattern> ...]", "SET <directive> <value>"];
+    let lines = [
+        "GET <pattern> [<pattern> ...]",
+        "RESETSTAT",
+        "SET <directive> <value>",
+    ];
     Ok(help_lines(
         "CONFIG <subcommand> [<arg> ...]. Subcommands are:",
         &lines,
@@ -55,6 +59,19 @@ pub(super) fn get(session: &mut Session, words: &[Bytes]) -> Answer {
     let parameters = PARAMETERS.iter().filter(is_wanted);
     let tell = |(name, value): &Parameter| (Reply::bulk(*name), Reply::bulk(value(config)));
     Ok(Reply::Map(parameters.map(tell).collect()))
+}
+
+/// What is counted is of the whole server, so only the administrator may begin anew.
+pub(super) fn reset_statistics(session: &mut Session, _: &[Bytes]) -> Answer {
+    if !session.is_administrator() {
+        return Err(error(
+            "NOPERM statistics are of the whole server, and can be reset from the namespace \
+             'default' only",
+        ));
+    }
+    let shared = session.shared();
+    shared.resp.reset_statistics(&shared.metrics.resp);
+    Ok(Reply::OK)
 }
 
 pub(super) fn set(session: &mut Session, words: &[Bytes]) -> Answer {

@@ -1,10 +1,9 @@
 //! `INFO [section …]`: the state of the server, in Redis' words where they fit.
 
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use trefoil::{Call, OpenDatabase, Reply};
+use trefoil::{OpenDatabase, Reply};
 
 use super::super::session::Session;
 use super::super::words::is;
@@ -24,25 +23,32 @@ const SECTIONS: &[Section] = &[
     ("Persistence", persistence),
     ("Stats", stats),
     ("Replication", replication),
+    ("CPU", cpu),
+    ("Commandstats", command_statistics),
     ("Cluster", cluster),
     ("Keyspace", keyspace),
 ];
 
 /// Words that stand for all sections.
-const ALL: [&str; 3] = ["default", "all", "everything"];
+const ALL: [&str; 2] = ["all", "everything"];
 
-/// The sections that the words name; all of them if they name none.
+/// What is told only if it is asked for.
+const ASKED_FOR: &str = "Commandstats";
+
+/// The sections that the words name; if they name none, all but one.
 pub(in super::super) fn info(
     session: &Session,
     database: Option<&OpenDatabase>,
     words: &[Bytes],
 ) -> Reply {
     let names = &words[1..];
-    let wants_all =
-        names.is_empty() || names.iter().any(|name| ALL.iter().any(|all| is(name, all)));
+    let has = |wanted: &str| names.iter().any(|name| is(name, wanted));
+    let wants_all = ALL.into_iter().any(has);
+    let wants_usual = wants_all || names.is_empty() || has("default");
     let mut out = String::new();
     for (name, write) in SECTIONS {
-        if wants_all || names.iter().any(|wanted| is(wanted, name)) {
+        let is_usual = wants_usual && *name != ASKED_FOR;
+        if wants_all || is_usual || has(name) {
             if !out.is_empty() {
                 out.push_str("\r\n");
             }
@@ -126,26 +132,18 @@ fn persistence(out: &mut String, _: &Session, database: Option<&OpenDatabase>) {
 }
 
 fn stats(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
-    let resp = &session.shared().resp;
-    let accepted = resp.accepted.load(Ordering::Relaxed);
-    put(out, format_args!("total_connections_received:{accepted}"));
-    let requests = resp.requests.load(Ordering::Relaxed);
-    put(out, format_args!("total_commands_processed:{requests}"));
-    let refused = resp.refused.load(Ordering::Relaxed);
-    put(out, format_args!("rejected_connections:{refused}"));
-    let metrics = &session.shared().metrics;
-    put(
-        out,
-        format_args!("total_net_input_bytes:{}", metrics.resp.received.get()),
-    );
-    put(
-        out,
-        format_args!("total_net_output_bytes:{}", metrics.resp.sent.get()),
-    );
-    put(
-        out,
-        format_args!("total_error_replies:{}", metrics.resp.errors.get()),
-    );
+    let shared = session.shared();
+    let counted = shared.resp.statistics(&shared.metrics.resp);
+    for (name, count) in [
+        ("total_connections_received", counted.accepted),
+        ("total_commands_processed", counted.requests),
+        ("rejected_connections", counted.refused),
+        ("total_net_input_bytes", counted.received),
+        ("total_net_output_bytes", counted.sent),
+        ("total_error_replies", counted.errors),
+    ] {
+        put(out, format_args!("{name}:{count}"));
+    }
 }
 
 fn replication(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
@@ -153,17 +151,56 @@ fn replication(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
     put(out, format_args!("connected_slaves:0"));
 }
 
+fn cpu(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
+    let Some(times) = cpu_seconds() else {
+        return;
+    };
+    let names = ["user", "sys", "user_children", "sys_children"];
+    for (name, seconds) in names.into_iter().zip(times) {
+        put(out, format_args!("used_cpu_{name}:{seconds:.6}"));
+    }
+}
+
+/// How long the process has used processors: itself, in the kernel, and the same of its children,
+/// where Linux tells it.
+fn cpu_seconds() -> Option<[f64; 4]> {
+    /// How many ticks a second has where Linux tells of them, on every machine.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the process, in brackets, may have anything in it.
+    let (_, after_name) = status.rsplit_once(')')?;
+    let mut ticks = after_name.split_whitespace().skip(11);
+    let mut seconds = || Some(ticks.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
+    Some([seconds()?, seconds()?, seconds()?, seconds()?])
+}
+
+fn command_statistics(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
+    for (name, counts) in session.shared().resp.usage.told() {
+        let (calls, micros) = (counts.calls.get(), counts.nanos.get() / 1_000);
+        let each = micros as f64 / calls.max(1) as f64;
+        let (rejected, failed) = (counts.rejected.get(), counts.failed.get());
+        put(
+            out,
+            format_args!(
+                "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},\
+                 rejected_calls={rejected},failed_calls={failed}"
+            ),
+        );
+    }
+}
+
 fn cluster(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
     put(out, format_args!("cluster_enabled:0"));
 }
 
 fn keyspace(out: &mut String, _: &Session, database: Option<&OpenDatabase>) {
-    let call = Call::new(vec![Bytes::from_static(b"dbsize")]);
-    let (Some(database), Some(Ok(call))) = (database, call) else {
+    let surveyed = database.and_then(|database| database.survey().ok());
+    let Some(survey) = surveyed.filter(|survey| survey.keys > 0) else {
         return;
     };
-    let replies = database.look(&[call]).unwrap_or_default();
-    if let Some(Reply::Integer(keys @ 1..)) = replies.first() {
-        put(out, format_args!("db0:keys={keys}"));
-    }
+    let (keys, expiring, ttl) = (survey.keys, survey.expiring, survey.mean_ttl);
+    put(
+        out,
+        format_args!("db0:keys={keys},expires={expiring},avg_ttl={ttl}"),
+    );
 }

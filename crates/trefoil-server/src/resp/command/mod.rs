@@ -2,6 +2,8 @@
 
 mod about;
 mod access;
+mod acl;
+mod catalogue;
 mod client;
 mod config;
 mod event;
@@ -39,6 +41,8 @@ pub(super) struct Own {
 pub(super) enum Action {
     /// It needs nothing but the connection.
     Plain(fn(&mut Session, &[Bytes]) -> Answer),
+    /// The same, when all that was sent before it is on disk.
+    AfterWrites(fn(&mut Session, &[Bytes]) -> Answer),
     /// It is about transactions or the connection itself, and never waits for `EXEC`.
     AtOnce(AtOnce),
     /// It says who the client is, so it cannot be part of a transaction.
@@ -86,6 +90,10 @@ const fn at_once(name: &'static str, arity: i32, action: AtOnce) -> Own {
 
 /// All of them.
 const OWN: &[Own] = &[
+    plain("acl|cat", -2, acl::categories),
+    plain("acl|help", 2, acl::help),
+    plain("acl|list", 2, acl::list),
+    plain("acl|whoami", 2, acl::who_am_i),
     own("auth", -2, Action::Authenticate),
     plain("client|getname", 2, client::get_name),
     plain("client|getredir", 2, client::get_redirection),
@@ -109,6 +117,7 @@ const OWN: &[Own] = &[
     plain("command|list", -2, about::list),
     plain("config|get", -3, config::get),
     plain("config|help", 2, config::help),
+    plain("config|resetstat", 2, config::reset_statistics),
     plain("config|set", -4, config::set),
     own("debug|sleep", 3, Action::Sleep),
     at_once("discard", 1, AtOnce::Discard),
@@ -128,18 +137,19 @@ const OWN: &[Own] = &[
     plain("ping", -1, plain::ping),
     at_once("quit", -1, AtOnce::Quit),
     at_once("reset", 1, AtOnce::Reset),
+    plain("role", 1, plain::role),
     plain("select", 2, plain::select),
     plain("time", 1, plain::time),
     own("trefoil.commitid", 2, Action::Wish(Wish::CommitId)),
     own("trefoil.strict", 2, Action::Wish(Wish::Strict)),
     plain("unwatch", 1, plain::unwatch),
-    plain("wait", 3, plain::wait),
-    plain("waitaof", 4, plain::wait_for_log),
+    own("wait", 3, Action::AfterWrites(plain::wait)),
+    own("waitaof", 4, Action::AfterWrites(plain::wait_for_log)),
     at_once("watch", -2, AtOnce::Watch),
 ];
 
 /// The commands that have subcommands.
-const CONTAINERS: [&str; 4] = ["client", "command", "config", "debug"];
+const CONTAINERS: [&str; 5] = ["acl", "client", "command", "config", "debug"];
 
 /// A command that was found.
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +205,8 @@ fn find_own(words: &[Bytes]) -> Answer<Found> {
         LazyLock::new(|| OWN.iter().map(|own| (own.name, own)).collect());
     let mut name = lower(&words[0]).ok_or_else(|| unknown(words))?;
     let Some(container) = CONTAINERS.into_iter().find(|container| *container == name) else {
-        let own = BY_NAME.get(name.as_str());
+        // The name of a subcommand is none by itself.
+        let own = BY_NAME.get(name.as_str()).filter(|_| !name.contains('|'));
         return own.map(|own| Found::Own(own)).ok_or_else(|| unknown(words));
     };
     if let Some(subcommand) = words.get(1) {
@@ -207,6 +218,19 @@ fn find_own(words: &[Bytes]) -> Answer<Found> {
         (None, Some(subcommand)) => Err(unknown_sub(container, subcommand)),
         (None, None) => Err(wrong_number(container)),
     }
+}
+
+/// The names of all commands, subcommands included.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    catalogue::entries().iter().map(|entry| entry.name)
+}
+
+/// The command that words name which it does not take, as in too few of them.
+pub(super) fn named(words: &[Bytes]) -> Option<&'static str> {
+    let name = lower(&words[0])?;
+    let subname = words.get(1).and_then(|word| lower(word));
+    let sub = subname.and_then(|subname| catalogue::entry(&format!("{name}|{subname}")));
+    Some(sub.or_else(|| catalogue::entry(&name))?.name)
 }
 
 /// The longest name of a command or a subcommand.
@@ -292,6 +316,10 @@ mod tests {
         check_error(
             "client setname",
             "ERR wrong number of arguments for 'client|setname' command",
+        );
+        check_error(
+            "CONFIG|GET save",
+            "ERR unknown command 'CONFIG|GET', with args beginning with: 'save' ",
         );
         check_error("echo", "ERR wrong number of arguments for 'echo' command");
         check_error(

@@ -1,8 +1,9 @@
-//! Small commands: `PING [text]`, `ECHO text`, `SELECT index`, `TIME`, `UNWATCH`,
+//! Small commands: `PING [text]`, `ECHO text`, `SELECT index`, `TIME`, `ROLE`, `UNWATCH`,
 //! `WAIT replicas timeout`, `WAITAOF local replicas timeout`.
 //!
-//! A write is answered when it is on disk here, and nowhere else: there are no replicas to wait for,
-//! so `WAIT` counts none and `WAITAOF` says that everything so far is in the log, both at once.
+//! A write is answered when it is on disk here, and nowhere else: there are no replicas to wait for.
+//! So `WAIT` counts none and `WAITAOF` says that everything so far is in the log. Both answer when
+//! that is so, and do not wait for replicas that nobody will see until the timeout is over.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -28,8 +29,8 @@ pub(super) fn select(_: &mut Session, words: &[Bytes]) -> Answer {
     match integer(&words[1])? {
         0 => Ok(Reply::OK),
         _ => Err(error(
-            "ERR DB index is out of range: a namespace has one database, 0; AUTH chooses the \
-             namespace",
+            "ERR DB index is out of range: there is one database, 0. Namespaces are apart from each \
+             other as databases are, and are chosen by token, with AUTH",
         )),
     }
 }
@@ -43,6 +44,15 @@ pub(super) fn time(_: &mut Session, _: &[Bytes]) -> Answer {
         since.subsec_micros().to_string(),
     ];
     Ok(Reply::Array(parts.map(Reply::bulk).into()))
+}
+
+/// Nobody follows, so there is nothing that they could have missed.
+pub(super) fn role(_: &mut Session, _: &[Bytes]) -> Answer {
+    Ok(Reply::Array(vec![
+        Reply::bulk("master"),
+        Reply::Integer(0),
+        Reply::Array(Vec::new()),
+    ]))
 }
 
 pub(super) fn unwatch(session: &mut Session, _: &[Bytes]) -> Answer {

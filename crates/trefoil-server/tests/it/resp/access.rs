@@ -59,7 +59,10 @@ fn clients_of_a_namespace_know_only_each_other() {
     assert_eq!(n_seen(&mut admin), 3);
     assert_eq!(n_seen(&mut others[0]), 2);
     let [first, second] = &mut others;
-    assert_eq!(first.say("CLIENT KILL USER default"), "0");
+    assert_eq!(
+        first.say("CLIENT KILL USER default"),
+        "-ERR No such user 'default'"
+    );
     let id = second.say("CLIENT ID");
     assert_eq!(first.say(&format!("CLIENT KILL ID {id}")), "1");
     second.check_closed();
