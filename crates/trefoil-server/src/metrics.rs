@@ -1,6 +1,7 @@
 //! What the server counts, in the text format of Prometheus. No label has more than a few values:
 //! names of namespaces and streams are not among them.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -94,6 +95,8 @@ pub(crate) struct Metrics {
     connections: Gauge,
     client_memory: Gauge,
     namespaces: Gauge,
+    clock_jumps: Counter,
+    clock_behind: Gauge<f64, AtomicU64>,
 }
 
 /// From 50 microseconds to 6.5 seconds.
@@ -121,6 +124,8 @@ impl Metrics {
             connections: Gauge::default(),
             client_memory: Gauge::default(),
             namespaces: Gauge::default(),
+            clock_jumps: Counter::default(),
+            clock_behind: Gauge::default(),
         };
         metrics.register().register_others()
     }
@@ -141,6 +146,11 @@ impl Metrics {
         let help = "Bytes held for clients: requests being read, replies not yet taken";
         registry.register("client_memory_bytes", help, self.client_memory.clone());
         registry.register("panics", "Panics of the server", PANICS.clone());
+        let help = "Jumps of the wall clock by more than ten seconds";
+        registry.register("clock_jumps", help, self.clock_jumps.clone());
+        let help = "How far the wall clock is behind the time of the last event";
+        let behind = self.clock_behind.clone();
+        registry.register_with_unit("clock_behind", help, Unit::Seconds, behind);
         self.resp.register(registry);
         self
     }
@@ -224,6 +234,10 @@ impl Metrics {
         self.namespaces.set(as_gauge(
             shared.namespaces.list().map_or(0, |list| list.len()),
         ));
+        let clock = shared.namespaces.clock();
+        let jumps = clock.n_jumps().saturating_sub(self.clock_jumps.get());
+        self.clock_jumps.inc_by(jumps);
+        self.clock_behind.set(clock.behind().as_secs_f64());
         let mut text = String::new();
         // Writing into a buffer in memory does not fail.
         let _ = encode(&mut text, &self.registry);

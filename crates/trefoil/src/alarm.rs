@@ -8,14 +8,14 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result};
 
+use crate::clock::Clock;
 use crate::engine::Engine;
-use crate::write::now;
 
 /// Nothing is due.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// How long the thread sleeps at most: the wall clock may be set meanwhile.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
+const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 /// The thread, and what it waits for.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ struct Shared {
     changed: Condvar,
     /// When the thread wakes, in milliseconds since 1970.
     wakes: AtomicU64,
+    clock: Clock,
 }
 
 #[derive(Debug, Default)]
@@ -39,11 +40,12 @@ struct State {
 }
 
 impl Alarm {
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(clock: Clock) -> Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
             wakes: AtomicU64::new(NEVER),
+            clock,
         });
         let thread = std::thread::Builder::new()
             .name("trefoil-alarm".to_owned())
@@ -99,7 +101,8 @@ impl Shared {
                 let state = self.state.lock();
                 state.engines.iter().filter_map(Weak::upgrade).collect()
             };
-            let now = now().millis();
+            self.clock.watch();
+            let now = self.clock.now().millis();
             let mut next = NEVER;
             for engine in engines {
                 match engine.due() {

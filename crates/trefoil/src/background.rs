@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result};
 
 use crate::alarm::Alarm;
+use crate::clock::Clock;
 use crate::host::Host;
 use crate::state::Rows;
 
@@ -102,6 +103,8 @@ pub(crate) struct Background {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The runtime in which callers wait, if they do in one.
     pub(crate) host: OnceLock<Arc<dyn Host>>,
+    /// What time it is for all databases.
+    pub(crate) clock: Clock,
     /// Wakes databases when something of them is due.
     pub(crate) alarm: Alarm,
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
@@ -113,7 +116,7 @@ pub(crate) struct Background {
 
 impl Background {
     /// Starts the threads, for databases whose caches take `cache_bytes`.
-    pub(crate) fn start(cache_bytes: u64) -> Result<Arc<Self>> {
+    pub(crate) fn start(cache_bytes: u64, clock: Clock) -> Result<Arc<Self>> {
         let mut threads = Vec::new();
         let lanes: [Arc<Jobs>; LANES.len()] = Default::default();
         for ((name, n_threads, niceness), jobs) in LANES.into_iter().zip(&lanes) {
@@ -130,7 +133,8 @@ impl Background {
             lanes,
             threads: Mutex::new(threads),
             host: OnceLock::new(),
-            alarm: Alarm::start()?,
+            alarm: Alarm::start(clock.clone())?,
+            clock,
             tail_bytes: Arc::default(),
             rows: Arc::new(Rows::new(cache_bytes / ROWS_PART)),
         }))

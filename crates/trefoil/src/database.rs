@@ -27,7 +27,7 @@ use crate::stats::StatsSnapshot;
 use crate::subscription::Subscription;
 use crate::transaction::{Executed, Transaction};
 use crate::wake::Wake;
-use crate::write::{Work, carry_over, check_version, now};
+use crate::write::{Work, carry_over, check_version};
 use crate::{Options, Page, look, read};
 
 pub(crate) use reopen::reopen_in_background;
@@ -95,7 +95,7 @@ impl Database {
     /// Opens the database in `directory`, creating it if it is not there.
     pub fn open(directory: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let home = Home::Directory(directory.as_ref().to_owned());
-        Self::open_home(home, options, Background::start(options.cache_bytes)?)
+        Self::open_home(home, options, Background::start(options.cache_bytes, options.clock.clone())?)
     }
 
     /// A database that lives and dies with the process.
@@ -103,7 +103,7 @@ impl Database {
         Self::open_home(
             Home::Memory,
             options,
-            Background::start(options.cache_bytes)?,
+            Background::start(options.cache_bytes, options.clock.clone())?,
         )
     }
 
@@ -341,7 +341,8 @@ impl Database {
 
     /// Watches more keys.
     pub fn watch_more(&self, watch: &mut Watch, keys: &[Bytes]) -> Result<()> {
-        watch.add(&self.engine()?.store, now().millis(), keys)
+        let now = self.inner.background.clock.now();
+        watch.add(&self.engine()?.store, now.millis(), keys)
     }
 
     /// When something of the database is due next, such as a key that expires, in milliseconds since

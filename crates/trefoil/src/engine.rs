@@ -10,6 +10,7 @@ use trefoil_storage::{Storage, Upkeep};
 use crate::Options;
 use crate::alarm::NEVER;
 use crate::background::{Background, Lane};
+use crate::clock::Clock;
 use crate::condition::{self, Check, Checked, CheckedCommit};
 use crate::database::{Inner, reopen_in_background};
 use crate::demand::Demand;
@@ -20,7 +21,7 @@ use crate::recovery::{checkpoint, replay};
 use crate::state::Store;
 use crate::transaction::Transaction;
 use crate::wake::Wake;
-use crate::write::{CheckedTransaction, Execution, Executions, Request, Work, Writer, now};
+use crate::write::{CheckedTransaction, Execution, Executions, Request, Work, Writer};
 
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
@@ -90,6 +91,7 @@ impl Engine {
                 Arc::clone(&index),
                 Arc::clone(&store),
                 Arc::clone(&wake),
+                background.clock.clone(),
                 front,
                 seed,
             ),
@@ -266,6 +268,11 @@ impl Engine {
         })
     }
 
+    /// What time it is.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.background.clock
+    }
+
     /// Where the random numbers of a read begin.
     pub(crate) fn random(&self) -> u64 {
         self.random
@@ -361,7 +368,7 @@ impl Engine {
                     Ok(next) => next,
                     Err(error) => {
                         report("cleaning", Err(error));
-                        now().millis() + CLEANING_PAUSE
+                        engine.clock().now().millis() + CLEANING_PAUSE
                     }
                 };
                 engine.store.due.fetch_min(next, Ordering::SeqCst);

@@ -52,6 +52,7 @@
 
 mod alarm;
 mod background;
+mod clock;
 mod condition;
 mod database;
 mod demand;
@@ -80,6 +81,7 @@ mod transaction;
 mod wake;
 mod write;
 
+pub use clock::{Clock, ManualTime, TimeSource};
 pub use database::{Database, Info, Recovery};
 pub use explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 pub use host::Host;

@@ -6,7 +6,6 @@ use trefoil_state::{Access, Call, Failure, Keyspace, Moment, Reply, Survey};
 use crate::engine::Engine;
 use crate::state::View;
 use crate::transaction::{Executed, Step, Transaction};
-use crate::write::now;
 
 /// So many commands that each read little are read at once by whoever asks.
 const SHORT_MAX: usize = 64;
@@ -34,7 +33,7 @@ pub(crate) fn look<'a>(
 /// The moment of a read.
 fn moment(engine: &Engine) -> Moment {
     Moment {
-        now: now().millis(),
+        now: engine.clock().now().millis(),
         seed: engine.random(),
         position: 0,
     }

@@ -6,13 +6,15 @@ use std::time::Duration;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_storage::local::disk::{Disk, RealDisk};
 
+use crate::Clock;
+
 /// How a database is opened. The defaults suit a server with a few busy namespaces.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The largest `data` of one event, in bytes.
     pub event_data_bytes_max: usize,
     /// Memory for cached blocks of the index and the state, in bytes. Entries of the state that were
-    /// read lately take an eighthas much besides.
+    /// read lately take an eighth as much besides.
     pub cache_bytes: u64,
     /// How many events the index keeps in memory before it is moved to disk.
     pub tail_events_max: usize,
@@ -25,6 +27,8 @@ pub struct Options {
     /// Where changes to the files of the log go; tests put a failing disk here.
     #[doc(hidden)]
     pub disk: Arc<dyn Disk>,
+    /// What time it is. Databases that share their threads share the clock of the first.
+    pub clock: Clock,
 }
 
 impl Default for Options {
@@ -37,6 +41,7 @@ impl Default for Options {
             plain_segments: 4,
             commit_id_retention: Duration::from_secs(24 * 60 * 60),
             disk: Arc::new(RealDisk),
+            clock: Clock::default(),
         }
     }
 }

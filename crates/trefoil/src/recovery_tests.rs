@@ -11,14 +11,14 @@ use crate::background::Background;
 use crate::engine::Engine;
 use crate::state::{STATE_END, View};
 use crate::test_storage::TestStorage;
-use crate::{Options, read};
+use crate::{Clock, Options, read};
 
 fn open(storage: Arc<dyn Storage>) -> Result<Arc<Engine>> {
     let options = Options {
         tail_events_max: 4,
         ..Options::default()
     };
-    Ok(Engine::open(1, storage, Arc::default(), Background::start(0)?, &options)?.0)
+    Ok(Engine::open(1, storage, Arc::default(), Background::start(0, Clock::default())?, &options)?.0)
 }
 
 /// Writes commits with events, with entries, and with both.
@@ -135,7 +135,7 @@ fn a_map_that_is_behind_the_snapshot_becomes_what_the_snapshot_is() {
 
 #[test]
 fn entries_in_memory_count_until_they_are_in_the_map() {
-    let background = Background::start(0).unwrap();
+    let background = Background::start(0, Clock::default()).unwrap();
     let storage = Arc::new(MemoryStorage::new());
     let shared = || background.tail_bytes.load(Ordering::Relaxed);
     let options = Options::default();

@@ -4,9 +4,7 @@
 //! "namespace"}`. Needs the token of that namespace or of the default one. The default namespace
 //! itself stays: nobody could administer the others without it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Timestamp};
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId};
 
 use super::Context;
 use super::arguments::namespace_id;
@@ -30,18 +28,11 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     }
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(b"{\"deletedAt\":");
-    put_time(&mut out, now());
+    put_time(&mut out, context.shared.namespaces.clock().now());
     out.extend_from_slice(b",\"messagesDeleted\":");
     put_number(&mut out, deleted);
     out.extend_from_slice(b",\"namespace\":");
     put_string(&mut out, &id);
     out.push(b'}');
     Ok(response::json(out))
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -24,10 +24,9 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use trefoil_core::{
-    DEFAULT_NAMESPACE, Error, NamespaceId, Result, Timestamp, Token, is_json_object, limits,
+    DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
 };
 
 pub use entry::{NamespaceEntry, NewNamespace, Settings};
@@ -37,7 +36,7 @@ use crate::background::Background;
 use crate::home::Home;
 use crate::host::Host;
 use crate::wake::wakes;
-use crate::{Database, Info, Options};
+use crate::{Clock, Database, Info, Options};
 use due::Due;
 use entry::{Record, TokenHash};
 use pool::Pool;
@@ -116,7 +115,7 @@ impl Namespaces {
             registry,
             pool: Pool::new(open_max, Arc::clone(&due)),
             due,
-            background: Background::start(options.cache_bytes)?,
+            background: Background::start(options.cache_bytes, options.database.clock.clone())?,
             options,
         };
         Ok(Self {
@@ -137,11 +136,12 @@ impl Namespaces {
         wanted.retain(|entry| entry.settings.warm);
         wanted.truncate(self.inner.options.open_max);
         let (inner, due) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.due));
+        let clock = self.clock().clone();
         std::thread::Builder::new()
             .name("warm".to_owned())
             .spawn(move || {
                 open_all(&inner, wanted.into_iter().map(|entry| entry.id));
-                while let Some(ids) = due.wait(|| now().millis()) {
+                while let Some(ids) = due.wait(|| clock.now().millis()) {
                     open_all(&inner, ids.into_iter());
                 }
             })
@@ -186,7 +186,7 @@ impl Namespaces {
             entry: NamespaceEntry {
                 id: id.clone(),
                 description: new.description,
-                created: now(),
+                created: self.clock().now(),
                 metadata: new.metadata,
                 settings: new.settings,
             },
@@ -261,6 +261,11 @@ impl Namespaces {
             || self.inner.registry.get(id.as_str()).map(drop),
             || self.inner.open_database(id),
         )
+    }
+
+    /// What time it is for all namespaces.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.background.clock
     }
 
     /// Says in which asynchronous runtime callers wait. Only the first call counts.
@@ -368,11 +373,4 @@ fn fill_random(bytes: &mut [u8]) -> Result<()> {
         context: "ask the operating system for random bytes".to_owned(),
         message: error.to_string(),
     })
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -27,4 +27,4 @@ pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
 pub(crate) use queue::{Execution, Executions, Request, Work};
 pub(crate) use stage::Front;
-pub(crate) use writer::{Writer, freeze, now};
+pub(crate) use writer::{Writer, freeze};

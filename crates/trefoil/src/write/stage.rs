@@ -50,6 +50,7 @@ pub(crate) struct Stage<'a> {
     pub(super) front: Front,
     /// The position before the group's first event.
     pub(super) base: u64,
+    /// The wall clock, by which deadlines are set and judged.
     now: Timestamp,
     random: u64,
     group: Group,
@@ -113,7 +114,7 @@ impl<'a> Stage<'a> {
             search,
             front,
             base: front.position,
-            now: now.max(front.clock),
+            now,
             random,
             group: Group::default(),
             staged: Vec::new(),
@@ -177,6 +178,10 @@ impl<'a> Stage<'a> {
             self.view().track(tracking)?;
         }
         let mut appended = Vec::with_capacity(events.len());
+        let time = self.now.max(self.front.clock);
+        if !events.is_empty() {
+            self.front.clock = time;
+        }
         self.begin_record(self.front.position + 1);
         let number = self.begin_commit();
         self.end_commit(events.len());
@@ -187,7 +192,7 @@ impl<'a> Stage<'a> {
             for (event, stream) in events.by_ref().zip(streams.by_ref()).take(EVENTS_TOUCHED) {
                 let place = Place {
                     position: self.front.position + 1,
-                    time: self.now,
+                    time,
                     stream,
                     stream_position: None,
                     is_imported: false,
@@ -197,7 +202,6 @@ impl<'a> Stage<'a> {
             }
         }
         self.end_state(number);
-        self.front.clock = self.now;
         let position = self.front.position;
         Ok(Committed {
             commit: number,
@@ -369,7 +373,7 @@ impl<'a> Stage<'a> {
         self.front.commit + 1
     }
 
-    /// When the commands of the next commit run.
+    /// When the commands of the next commit run: by the wall clock, which may have been set back.
     pub(super) fn moment(&mut self) -> Moment {
         Moment {
             now: self.now.millis(),

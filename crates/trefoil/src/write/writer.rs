@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use trefoil_core::{Error, Event, Result, Timestamp};
@@ -13,6 +13,7 @@ use super::changes::logged_bytes;
 use super::decide::{Attempt, attempt, refuse_first};
 use super::queue::{LetGo, Queue, Request};
 use super::stage::{Front, Stage};
+use crate::clock::Clock;
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Selection, fetch, first_match};
 use crate::state::{Entries, Store};
@@ -34,6 +35,7 @@ pub(crate) struct Writer {
     index: Arc<Index>,
     store: Arc<Store>,
     wake: Arc<Wake>,
+    clock: Clock,
     /// How many groups in a row had one request.
     n_calm: AtomicUsize,
     /// Where the next event goes, and the state of the generator of random bits. Held by the
@@ -56,15 +58,18 @@ impl Writer {
         index: Arc<Index>,
         store: Arc<Store>,
         wake: Arc<Wake>,
+        clock: Clock,
         front: Front,
         seed: u64,
     ) -> Self {
+        clock.note_event(front.clock);
         Self {
             queue: Queue::default(),
             storage,
             index,
             store,
             wake,
+            clock,
             n_calm: AtomicUsize::new(0),
             front: Mutex::new((front, seed)),
             head: AtomicU64::new(front.position),
@@ -129,7 +134,7 @@ impl Writer {
         let search = |selection: Selection<'_>, from: u64, head: u64| -> Result<Option<u64>> {
             search(self.storage.as_ref(), &layers, selection, from, head)
         };
-        let ((front, random), now) = (*guard, now());
+        let ((front, random), now) = (*guard, self.clock.now());
         let places = (&*self.index, &*self.store);
         let new_stage = || Stage::new(places, (&find, &search), front, now, random);
         let Attempt {
@@ -209,6 +214,7 @@ impl Writer {
         self.store.apply(entries, || group.add(let_go, publish));
         self.store.due.fetch_min(due, Ordering::SeqCst);
         self.store.watches.end();
+        self.clock.note_event(front.0.clock);
         self.changed.notify(usize::MAX);
         front
     }
@@ -330,12 +336,4 @@ impl Drop for LeaderGuard<'_> {
                 .abandon(Error::Poisoned("the writer panicked".into()));
         }
     }
-}
-
-/// The wall clock. What the server does with it never goes backwards: see [`Stage`].
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -5,8 +5,6 @@
 //! So `WAIT` counts none and `WAITAOF` says that everything so far is in the log. Both answer when
 //! that is so, and do not wait for replicas that nobody will see until the timeout is over.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::Bytes;
 use trefoil::Reply;
 
@@ -35,15 +33,11 @@ pub(super) fn select(_: &mut Session, words: &[Bytes]) -> Answer {
     }
 }
 
-pub(super) fn time(_: &mut Session, _: &[Bytes]) -> Answer {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let parts = [
-        since.as_secs().to_string(),
-        since.subsec_micros().to_string(),
-    ];
-    Ok(Reply::Array(parts.map(Reply::bulk).into()))
+pub(super) fn time(session: &mut Session, _: &[Bytes]) -> Answer {
+    let micros = session.shared().namespaces.clock().now().0 / 1_000;
+    let parts = [micros / 1_000_000, micros % 1_000_000];
+    let parts = parts.map(|part| Reply::bulk(part.to_string()));
+    Ok(Reply::Array(parts.into()))
 }
 
 /// Nobody follows, so there is nothing that they could have missed.
