@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
+use std::sync::Arc;
+
 use crate::{Batch, Group, Items, KEY_BYTES_MAX, Label, Map, Record, Snapshot, Storage, Upkeep};
 use trefoil_core::{Direction, Error};
 
@@ -11,6 +13,7 @@ pub fn check(storage: &dyn Storage) {
     maps_are_ordered(storage);
     a_scan_sees_one_moment(storage);
     what_cannot_be_a_key_is_not_there(storage);
+    a_moment_of_a_map_does_not_change(storage);
     a_snapshot_stands_for_changes(storage);
 }
 
@@ -178,6 +181,37 @@ fn replayed(storage: &dyn Storage, after: u64) -> Vec<Record> {
         })
         .unwrap();
     records
+}
+
+fn a_moment_of_a_map_does_not_change(storage: &dyn Storage) {
+    let write = |key: &str, value: Option<&str>| {
+        let mut batch = Batch::default();
+        match value {
+            Some(value) => batch.put("n", key, value),
+            None => batch.remove("n", key),
+        }
+        storage.write(&batch).unwrap();
+    };
+    write("moment", Some("1"));
+    write("other", Some("1"));
+    let map = storage.map("n").unwrap().unwrap();
+    let moment = map.clone().moment().unwrap();
+    write("moment", Some("2"));
+    write("other", None);
+    write("third", Some("1"));
+    let value = |map: &Arc<dyn Map>, key: &str| map.get(key.as_bytes()).unwrap();
+    for moment in [moment.clone(), moment.moment().unwrap()] {
+        assert_eq!(value(&moment, "moment").unwrap(), "1");
+        assert_eq!(value(&moment, "other").unwrap(), "1");
+        assert_eq!(value(&moment, "third"), None);
+        let keys = moment.scan(b"moment", b"n", Direction::Forwards);
+        let values: Vec<_> = keys.map(|entry| entry.unwrap().1).collect();
+        assert_eq!(values, ["1"]);
+    }
+    assert_eq!(value(&map, "moment").unwrap(), "2");
+    for key in ["moment", "other", "third"] {
+        write(key, None);
+    }
 }
 
 fn a_scan_sees_one_moment(storage: &dyn Storage) {

@@ -262,6 +262,11 @@ pub trait Map: Send + Sync + Debug {
     /// map. Both may be longer than any key. They are those of this moment: a batch that is written later changes nothing about
     /// them.
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
+
+    /// The map as it is at this moment: batches that are written later change nothing about it. It
+    /// may take room on disk for as long as it is held. (After a batch that failed it may be what the
+    /// map is.)
+    fn moment(self: Arc<Self>) -> Result<Arc<dyn Map>>;
 }
 
 /// Finds the map of a name, if it exists.

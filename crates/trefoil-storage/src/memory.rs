@@ -283,6 +283,13 @@ impl Map for MemoryMap {
             page.next().map(Ok)
         }))
     }
+
+    fn moment(self: Arc<Self>) -> Result<Arc<dyn Map>> {
+        let entries = Arc::clone(&self.entries.read());
+        Ok(Arc::new(Self {
+            entries: RwLock::new(entries),
+        }))
+    }
 }
 
 /// Whether `BTreeMap::range` would panic on these bounds.

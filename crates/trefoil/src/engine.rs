@@ -446,17 +446,17 @@ impl Engine {
     /// Takes a snapshot of the state as of the last checkpoint. Writing and reading go on meanwhile,
     /// and so do checkpoints.
     fn write_snapshot(self: &Arc<Self>) -> Result<()> {
-        let Some(map) = self.store.map() else {
-            return Ok(());
-        };
         let moment = self.checkpoints.perform(|| -> Result<_> {
             // One that failed may be in the map all the same.
             checkpoint(&self.index, &self.store)?;
             let (commit, _) = self.index.checkpoint_end();
-            Ok(self.store.moment(map.as_ref(), commit))
+            Ok(self.store.moment(commit))
         })?;
+        let Some(moment) = moment else {
+            return Ok(());
+        };
         self.store
-            .write_snapshot(moment, &|| match self.is_closing.load(Ordering::Relaxed) {
+            .write_snapshot(&moment, &|| match self.is_closing.load(Ordering::Relaxed) {
                 true => Err(Error::Closed("a snapshot was given up".into())),
                 false => Ok(()),
             })?;

@@ -52,6 +52,10 @@ impl Map for TestMap {
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
         self.0.scan(from, to, direction)
     }
+
+    fn moment(self: Arc<Self>) -> Result<Arc<dyn Map>> {
+        Ok(Arc::new(Self(Arc::clone(&self.0).moment()?)))
+    }
 }
 
 fn spend(left: &AtomicUsize) -> Result<()> {

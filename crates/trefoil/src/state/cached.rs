@@ -3,13 +3,18 @@
 //! To find an entry in the map takes a search through several tables and their blocks, even if they
 //! are in memory; to find it here takes one look. All databases of a process share the room, so that
 //! those that are read the most have the most of it.
+//!
+//! The map is read as it was at a moment, the last checkpoint. The entries in memory are those of now:
+//! once a checkpoint changes them, whoever began to read before what it writes was set aside goes
+//! without them.
 
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use equivalent::Equivalent;
+use parking_lot::RwLock;
 use trefoil_core::Result;
 use trefoil_storage::Map;
 
@@ -64,27 +69,71 @@ impl Rows {
     }
 }
 
-/// The map of one database.
+/// The time in which the entries in memory are those that a reader must find.
+#[derive(Debug, Default)]
+pub(super) struct Period {
+    is_over: AtomicBool,
+    /// Held while an entry is put into memory.
+    gate: RwLock<()>,
+}
+
+impl Period {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Does something if the period is not over, and before it is.
+    fn during(&self, work: impl FnOnce()) {
+        let _gate = self.gate.read();
+        if !self.is_over() {
+            work();
+        }
+    }
+
+    /// Ends the period: entries in memory are about to change.
+    pub(super) fn end(&self) {
+        let _gate = self.gate.write();
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The map of one database at a moment.
 #[derive(Debug)]
 pub(super) struct CachedMap {
     pub(super) map: Arc<dyn Map>,
     number: u64,
     rows: Arc<Rows>,
+    period: Arc<Period>,
 }
 
 impl CachedMap {
-    pub(super) fn new(map: Arc<dyn Map>, rows: &Arc<Rows>) -> Self {
+    pub(super) fn new(map: Arc<dyn Map>, rows: &Arc<Rows>, period: &Arc<Period>) -> Self {
         Self {
             map,
             number: rows.n_maps.fetch_add(1, Ordering::Relaxed),
             rows: Arc::clone(rows),
+            period: Arc::clone(period),
         }
+    }
+
+    /// The same map, at the same moment or at another, for those who begin to read in a period.
+    pub(super) fn later(&self, map: &Arc<dyn Map>, period: &Arc<Period>) -> Arc<Self> {
+        Arc::new(Self {
+            map: Arc::clone(map),
+            number: self.number,
+            rows: Arc::clone(&self.rows),
+            period: Arc::clone(period),
+        })
     }
 
     /// The value of an entry.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let map = self.number;
-        if let Some(value) = self.rows.rows.get(&Sought { map, key }) {
+        if !self.period.is_over()
+            && let Some(value) = self.rows.rows.get(&Sought { map, key })
+            // It may have ended just now. What was found before it did is what it was.
+            && !self.period.is_over()
+        {
             return Ok(Some(value));
         }
         let found = self.map.get(key)?;
@@ -92,13 +141,14 @@ impl CachedMap {
             let key = Bytes::copy_from_slice(key);
             // The value may be a part of a block, which must not be kept for its sake.
             let value = Bytes::copy_from_slice(value);
-            self.rows.rows.insert(Row { map, key }, value);
+            self.period
+                .during(|| self.rows.rows.insert(Row { map, key }, value));
         }
         Ok(found)
     }
 
-    /// An entry is about to change. Nobody reads it here until it has, because what it changes to is
-    /// in memory meanwhile.
+    /// An entry is about to change. Nobody whose period is not over reads it here until it has,
+    /// because what it changes to is in memory meanwhile.
     pub(super) fn changes(&self, key: &Bytes, value: Option<&Bytes>) {
         let (map, rows) = (self.number, &self.rows.rows);
         match value {
@@ -134,7 +184,11 @@ mod tests {
     #[test]
     fn an_entry_is_read_from_the_map_once() {
         let (storage, rows) = (MemoryStorage::default(), room());
-        let cached = CachedMap::new(map(&storage, &[("a", "1"), ("b", "2")]), &rows);
+        let cached = CachedMap::new(
+            map(&storage, &[("a", "1"), ("b", "2")]),
+            &rows,
+            &Arc::default(),
+        );
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
         map(&storage, &[("a", "other"), ("b", "other"), ("c", "3")]);
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
@@ -145,7 +199,11 @@ mod tests {
     #[test]
     fn an_entry_that_changes_is_no_longer_what_it_was() {
         let (storage, rows) = (MemoryStorage::default(), room());
-        let cached = CachedMap::new(map(&storage, &[("a", "1"), ("b", "2")]), &rows);
+        let cached = CachedMap::new(
+            map(&storage, &[("a", "1"), ("b", "2")]),
+            &rows,
+            &Arc::default(),
+        );
         assert!(cached.get(b"a").unwrap().is_some() && cached.get(b"b").unwrap().is_some());
         cached.changes(&Bytes::from("a"), Some(&Bytes::from("3")));
         cached.changes(&Bytes::from("b"), None);
@@ -160,11 +218,35 @@ mod tests {
     }
 
     #[test]
+    fn whoever_began_before_a_change_finds_what_was() {
+        let (storage, rows, period) = (MemoryStorage::default(), room(), Arc::default());
+        let live = map(&storage, &[("a", "1"), ("b", "2")]);
+        let before = CachedMap::new(live.clone().moment().unwrap(), &rows, &period);
+        assert!(before.get(b"a").unwrap().is_some());
+        let next = Arc::default();
+        let meanwhile = before.later(&before.map, &next);
+        // A checkpoint changes both, of which one was read before.
+        period.end();
+        for key in ["a", "b"] {
+            before.changes(&Bytes::from(key), Some(&Bytes::from("new")));
+        }
+        map(&storage, &[("a", "new"), ("b", "new"), ("c", "new")]);
+        let after = before.later(&live.moment().unwrap(), &next);
+        assert_eq!(before.get(b"a").unwrap(), Some(Bytes::from("1")));
+        assert_eq!(before.get(b"b").unwrap(), Some(Bytes::from("2")));
+        assert_eq!(before.get(b"c").unwrap(), None);
+        assert_eq!(meanwhile.get(b"c").unwrap(), None);
+        for key in [b"a", b"b", b"c"] {
+            assert_eq!(after.get(key).unwrap(), Some(Bytes::from("new")));
+        }
+    }
+
+    #[test]
     fn databases_do_not_see_one_another() {
         let rows = room();
         let storages = [MemoryStorage::default(), MemoryStorage::default()];
-        let one = CachedMap::new(map(&storages[0], &[("a", "1")]), &rows);
-        let other = CachedMap::new(map(&storages[1], &[("a", "2")]), &rows);
+        let one = CachedMap::new(map(&storages[0], &[("a", "1")]), &rows, &Arc::default());
+        let other = CachedMap::new(map(&storages[1], &[("a", "2")]), &rows, &Arc::default());
         assert_eq!(one.get(b"a").unwrap(), Some(Bytes::from("1")));
         assert_eq!(other.get(b"a").unwrap(), Some(Bytes::from("2")));
     }
@@ -174,7 +256,7 @@ mod tests {
         let (storage, rows) = (MemoryStorage::default(), room());
         let keys: Vec<String> = (0..2000).map(|number| format!("key {number}")).collect();
         let entries: Vec<_> = keys.iter().map(|key| (key.as_str(), "value")).collect();
-        let cached = CachedMap::new(map(&storage, &entries), &rows);
+        let cached = CachedMap::new(map(&storage, &entries), &rows, &Arc::default());
         for key in &keys {
             assert_eq!(
                 cached.get(key.as_bytes()).unwrap(),

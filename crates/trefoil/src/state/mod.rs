@@ -27,6 +27,8 @@ mod name;
 mod remembered;
 mod snapshot;
 mod store;
+#[cfg(test)]
+mod store_tests;
 mod tracking;
 mod view;
 mod watch;

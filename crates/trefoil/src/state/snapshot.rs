@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use trefoil_core::{Direction, Result};
-use trefoil_storage::{Batch, Map, Scan, Storage};
+use trefoil_storage::{Batch, Map, Storage};
 
-use super::store::{Logged, MAP, Store, open_map};
+use super::store::{Logged, MAP, Store};
 use crate::index::{MANIFEST_MAP, damaged_maps};
 
 /// The key beside the index's manifest that says how many bytes of changes the log has.
@@ -92,30 +92,32 @@ impl Store {
     }
 
     /// The map, once there is one.
-    pub(crate) fn map(&self) -> Option<Arc<dyn Map>> {
+    fn map(&self) -> Option<Arc<dyn Map>> {
         let recent = self.recent.lock();
         recent.map.as_ref().map(|cached| Arc::clone(&cached.map))
     }
 
-    /// The entries of the map at this moment, at which nothing writes to it and which is that of the
-    /// checkpoint of `commit`.
-    pub(crate) fn moment<'a>(&self, map: &'a dyn Map, commit: u64) -> Moment<'a> {
-        Moment {
+    /// The entries of the map at the last checkpoint, which is that of `commit`; `None` if there is no
+    /// map yet. No checkpoint is being written.
+    pub(crate) fn moment(&self, commit: u64) -> Option<Moment> {
+        let recent = self.recent.lock();
+        Some(Moment {
             commit,
-            logged: self.recent.lock().logged.written,
-            entries: map.scan(&[], &[], Direction::Forwards),
-        }
+            logged: recent.logged.written,
+            map: Arc::clone(&recent.map.as_ref()?.map),
+        })
     }
 
     /// Makes the entries of a moment the snapshot. Gives up when `go_on`, which is asked before each
     /// entry, fails.
     pub(crate) fn write_snapshot(
         &self,
-        mut moment: Moment<'_>,
+        moment: &Moment,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         self.storage.write_snapshot(moment.commit, &mut |sink| {
-            moment.entries.by_ref().try_for_each(|entry| {
+            let mut entries = moment.map.scan(&[], &[], Direction::Forwards);
+            entries.try_for_each(|entry| {
                 go_on()?;
                 let (key, value) = entry?;
                 sink(key.to_vec(), value.to_vec())
@@ -150,19 +152,16 @@ impl Store {
         })?;
         old.try_for_each(|old| writes.set(old?.0.to_vec(), None))?;
         writes.finish()?;
-        let (map, root) = open_map(self.storage.as_ref(), &self.rows)?;
-        let mut recent = self.recent.lock();
-        (recent.map, recent.root) = (map, root);
-        Ok(())
+        self.recent.lock().open(self.storage.as_ref(), &self.rows)
     }
 }
 
 /// The entries of the map at one moment.
-pub(crate) struct Moment<'a> {
+pub(crate) struct Moment {
     commit: u64,
     /// How many bytes of the log changes take since the last snapshot.
     logged: u64,
-    entries: Scan<'a>,
+    map: Arc<dyn Map>,
 }
 
 /// Changes of the map that are written some at a time.

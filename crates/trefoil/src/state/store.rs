@@ -4,9 +4,8 @@
 //! lets go of it. Like the index, the map can be thrown away and rebuilt from the log.
 //!
 //! What is in memory is persistent in the other sense of the word: whoever reads takes the entries
-//! as they are, and however long the read takes, no writer waits for it. Only the checkpoint does
-//! before it changes the map: whoever began to read before what it writes was set aside would find
-//! later values there.
+//! as they are, and the map as it was at the last checkpoint. However long the read takes, no writer
+//! and no checkpoint waits for it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -19,10 +18,10 @@ use imbl::OrdMap;
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Result};
 use trefoil_state::{ROOT, Scan, is_younger};
-use trefoil_storage::{Batch, Storage};
+use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
-use super::cached::{CachedMap, Rows};
+use super::cached::{CachedMap, Period, Rows};
 use super::change::{Change, Changes};
 use super::memory::Memory;
 use super::merged::{Merged, Source};
@@ -46,9 +45,6 @@ const LOGGED_BYTES_MIN: u64 = 8 * 1024 * 1024;
 const LOGGED_TIMES: u64 = 2;
 /// When memory is short, it is time when so much changed.
 const RECENT_BYTES_MIN: usize = 1024 * 1024;
-
-/// How long a checkpoint waits before it looks again whether readers have gone.
-const READERS_PAUSE: Duration = Duration::from_micros(200);
 
 /// Entries that a group changes: their values, or `None` for those that are gone.
 pub(crate) type Entries = Vec<(Bytes, Option<Bytes>)>;
@@ -78,14 +74,16 @@ pub(super) struct Recent {
     frozen: Option<Changed>,
     memory: Memory,
     pub(super) logged: Logged,
-    /// The map, once there is one.
+    /// The map as it is, once there is one.
+    base: Option<Arc<dyn Map>>,
+    /// The map as it was at the last checkpoint.
     pub(super) map: Option<Arc<CachedMap>>,
     /// The entry that everybody reads.
     pub(super) root: Option<Bytes>,
-    /// Held by all who began to read since the last freeze.
-    readers: Arc<()>,
-    /// Held by all who began to read before it.
-    readers_before: Arc<()>,
+    /// The period in which whoever begins to read now does.
+    period: Arc<Period>,
+    /// Those that end when the next checkpoint changes the map.
+    ending: Vec<Arc<Period>>,
 }
 
 /// How many bytes of the log changes take, so far and at moments before.
@@ -114,7 +112,7 @@ impl Store {
             logged: super::snapshot::logged(storage.as_ref())?,
             ..Recent::default()
         };
-        (recent.map, recent.root) = open_map(storage.as_ref(), &rows)?;
+        recent.open(storage.as_ref(), &rows)?;
         Ok(Self {
             storage,
             recent: Mutex::new(recent),
@@ -140,7 +138,6 @@ impl Store {
             frozen: recent.frozen.clone(),
             map: recent.map.clone(),
             root: recent.root.clone(),
-            _presence: Arc::clone(&recent.readers),
         }
     }
 
@@ -218,22 +215,21 @@ impl Store {
         recent.memory.freeze();
         recent.logged.live = 0;
         recent.logged.frozen = recent.logged.now;
-        recent.readers_before = std::mem::take(&mut recent.readers);
+        let period = std::mem::take(&mut recent.period);
+        recent.ending.push(period);
+        recent.map = (recent.map.as_ref()).map(|map| map.later(&map.map, &recent.period));
         // What changed later counts.
         recent.frozen = Some(live.union(frozen));
     }
 
-    /// Adds to a batch what a checkpoint has to write, once nobody reads who must not find it.
+    /// Adds to a batch what a checkpoint has to write.
     pub(crate) fn fill(&self, batch: &mut Batch) {
-        let (frozen, map, readers) = {
-            let recent = self.recent.lock();
-            let readers = Arc::clone(&recent.readers_before);
-            (recent.frozen.clone(), recent.map.clone(), readers)
+        let (frozen, map, ending) = {
+            let mut recent = self.recent.lock();
+            let ending = std::mem::take(&mut recent.ending);
+            (recent.frozen.clone(), recent.map.clone(), ending)
         };
-        // One is the store itself, one is this call.
-        while Arc::strong_count(&readers) > 2 {
-            std::thread::sleep(READERS_PAUSE);
-        }
+        ending.iter().for_each(|period| period.end());
         self.fill_logged(batch);
         for (Name { bytes: key, .. }, value) in frozen.iter().flat_map(|frozen| frozen.iter()) {
             if let Some(map) = &map {
@@ -249,9 +245,19 @@ impl Store {
     /// Lets go of what was set aside: the map has it.
     pub(crate) fn thaw(&self) {
         let mut recent = self.recent.lock();
-        if recent.map.is_none() {
-            // If it cannot be opened, what is in memory stays there.
-            recent.map = open_map(self.storage.as_ref(), &self.rows).map_or(None, |(map, _)| map);
+        match &recent.base {
+            Some(base) => {
+                recent.map = recent
+                    .map
+                    .as_ref()
+                    .map(|map| map.later(&moment(base), &recent.period));
+            }
+            None => {
+                let root = recent.root.clone();
+                // If it cannot be opened, what is in memory stays there.
+                let _ = recent.open(self.storage.as_ref(), &self.rows);
+                recent.root = root;
+            }
         }
         recent.logged.written = recent.logged.frozen;
         if recent.map.is_some() {
@@ -262,6 +268,19 @@ impl Store {
 }
 
 impl Recent {
+    /// Opens the map, if there is one, and reads the root in it.
+    pub(super) fn open(&mut self, storage: &dyn Storage, rows: &Arc<Rows>) -> Result<()> {
+        let base = storage.map(MAP)?;
+        self.root = match &base {
+            Some(map) => map.get(ROOT)?,
+            None => None,
+        };
+        let cached = |map| Arc::new(CachedMap::new(moment(map), rows, &self.period));
+        self.map = base.as_ref().map(cached);
+        self.base = base;
+        Ok(())
+    }
+
     fn set(&mut self, key: Bytes, value: Option<Bytes>) {
         if key == ROOT {
             self.root.clone_from(&value);
@@ -276,16 +295,10 @@ impl Recent {
     }
 }
 
-/// The map, if there is one, and the root in it.
-pub(super) fn open_map(
-    storage: &dyn Storage,
-    rows: &Arc<Rows>,
-) -> Result<(Option<Arc<CachedMap>>, Option<Bytes>)> {
-    let Some(map) = storage.map(MAP)? else {
-        return Ok((None, None));
-    };
-    let root = map.get(ROOT)?;
-    Ok((Some(Arc::new(CachedMap::new(map, rows))), root))
+/// The map at this moment. If that cannot be had, as when it cannot be read either, it is the map.
+fn moment(map: &Arc<dyn Map>) -> Arc<dyn Map> {
+    let moment = Arc::clone(map).moment();
+    moment.unwrap_or_else(|_| Arc::clone(map))
 }
 
 /// The durable entries at a moment.
@@ -295,7 +308,6 @@ pub(crate) struct Reader {
     frozen: Option<Changed>,
     map: Option<Arc<CachedMap>>,
     root: Option<Bytes>,
-    _presence: Arc<()>,
 }
 
 impl Reader {

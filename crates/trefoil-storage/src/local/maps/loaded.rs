@@ -269,6 +269,10 @@ impl Map for LoadedMap {
             Direction::Backwards => Box::new(range.rev().map(entry)),
         }
     }
+
+    fn moment(self: Arc<Self>) -> Result<Arc<dyn Map>> {
+        Ok(self)
+    }
 }
 
 #[cfg(test)]

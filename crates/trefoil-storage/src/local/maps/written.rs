@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _, Snapshot};
 use lsm_tree::Cache;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
 use crate::contract::check_key;
@@ -150,7 +150,7 @@ impl WrittenMaps {
     fn let_go(&self) {
         let mut state = self.state.write();
         for map in state.handles.drain(..).filter_map(|map| map.upgrade()) {
-            *map.opened.lock() = None;
+            *map.opened.write() = None;
         }
         state.database = None;
     }
@@ -172,14 +172,23 @@ impl WrittenMaps {
         let Some(database) = database.filter(|database| database.keyspace_exists(name)) else {
             return Ok(None);
         };
+        let opened = Opened {
+            keyspace: self.keyspace(&database, name)?,
+            database,
+            moment: None,
+        };
+        Ok(Some(self.hand_out(&mut state, name, opened)))
+    }
+
+    fn hand_out(self: &Arc<Self>, state: &mut State, name: &str, opened: Opened) -> Arc<dyn Map> {
         let map = Arc::new(WrittenMap {
             maps: Arc::clone(self),
             name: name.to_owned(),
-            opened: Mutex::new(Some((database.clone(), self.keyspace(&database, name)?))),
+            opened: RwLock::new(Some(opened)),
         });
         state.handles.retain(|handle| handle.strong_count() > 0);
         state.handles.push(Arc::downgrade(&map));
-        Ok(Some(map))
+        map
     }
 
     pub(super) fn names(&self) -> Result<Vec<String>> {
@@ -254,12 +263,21 @@ impl WrittenMaps {
     }
 }
 
-/// One map.
+/// One map, as it is or as it was at a moment.
 struct WrittenMap {
     maps: Arc<WrittenMaps>,
     name: String,
     /// `None` after the database was let go.
-    opened: Mutex<Option<(Database, Keyspace)>>,
+    opened: RwLock<Option<Opened>>,
+}
+
+/// What a map is read from.
+#[derive(Clone)]
+struct Opened {
+    database: Database,
+    keyspace: Keyspace,
+    /// The moment at which the map is read, if it is not read as it is.
+    moment: Option<Snapshot>,
 }
 
 impl std::fmt::Debug for WrittenMap {
@@ -271,18 +289,33 @@ impl std::fmt::Debug for WrittenMap {
     }
 }
 
+impl Opened {
+    fn get(&self, key: &[u8]) -> fjall::Result<Option<fjall::Slice>> {
+        match &self.moment {
+            Some(moment) => moment.get(&self.keyspace, key),
+            None => self.keyspace.get(key),
+        }
+    }
+}
+
 impl WrittenMap {
-    fn opened(&self) -> Result<(Database, Keyspace)> {
-        if let Some(opened) = &*self.opened.lock() {
-            return Ok(opened.clone());
+    /// Does something with what the map is read from.
+    fn with<T>(&self, read: impl FnOnce(&Opened) -> T) -> Result<T> {
+        if let Some(opened) = &*self.opened.read() {
+            return Ok(read(opened));
         }
         // Looked up on every call from here on, and not kept: see the invariant above.
-        let database = self.maps.existing()?;
+        let opened = self.open_in(self.maps.existing()?)?;
+        Ok(read(&opened))
+    }
+
+    fn open_in(&self, database: Option<Database>) -> Result<Opened> {
         match database.filter(|database| database.keyspace_exists(&self.name)) {
-            Some(database) => {
-                let keyspace = self.maps.keyspace(&database, &self.name)?;
-                Ok((database, keyspace))
-            }
+            Some(database) => Ok(Opened {
+                keyspace: self.maps.keyspace(&database, &self.name)?,
+                database,
+                moment: None,
+            }),
             None => Err(Error::Closed("the map was dropped".to_owned())),
         }
     }
@@ -293,7 +326,7 @@ impl Map for WrittenMap {
         if check_key(key).is_err() {
             return Ok(None);
         }
-        let value = self.opened()?.1.get(key);
+        let value = self.with(|opened| opened.get(key))?;
         let value = value.map_err(|error| self.maps.failed("reading", &error))?;
         Ok(value.map(Into::into))
     }
@@ -302,13 +335,16 @@ impl Map for WrittenMap {
         let Some(range) = range(from, to) else {
             return Box::new(std::iter::empty());
         };
-        let (database, keyspace) = match self.opened() {
-            Ok(opened) => opened,
+        let range = self.with(|opened| {
+            // A range of the keyspace itself would meet what is written while it is walked over.
+            let moment = opened.moment.clone();
+            let moment = moment.unwrap_or_else(|| opened.database.snapshot());
+            moment.range::<&[u8], _>(&opened.keyspace, range)
+        });
+        let range = match range {
+            Ok(range) => range,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
-        // A range of the keyspace itself would meet what is written while it is walked over.
-        let moment = database.snapshot();
-        let range = moment.range::<&[u8], _>(&keyspace, range);
         let entry = |guard: fjall::Guard| match guard.into_inner() {
             Ok((key, value)) => Ok((key.into(), value.into())),
             Err(error) => Err(self.maps.failed("scanning", &error)),
@@ -317,6 +353,24 @@ impl Map for WrittenMap {
             Direction::Forwards => Box::new(range.map(entry)),
             Direction::Backwards => Box::new(range.rev().map(entry)),
         }
+    }
+
+    fn moment(self: Arc<Self>) -> Result<Arc<dyn Map>> {
+        // Locked first: whoever lets the database go finds what is handed out here.
+        let mut state = self.maps.state.write();
+        let opened = self.opened.read().clone();
+        let mut opened = match opened {
+            Some(opened) => opened,
+            None => {
+                let database = self.maps.existing_in(&mut state)?;
+                self.open_in(database)?
+            }
+        };
+        let Opened {
+            database, moment, ..
+        } = &mut opened;
+        moment.get_or_insert_with(|| database.snapshot());
+        Ok(self.maps.hand_out(&mut state, &self.name, opened))
     }
 }
 
