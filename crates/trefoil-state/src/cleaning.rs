@@ -1,5 +1,7 @@
-//! Removing what is no longer there for anybody: keys and fields that have expired, holds that
-//! have run out, and garbage.
+//! Removing what has expired: keys, fields, and holds that have run out.
+//!
+//! It is done a part at a time. What was removed may still have to be passed by a walk, so each part
+//! says where the next one begins.
 
 use bytes::Bytes;
 use trefoil_core::Direction;
@@ -20,32 +22,93 @@ pub(crate) struct Expiry {
     pub(crate) key: Bytes,
 }
 
-/// What a round of cleaning did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cleaned {
+/// A place among what expires, in the order of time. The default is the first one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ExpiryPlace {
+    /// Milliseconds since 1970.
+    time: u64,
+    /// The entry there; empty: the first one of this time.
+    name: Bytes,
+}
+
+impl ExpiryPlace {
+    /// Where the first of what expires at this time is.
+    pub fn at(time: u64) -> Self {
+        let name = Bytes::new();
+        Self { time, name }
+    }
+
+    /// After all that expires.
+    pub fn end() -> Self {
+        Self::at(u64::MAX)
+    }
+}
+
+/// What a round of removing what has expired did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expired {
     /// About how many entries were removed.
     pub n: usize,
-    /// Whether nothing more is due.
+    /// Whether nothing more has expired.
     pub is_done: bool,
     /// When something expires next, in milliseconds since 1970.
     pub next: Option<u64>,
+    /// Where that is: nothing expires before it.
+    pub place: ExpiryPlace,
 }
 
 impl Keyspace<'_> {
-    /// Removes what is due, up to about `n_max` entries of it.
-    pub fn clean(&mut self, n_max: usize) -> trefoil_core::Result<Cleaned> {
-        let cleaned = self.clean_expired(n_max).and_then(|mut n| {
-            if n < n_max {
-                n += self.clean_garbage(n_max - n)?;
+    /// Removes what has expired, up to about `n_max` entries of it. Nothing that expires is before
+    /// `from`.
+    pub fn expire(&mut self, from: &ExpiryPlace, n_max: usize) -> trefoil_core::Result<Expired> {
+        self.expire_some(from, n_max).map_err(Failure::into_error)
+    }
+
+    fn expire_some(&mut self, from: &ExpiryPlace, n_max: usize) -> Result<Expired> {
+        let first = layout::expiry(self.root.epoch, from.time, 0, b"");
+        let mut from = first.max(from.name.clone());
+        let mut n = 0;
+        let next = loop {
+            let Some(expiry) = self.expiries(&from).next().transpose()? else {
+                break None;
+            };
+            if n >= n_max || expiry.time > self.now() {
+                break Some(expiry);
             }
-            let next = self.first_expiry(&[])?.map(|expiry| expiry.time);
-            Ok(Cleaned {
-                n,
-                is_done: n < n_max,
-                next,
-            })
+            from.clone_from(&expiry.name);
+            n += self.end(expiry, n_max - n)?;
+        };
+        let place = next.as_ref().map(|next| ExpiryPlace {
+            time: next.time,
+            name: next.name.clone(),
         });
-        cleaned.map_err(Failure::into_error)
+        let next = next.map(|next| next.time);
+        Ok(Expired {
+            n,
+            is_done: next.is_none_or(|next| next > self.now()),
+            next,
+            place: place.unwrap_or_else(ExpiryPlace::end),
+        })
+    }
+
+    /// Removes something that has expired, up to about `n_max` entries of it. Answers how many.
+    fn end(&mut self, expiry: Expiry, n_max: usize) -> Result<usize> {
+        let Expiry {
+            name,
+            time,
+            what,
+            key,
+        } = expiry;
+        let n_removed = match what {
+            layout::FIELDS_EXPIRE => self.purge_fields(&key, n_max)?,
+            layout::HOLD_EXPIRES => end_hold(self, &key, time)?,
+            _ => self.remove_expired(&key)?,
+        };
+        if n_removed == 0 {
+            // Nothing of the key expires then, whatever the entry says.
+            self.space.set(name, None)?;
+        }
+        Ok(n_removed.max(1))
     }
 
     /// What expires, in the order of time, from an entry on.
@@ -67,95 +130,20 @@ impl Keyspace<'_> {
             })
         })
     }
-
-    fn first_expiry(&self, from: &[u8]) -> Result<Option<Expiry>> {
-        self.expiries(from).next().transpose()
-    }
-
-    fn clean_expired(&mut self, n_max: usize) -> Result<usize> {
-        let mut n = 0;
-        // What was removed is not passed again.
-        let mut from = Bytes::new();
-        while n < n_max
-            && let Some(expiry) = self.first_expiry(&from)?
-            && expiry.time <= self.now()
-        {
-            let Expiry {
-                name,
-                time,
-                what,
-                key,
-            } = expiry;
-            from.clone_from(&name);
-            let n_removed = match what {
-                layout::FIELDS_EXPIRE => self.purge_fields(&key, n_max - n)?,
-                layout::HOLD_EXPIRES => end_hold(self, &key, time)?,
-                _ => self.remove_expired(&key)?,
-            };
-            if n_removed == 0 {
-                // Nothing of the key expires then, whatever the entry says.
-                self.space.set(name, None)?;
-            }
-            n += n_removed.max(1);
-        }
-        Ok(n)
-    }
-
-    fn clean_garbage(&mut self, n_max: usize) -> Result<usize> {
-        let mut n = 0;
-        while n < n_max {
-            let first = {
-                self.space
-                    .scan(&[layout::GARBAGE], GARBAGE_END, Direction::Forwards)
-            }
-            .next()
-            .transpose()?;
-            let Some((name, _)) = first else {
-                break;
-            };
-            let prefix = layout::read_garbage(&name);
-            let end = layout::after_prefix(&prefix);
-            let entries = self.space.scan(&prefix, &end, Direction::Forwards);
-            let entries: Vec<Bytes> = entries
-                .take(n_max - n)
-                .map(|entry| entry.map(|(name, _)| name))
-                .collect::<trefoil_core::Result<_>>()?;
-            let is_all = entries.len() < n_max - n;
-            n += entries.len() + usize::from(is_all);
-            for entry in entries {
-                self.space.set(entry, None)?;
-            }
-            if is_all {
-                self.space.set(name, None)?;
-            }
-        }
-        Ok(n)
-    }
 }
-
-/// After the names of all garbage entries.
-const GARBAGE_END: &[u8] = &[layout::GARBAGE + 1];
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::World;
 
-    fn clean(world: &mut World, n_max: usize) -> Cleaned {
+    fn expire(world: &mut World, from: &ExpiryPlace, n_max: usize) -> Expired {
         let mut keyspace = Keyspace::new(&mut world.entries, world.moment).unwrap();
-        keyspace.clean(n_max).unwrap()
+        keyspace.expire(from, n_max).unwrap()
     }
 
-    /// Cleans in rounds of so many entries until nothing more is due. Answers how many it took.
-    fn clean_all(world: &mut World, n_max: usize) -> usize {
-        let is_done = |world: &mut World| {
-            let before = world.entries.len();
-            let cleaned = clean(world, n_max);
-            let n = before - world.entries.len();
-            assert!(n <= n_max + 2, "{n} entries at once");
-            cleaned.is_done
-        };
-        1 + (0..1000).take_while(|_| !is_done(world)).count()
+    fn expire_from_start(world: &mut World, n_max: usize) -> Expired {
+        expire(world, &ExpiryPlace::default(), n_max)
     }
 
     #[test]
@@ -171,46 +159,49 @@ mod tests {
             ("HPEXPIRE h 15 FIELDS 1 f", "[:1]"),
         ]);
         let before = world.entries.clone();
-        let cleaned = clean(&mut world, 100);
-        assert_eq!(cleaned.next, Some(10));
-        assert_eq!((cleaned.n, cleaned.is_done), (0, true));
+        let expired = expire_from_start(&mut world, 100);
+        assert_eq!(expired.next, Some(10));
+        assert_eq!((expired.n, expired.is_done), (0, true));
         assert_eq!(world.entries, before);
         world.moment.now = 15;
         world.check(&[("DBSIZE", ":5")]);
-        let cleaned = clean(&mut world, 100);
-        assert_eq!((cleaned.next, cleaned.is_done), (Some(20), true));
+        let expired = expire(&mut world, &expired.place, 100);
+        assert_eq!((expired.next, expired.is_done), (Some(20), true));
         world.check(&[
             ("DBSIZE", ":3"),
             ("HGETALL h", "%[g=2]"),
             ("DEL b d h", ":3"),
         ]);
-        let cleaned = clean(&mut world, 100);
-        assert_eq!((cleaned.next, cleaned.is_done), (None, true));
+        let expired = expire(&mut world, &expired.place, 100);
+        assert_eq!((expired.next, expired.is_done), (None, true));
+        assert_eq!(expired.place, ExpiryPlace::end());
+        world.clean();
         assert_eq!(world.entries.len(), 1, "the root");
     }
 
     #[test]
-    fn garbage_goes_in_rounds() {
+    fn a_round_goes_on_where_the_last_one_ended() {
         let mut world = World::default();
-        let many: Vec<String> = (0..95).map(|n| n.to_string()).collect();
-        world.run(&format!("SADD a {}", many.join(" ")));
-        world.check(&[
-            ("DEL a", ":1"),
-            ("SETBIT b 4294967295 1", ":0"),
-            ("SET b 1", "+OK"),
-        ]);
-        assert_eq!(clean_all(&mut world, 10), 10, "98 entries");
-        assert_eq!(world.left().len(), 1);
-        assert_eq!(world.entries.len(), 2, "the root and a key");
-        world.run(&format!("SADD a {}", many.join(" ")));
-        world.check(&[
-            ("SET c 1 EX 5", "+OK"),
-            ("FLUSHALL", "+OK"),
-            ("SET b 2", "+OK"),
-        ]);
-        clean_all(&mut world, 7);
-        assert_eq!(world.entries.len(), 2, "the root and a key");
-        world.check(&[("GET b", "2"), ("DBSIZE", ":1")]);
+        for n in 0..95 {
+            world.run(&format!("SET k{n} 1 PX {}", 10 + n % 3));
+        }
+        world.run("SET later 1 PX 100");
+        world.moment.now = 50;
+        let mut place = ExpiryPlace::default();
+        for round in 1..=10 {
+            let expired = expire(&mut world, &place, 10);
+            assert!(place < expired.place, "{place:?} {:?}", expired.place);
+            place = expired.place;
+            let n_left = 96usize.saturating_sub(10 * round).max(1);
+            world.check(&[("DBSIZE", &format!(":{n_left}"))]);
+            assert_eq!(expired.is_done, round == 10);
+        }
+        // What is set to expire before that place is noted by its time.
+        world.run("SET sooner 1 PX 1");
+        world.moment.now = 51;
+        assert_eq!(expire(&mut world, &place, 10).n, 0);
+        let place = place.min(ExpiryPlace::at(51));
+        assert_eq!(expire(&mut world, &place, 10).n, 1);
     }
 
     #[test]
@@ -223,13 +214,17 @@ mod tests {
             world.entries.insert(name, Bytes::new());
         }
         world.moment.now = 9;
-        let cleaned = clean(&mut world, 100);
-        assert_eq!((cleaned.n, cleaned.next), (2, Some(10)));
+        let expired = expire_from_start(&mut world, 100);
+        assert_eq!((expired.n, expired.next), (2, Some(10)));
         world.check(&[("GET a", "1")]);
         world.moment.now = 10;
-        assert_eq!(clean(&mut world, 1).next, Some(10), "one of two");
-        assert_eq!(clean(&mut world, 1).next, None);
-        clean_all(&mut world, 10);
+        assert_eq!(
+            expire_from_start(&mut world, 1).next,
+            Some(10),
+            "one of two"
+        );
+        assert_eq!(expire_from_start(&mut world, 1).next, None);
+        world.clean();
         assert_eq!(world.entries.len(), 1, "the root");
     }
 }

@@ -11,9 +11,6 @@ use crate::layout::{self, HASH_BYTES};
 use crate::meta::{Collection, Kind, Meta, Root, Value};
 use crate::space::Space;
 
-/// How long garbage may wait, in milliseconds, so that more of it is removed together.
-const GARBAGE_DELAY: u64 = 500;
-
 /// When a command runs, and what makes it unforeseeable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Moment {
@@ -387,8 +384,8 @@ impl<'a> Keyspace<'a> {
     }
 
     fn note_garbage(&mut self, prefix: &[u8]) -> Result<()> {
-        self.space.due(self.now + GARBAGE_DELAY);
         let name = layout::garbage(prefix);
+        self.space.garbage(&name);
         Ok(self.space.set(name, Some(Bytes::new()))?)
     }
 

@@ -26,8 +26,16 @@ pub trait Space {
     /// Notes that everything was removed.
     fn touch_all(&mut self);
 
-    /// Notes that something is to be cleaned at this time, in milliseconds since 1970.
+    /// Removes an entry that is known to be there.
+    fn remove(&mut self, key: Bytes) -> Result<()> {
+        self.set(key, None)
+    }
+
+    /// Notes that something expires at this time, in milliseconds since 1970.
     fn due(&mut self, time: u64);
+
+    /// Notes that there is garbage, and the name of the entry that says so.
+    fn garbage(&mut self, name: &Bytes);
 }
 
 /// Entries in memory and nothing else: for tests and for trying things out.
@@ -63,4 +71,6 @@ impl Space for Entries {
     fn touch_all(&mut self) {}
 
     fn due(&mut self, _: u64) {}
+
+    fn garbage(&mut self, _: &Bytes) {}
 }

@@ -4,7 +4,10 @@ use bytes::Bytes;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, NewEvent, Result};
 
-use crate::{Call, Entries, Failure, Keyspace, Moment, Reply, Scan, Space};
+use crate::{
+    Call, Entries, ExpiryPlace, Failure, GarbagePlace, Keyspace, Moment, Portion, Reply, Scan,
+    Space,
+};
 
 /// Keys in memory, with a clock that the test sets.
 #[derive(Default)]
@@ -51,7 +54,7 @@ impl World {
     /// Removes all that is due, as happens in the background.
     pub(crate) fn clean(&mut self) {
         let mut keyspace = Keyspace::new(&mut self.entries, self.moment).unwrap();
-        while !keyspace.clean(100).unwrap().is_done {}
+        clean(&mut keyspace, 100);
         let events = keyspace.take_events();
         self.append(events);
     }
@@ -93,6 +96,30 @@ impl World {
     }
 }
 
+/// Removes all that has expired and all garbage, in rounds of so many entries.
+pub(crate) fn clean(keyspace: &mut Keyspace<'_>, n_max: usize) {
+    let mut place = ExpiryPlace::default();
+    loop {
+        let expired = keyspace.expire(&place, n_max).unwrap();
+        if expired.is_done {
+            break;
+        }
+        place = expired.place;
+    }
+    let portion = Portion {
+        entries: n_max,
+        bytes: usize::MAX,
+    };
+    let mut place = GarbagePlace::default();
+    loop {
+        let collected = keyspace.collect(&place, portion).unwrap();
+        if collected.is_done {
+            break;
+        }
+        place = collected.place;
+    }
+}
+
 /// Entries that note what is touched.
 struct Recorder<'a> {
     entries: &'a mut Entries,
@@ -119,6 +146,8 @@ impl Space for Recorder<'_> {
     fn touch_all(&mut self) {}
 
     fn due(&mut self, _: u64) {}
+
+    fn garbage(&mut self, _: &Bytes) {}
 }
 
 fn error(failure: Failure) -> Reply {

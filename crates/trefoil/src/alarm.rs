@@ -66,7 +66,7 @@ impl Alarm {
         state.engines.retain(|engine| engine.strong_count() > 0);
         state.engines.push(Arc::downgrade(engine));
         drop(state);
-        self.note(engine.due());
+        self.note(engine.wakes());
     }
 
     /// Something is due at this time.
@@ -105,10 +105,8 @@ impl Shared {
             let now = self.clock.now().millis();
             let mut next = NEVER;
             for engine in engines {
-                match engine.due() {
-                    due if due <= now => engine.schedule_cleaning(),
-                    due => next = next.min(due),
-                }
+                engine.clean_what_is_due(now);
+                next = next.min(engine.wakes());
             }
             self.wakes.fetch_min(next, Ordering::SeqCst);
             let mut state = self.state.lock();

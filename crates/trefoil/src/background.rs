@@ -1,16 +1,19 @@
 //! Threads for work that callers do not wait for, shared by all databases of a process.
 //!
-//! There are a few lanes, so that long work of one sort never delays another: leading groups of
-//! commits, checkpoints, merges of the index, upkeep of the log, conditions that take long, cleaning,
-//! and snapshots of the state.
+//! There are a few lanes, so that long work of one sort never delays another. Within a lane the
+//! databases take turns, so that one with much to do does not keep the others waiting. The lanes are: leading groups of
+//! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long, removing
+//! what has expired, removing garbage, and snapshots of the state.
 
 use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
+use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
 
 use crate::alarm::Alarm;
@@ -25,20 +28,22 @@ pub(crate) enum Lane {
     Checkpoint = 1,
     Merge = 2,
     Upkeep = 3,
-    Condition = 4,
-    Clean = 5,
-    Snapshot = 6,
+    Look = 4,
+    Expire = 5,
+    Collect = 6,
+    Snapshot = 7,
 }
 
 /// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges,
-/// upkeep and snapshots can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 7] = [
+/// upkeep, garbage and snapshots can wait when the processor is busy.
+const LANES: [(&str, usize, i32); 8] = [
     ("trefoil-commit", 8, 0),
     ("trefoil-checkpoint", 1, 0),
     ("trefoil-merge", 1, 5),
     ("trefoil-upkeep", 1, 15),
-    ("trefoil-condition", 2, 5),
-    ("trefoil-clean", 1, 5),
+    ("trefoil-look", 4, 5),
+    ("trefoil-expire", 4, 0),
+    ("trefoil-garbage", 1, 5),
     ("trefoil-snapshot", 1, 10),
 ];
 
@@ -46,6 +51,9 @@ const LANES: [(&str, usize, i32); 7] = [
 const ROWS_PART: u64 = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// What tells databases apart.
+pub(crate) type Tenant = usize;
 
 /// The jobs of one lane. Handing one over wakes one thread and nobody else: a channel behind a
 /// lock would wake the next to wait for it, too.
@@ -55,15 +63,46 @@ struct Jobs {
     changed: Condvar,
 }
 
+/// Databases that have jobs waiting, in turn, and their jobs.
 #[derive(Default)]
 struct Waiting {
-    jobs: VecDeque<Job>,
+    turns: VecDeque<Tenant>,
+    jobs: HashMap<Tenant, VecDeque<Job>>,
+    n_jobs: usize,
     is_closed: bool,
+}
+
+impl Waiting {
+    fn push(&mut self, tenant: Tenant, job: Job) {
+        match self.jobs.entry(tenant) {
+            Entry::Occupied(mut jobs) => jobs.get_mut().push_back(job),
+            Entry::Vacant(jobs) => {
+                jobs.insert(VecDeque::from([job]));
+                self.turns.push_back(tenant);
+            }
+        }
+        self.n_jobs += 1;
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let tenant = self.turns.pop_front()?;
+        let Entry::Occupied(mut jobs) = self.jobs.entry(tenant) else {
+            return None;
+        };
+        let job = jobs.get_mut().pop_front();
+        if jobs.get().is_empty() {
+            jobs.remove();
+        } else {
+            self.turns.push_back(tenant);
+        }
+        self.n_jobs -= 1;
+        job
+    }
 }
 
 impl std::fmt::Debug for Jobs {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let waiting = self.state.lock().jobs.len();
+        let waiting = self.state.lock().n_jobs;
         formatter
             .debug_struct("Jobs")
             .field("waiting", &waiting)
@@ -72,9 +111,16 @@ impl std::fmt::Debug for Jobs {
 }
 
 impl Jobs {
-    fn push(&self, job: Job) {
-        self.state.lock().jobs.push_back(job);
+    /// Adds a job, unless more than `n_max` would wait. Answers whether it was added.
+    fn push(&self, tenant: Tenant, job: Job, n_max: usize) -> bool {
+        let mut state = self.state.lock();
+        if state.n_jobs >= n_max {
+            return false;
+        }
+        state.push(tenant, job);
+        drop(state);
         self.changed.notify_one();
+        true
     }
 
     /// Ends the threads when the jobs handed over are done.
@@ -87,7 +133,7 @@ impl Jobs {
     fn next(&self) -> Option<Job> {
         let mut state = self.state.lock();
         loop {
-            let job = state.jobs.pop_front();
+            let job = state.pop();
             if job.is_some() || state.is_closed {
                 return job;
             }
@@ -140,9 +186,21 @@ impl Background {
         }))
     }
 
-    /// Hands over a job.
-    pub(crate) fn run(&self, lane: Lane, job: impl FnOnce() + Send + 'static) {
-        self.lanes[lane as usize].push(Box::new(job));
+    /// Hands over a job of which a database has one at a time in this lane: there are no more of them
+    /// than open databases.
+    pub(crate) fn run(&self, lane: Lane, tenant: Tenant, job: impl FnOnce() + Send + 'static) {
+        self.lanes[lane as usize].push(tenant, Box::new(job), usize::MAX);
+    }
+
+    /// Hands over a read, or a condition, that takes long. There may be as many of them as callers.
+    pub(crate) fn look(&self, tenant: Tenant, job: impl FnOnce() + Send + 'static) -> Result<()> {
+        let lane = &self.lanes[Lane::Look as usize];
+        if lane.push(tenant, Box::new(job), LONG_READ_QUEUE_MAX) {
+            return Ok(());
+        }
+        Err(Error::Overloaded(format!(
+            "{LONG_READ_QUEUE_MAX} long reads and conditions are waiting, the limit of their queue"
+        )))
     }
 }
 
@@ -172,5 +230,51 @@ fn work(jobs: &Jobs, niceness: i32) {
         if std::panic::catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("work in the background panicked");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn databases_take_turns_and_the_queue_is_bounded() {
+        let jobs = Jobs::default();
+        let (done, order) = mpsc::channel();
+        let push = |tenant: Tenant, n_max| {
+            let done = done.clone();
+            jobs.push(tenant, Box::new(move || done.send(tenant).unwrap()), n_max)
+        };
+        for tenant in [1, 1, 1, 2, 1, 3, 2] {
+            assert!(push(tenant, 7));
+        }
+        assert!(!push(4, 7), "seven are waiting");
+        jobs.close();
+        while let Some(job) = jobs.next() {
+            job();
+        }
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), [1, 2, 3, 1, 2, 1, 1]);
+    }
+
+    #[test]
+    fn long_reads_beyond_the_limit_are_refused() {
+        let background = Background::start(0, Clock::default()).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let hold = |wait: &Arc<Mutex<mpsc::Receiver<()>>>| {
+            let wait = Arc::clone(wait);
+            // Ends when the sender is gone.
+            move || {
+                let _ = wait.lock().recv();
+            }
+        };
+        let n_taken = (0..LONG_READ_QUEUE_MAX + 10)
+            .take_while(|_| background.look(1, hold(&wait)).is_ok())
+            .count();
+        assert!(n_taken >= LONG_READ_QUEUE_MAX, "{n_taken}");
+        let refused = background.look(2, || {}).unwrap_err();
+        assert!(matches!(refused, Error::Overloaded(_)), "{refused}");
+        drop(go);
     }
 }

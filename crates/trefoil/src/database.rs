@@ -4,7 +4,7 @@ mod reopen;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,7 +16,6 @@ use trefoil_state::{Call, Reply, Survey};
 use trefoil_storage::Storage;
 use trefoil_storage::local::DirectoryLock;
 
-use crate::alarm::NEVER;
 use crate::background::Background;
 use crate::condition::{self, Checked};
 use crate::engine::Engine;
@@ -55,6 +54,8 @@ pub(crate) struct Inner {
     /// The number of the current generation. Held while it is being replaced.
     generation: Mutex<u64>,
     recovery: Recovery,
+    /// When it must be opened again, once it is closed; at once, if nobody knows.
+    due: AtomicU64,
     /// Keeps others from the directory while the database is open.
     lock: Mutex<Option<DirectoryLock>>,
 }
@@ -95,7 +96,11 @@ impl Database {
     /// Opens the database in `directory`, creating it if it is not there.
     pub fn open(directory: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let home = Home::Directory(directory.as_ref().to_owned());
-        Self::open_home(home, options, Background::start(options.cache_bytes, options.clock.clone())?)
+        Self::open_home(
+            home,
+            options,
+            Background::start(options.cache_bytes, options.clock.clone())?,
+        )
     }
 
     /// A database that lives and dies with the process.
@@ -140,6 +145,7 @@ impl Database {
             wake,
             generation: Mutex::new(generation),
             recovery,
+            due: AtomicU64::new(0),
             lock: Mutex::new(lock),
         };
         let inner = Arc::new(inner);
@@ -345,11 +351,16 @@ impl Database {
         watch.add(&self.engine()?.store, now.millis(), keys)
     }
 
-    /// When something of the database is due next, such as a key that expires, in milliseconds since
-    /// 1970; `None` if nothing is.
-    pub(crate) fn next_due(&self) -> Option<u64> {
-        let due = self.engine().map_or(NEVER, |engine| engine.due());
-        (due != NEVER).then_some(due)
+    /// Cleans what is due of it, which takes a while. Blocks the thread.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.engine()?.settle();
+        Ok(())
+    }
+
+    /// When a database that was closed must be opened again, because something such as a key of it
+    /// expires, in milliseconds since 1970.
+    pub(crate) fn due_when_closed(&self) -> u64 {
+        self.inner.due.load(Ordering::SeqCst)
     }
 
     /// The number of the last durable commit; 0 if there is none or the database is closed.
@@ -481,7 +492,9 @@ impl Database {
         // Whatever becomes of it, the directory is let go of.
         let noted = engine.map_or(Ok(()), |engine| {
             engine.close(&closed());
-            let noted = engine.wake.close(engine.due());
+            let due = engine.due();
+            self.inner.due.store(due, Ordering::SeqCst);
+            let noted = engine.wake.close(due);
             wait_for_readers(&engine);
             noted
         });

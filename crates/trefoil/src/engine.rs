@@ -8,8 +8,7 @@ use trefoil_core::{Commit, Committed, Condition, Error, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use crate::Options;
-use crate::alarm::NEVER;
-use crate::background::{Background, Lane};
+use crate::background::{Background, Lane, Tenant};
 use crate::clock::Clock;
 use crate::condition::{self, Check, Checked, CheckedCommit};
 use crate::database::{Inner, reopen_in_background};
@@ -32,9 +31,6 @@ const UPKEEP_BYTES: usize = 64 * 1024;
 /// How long upkeep that should wait for the writer does.
 const UPKEEP_PAUSE: Duration = Duration::from_millis(10);
 
-/// After how many milliseconds cleaning that failed is tried again.
-const CLEANING_PAUSE: u64 = 1000;
-
 /// How long work in the background may go on after the database is closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -48,15 +44,17 @@ pub(crate) struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) writer: Writer,
     pub(crate) wake: Arc<Wake>,
-    background: Arc<Background>,
+    pub(crate) background: Arc<Background>,
     checkpoints: Duty,
     merges: Duty,
     upkeep: Duty,
-    cleaning: Duty,
+    /// Removing what has expired, and garbage.
+    pub(crate) expiring: Duty,
+    pub(crate) collecting: Duty,
     snapshots: Duty,
     bytes_since_upkeep: AtomicUsize,
     demand: Demand,
-    is_closing: AtomicBool,
+    pub(crate) is_closing: AtomicBool,
     /// Where the random numbers of reads begin.
     random: AtomicU64,
     /// The database that this is a generation of.
@@ -103,7 +101,8 @@ impl Engine {
             checkpoints: Duty::default(),
             merges: Duty::default(),
             upkeep: Duty::default(),
-            cleaning: Duty::default(),
+            expiring: Duty::default(),
+            collecting: Duty::default(),
             snapshots: Duty::default(),
             bytes_since_upkeep: AtomicUsize::new(UPKEEP_BYTES),
             demand: Demand::new(),
@@ -151,7 +150,7 @@ impl Engine {
     ) -> Result<(Vec<Condition>, Checked)> {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
-        self.background.run(Lane::Condition, move || {
+        self.background.look(self.tenant(), move || {
             let checked = loop {
                 let is_closing = engine.is_closing.load(Ordering::SeqCst);
                 if reply.is_closed() || is_closing {
@@ -165,7 +164,7 @@ impl Engine {
             };
             // Whoever asked may have gone.
             let _ = reply.send(checked.map(|checked| (conditions, checked)));
-        });
+        })?;
         answer.await.unwrap_or_else(|_| Err(abandoned()))
     }
 
@@ -248,10 +247,12 @@ impl Engine {
     async fn look_elsewhere(self: &Arc<Self>, looks: Looks) -> Result<Executions> {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
-        self.background.run(Lane::Condition, move || {
+        self.background.look(self.tenant(), move || {
             // Whoever asked may have gone.
-            let _ = reply.send(looks.run(&engine));
-        });
+            if !reply.is_closed() {
+                let _ = reply.send(looks.run(&engine));
+            }
+        })?;
         answer.await.map_err(|_| abandoned())
     }
 
@@ -268,6 +269,11 @@ impl Engine {
         })
     }
 
+    /// What tells it from the other databases that share its threads.
+    fn tenant(&self) -> Tenant {
+        std::ptr::from_ref(self).addr()
+    }
+
     /// What time it is.
     pub(crate) fn clock(&self) -> &Clock {
         &self.background.clock
@@ -281,7 +287,7 @@ impl Engine {
 
     /// Leads the queue for a number of groups, then lets another thread lead, so that no caller is
     /// kept for long and no namespace keeps a thread from the others.
-    fn lead(self: &Arc<Self>, n_groups: usize) {
+    pub(crate) fn lead(self: &Arc<Self>, n_groups: usize) {
         if self.writer.lead(n_groups, &|bytes| self.after_group(bytes)) {
             self.hand_over_lead();
         }
@@ -304,8 +310,9 @@ impl Engine {
 
     fn hand_over_lead(self: &Arc<Self>) {
         let engine = Arc::clone(self);
-        self.background
-            .run(Lane::Commit, move || engine.lead(GROUPS_PER_LEAD));
+        self.background.run(Lane::Commit, self.tenant(), move || {
+            engine.lead(GROUPS_PER_LEAD);
+        });
     }
 
     fn after_group(self: &Arc<Self>, bytes: usize) {
@@ -319,7 +326,7 @@ impl Engine {
                 },
             );
         }
-        self.background.alarm.note(self.due());
+        self.background.alarm.note(self.wakes());
         self.demand.note(bytes);
         if self.bytes_since_upkeep.fetch_add(bytes, Ordering::Relaxed) + bytes >= UPKEEP_BYTES {
             self.bytes_since_upkeep.store(0, Ordering::Relaxed);
@@ -328,7 +335,7 @@ impl Engine {
     }
 
     /// Has `work` done in the background, unless it is waiting to be done already.
-    fn schedule(
+    pub(crate) fn schedule(
         self: &Arc<Self>,
         lane: Lane,
         duty: impl Fn(&Self) -> &Duty + Send + 'static,
@@ -340,7 +347,7 @@ impl Engine {
         }
         // A job that waits must not keep a closed engine and its files.
         let engine = Arc::downgrade(self);
-        self.background.run(lane, move || {
+        self.background.run(lane, self.tenant(), move || {
             let Some(engine) = engine.upgrade() else {
                 return;
             };
@@ -349,47 +356,6 @@ impl Engine {
                 duty(&engine).perform(|| work(&engine));
             }
         });
-    }
-
-    /// When something is to be cleaned, in milliseconds since 1970.
-    pub(crate) fn due(&self) -> u64 {
-        self.store.due.load(Ordering::SeqCst)
-    }
-
-    /// Has what is due cleaned in the background.
-    pub(crate) fn schedule_cleaning(self: &Arc<Self>) {
-        // Until it is known what is due next: what becomes due meanwhile is noted there.
-        self.store.due.store(NEVER, Ordering::SeqCst);
-        self.schedule(
-            Lane::Clean,
-            |engine| &engine.cleaning,
-            |engine| {
-                let next = match engine.clean() {
-                    Ok(next) => next,
-                    Err(error) => {
-                        report("cleaning", Err(error));
-                        engine.clock().now().millis() + CLEANING_PAUSE
-                    }
-                };
-                engine.store.due.fetch_min(next, Ordering::SeqCst);
-                engine.background.alarm.note(next);
-            },
-        );
-    }
-
-    /// Cleans all that is due. Answers when something is due next.
-    fn clean(self: &Arc<Self>) -> Result<u64> {
-        while !self.is_closing.load(Ordering::SeqCst) {
-            let (reply, answer) = oneshot::channel();
-            if self.writer.queue.push(Request::Clean(reply))? {
-                self.lead(1);
-            }
-            let cleaned = answer.recv().unwrap_or_else(|_| Err(abandoned()))?;
-            if cleaned.is_done {
-                return Ok(cleaned.next.unwrap_or(NEVER));
-            }
-        }
-        Ok(NEVER)
     }
 
     /// One step at a time, so that no namespace keeps the thread from the others.
@@ -508,7 +474,8 @@ impl Engine {
             &self.checkpoints,
             &self.merges,
             &self.upkeep,
-            &self.cleaning,
+            &self.expiring,
+            &self.collecting,
             &self.snapshots,
         ] {
             duty.wait_until_idle(deadline);
@@ -535,7 +502,7 @@ fn decide(work: CheckedCommit) -> Result<CheckedCommit> {
     }
 }
 
-fn abandoned() -> Error {
+pub(crate) fn abandoned() -> Error {
     Error::Closed("the commit was not answered".into())
 }
 

@@ -50,8 +50,10 @@
 //! [`Database::open`] keeps the log in a directory. [`Namespaces`] holds many databases under one
 //! directory, each behind a token of its own.
 
+mod agenda;
 mod alarm;
 mod background;
+mod cleaning;
 mod clock;
 mod condition;
 mod database;

@@ -18,7 +18,14 @@ fn open(storage: Arc<dyn Storage>) -> Result<Arc<Engine>> {
         tail_events_max: 4,
         ..Options::default()
     };
-    Ok(Engine::open(1, storage, Arc::default(), Background::start(0, Clock::default())?, &options)?.0)
+    Ok(Engine::open(
+        1,
+        storage,
+        Arc::default(),
+        Background::start(0, Clock::default())?,
+        &options,
+    )?
+    .0)
 }
 
 /// Writes commits with events, with entries, and with both.

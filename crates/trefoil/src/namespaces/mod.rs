@@ -25,9 +25,7 @@ mod tests;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use trefoil_core::{
-    DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
-};
+use trefoil_core::{DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits};
 
 pub use entry::{NamespaceEntry, NewNamespace, Settings};
 pub use pool::OpenDatabase;
@@ -44,6 +42,13 @@ use registry::Registry;
 
 /// The most namespaces one data directory may hold.
 const NAMESPACES_MAX: usize = 100_000;
+
+/// How many threads open namespaces of which something is due: one that takes long to open must not
+/// delay the others.
+const WAKERS: usize = 4;
+
+/// After how many milliseconds a namespace that could not be opened then is tried again.
+const RETRY_PAUSE: u64 = 5_000;
 
 /// The weight of the default namespace: a server without tenants keeps everything in it.
 const DEFAULT_CACHE_SHARE: u32 = 64;
@@ -135,18 +140,27 @@ impl Namespaces {
         }
         wanted.retain(|entry| entry.settings.warm);
         wanted.truncate(self.inner.options.open_max);
-        let (inner, due) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.due));
-        let clock = self.clock().clone();
-        std::thread::Builder::new()
-            .name("warm".to_owned())
-            .spawn(move || {
-                open_all(&inner, wanted.into_iter().map(|entry| entry.id));
-                while let Some(ids) = due.wait(|| clock.now().millis()) {
-                    open_all(&inner, ids.into_iter());
+        let inner = Arc::downgrade(&self.inner);
+        start("trefoil-warm", move || {
+            open_all(&inner, wanted.into_iter().map(|entry| entry.id));
+        })?;
+        for _ in 0..WAKERS {
+            let (inner, due) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.due));
+            let clock = self.clock().clone();
+            start("trefoil-wake", move || {
+                while let Some(id) = due.wait(|| clock.now().millis()) {
+                    look_after(&inner, &id);
                 }
-            })
-            .map_err(|error| Error::io("start the thread that warms namespaces", &error))?;
+            })?;
+        }
         Ok(())
+    }
+
+    /// Opens a namespace of which something is due, cleans that, and lets go of it.
+    fn settle(&self, id: &NamespaceId) -> Result<()> {
+        let settled = self.open_if_missing(id, true)?.settle();
+        self.inner.pool.shrink();
+        settled
     }
 
     /// Creates the namespace `default` if it is missing, with `token` or a random one, and returns
@@ -256,8 +270,19 @@ impl Namespaces {
     /// Hold what it returns for as long as the database, or a subscription to it, is in use: the
     /// namespace is not closed meanwhile.
     pub fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
+        self.open_if_missing(id, false)
+    }
+
+    /// The database of a namespace if it is open, for callers that must not wait for its opening.
+    /// Hold what it returns as that of [`Self::database`].
+    pub fn opened(&self, id: &NamespaceId) -> Option<OpenDatabase> {
+        self.inner.pool.opened(id)
+    }
+
+    fn open_if_missing(&self, id: &NamespaceId, may_exceed: bool) -> Result<OpenDatabase> {
         self.inner.pool.get(
             id,
+            may_exceed,
             || self.inner.registry.get(id.as_str()).map(drop),
             || self.inner.open_database(id),
         )
@@ -324,6 +349,30 @@ fn open_all(inner: &Weak<Inner>, ids: impl Iterator<Item = NamespaceId>) {
             tracing::warn!(namespace = %id, %error, "cannot open");
         }
     }
+}
+
+/// Looks after a namespace of which something is due. If that fails, it is tried again.
+fn look_after(inner: &Weak<Inner>, id: &NamespaceId) {
+    let Some(inner) = inner.upgrade() else {
+        return;
+    };
+    let namespaces = Namespaces { inner };
+    match namespaces.settle(id) {
+        Ok(()) | Err(Error::NamespaceNotFound(_) | Error::Closed(_)) => {}
+        Err(error) => {
+            tracing::warn!(namespace = %id, %error, "cannot open what something is due of");
+            let again = namespaces.clock().now().millis() + RETRY_PAUSE;
+            namespaces.inner.due.note(id.clone(), again);
+        }
+    }
+}
+
+fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| Error::io("starting a thread", &error))?;
+    Ok(())
 }
 
 impl NewNamespace {

@@ -4,7 +4,7 @@
 //! - An id is in `open` or in `busy` or in neither, never in both.
 //! - A slot that only the pool refers to is in nobody's use, and stays so while `state` is locked.
 //! - Before a slot opens its database, the one it displaces is closed: never are more than
-//!   `open_max` open.
+//!   `open_max` open, but for those that something is due of while all others are in use.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
 use super::due::Due;
+use crate::alarm::NEVER;
 use crate::{Database, Info};
 
 /// An open database that is not closed for lack of room while this is held.
@@ -88,17 +89,20 @@ impl Pool {
         }
     }
 
-    /// The database of `id`, opened with `open` if it is not open and `exists` does not object.
+    /// The database of `id`, opened with `open` if it is not open and `exists` does not object. If
+    /// all that are open are in use, only who `may_exceed` the limit gets another one.
     pub(super) fn get(
         &self,
         id: &NamespaceId,
+        may_exceed: bool,
         exists: impl Fn() -> Result<()>,
         open: impl FnOnce() -> Result<Database>,
     ) -> Result<OpenDatabase> {
-        let slot = self.reserve(id, exists)?;
+        let slot = self.reserve(id, may_exceed, exists)?;
         let opened = slot.database.get_or_init(|| {
             self.close_displaced(&slot);
-            open()
+            // What is due is known elsewhere now. If it cannot be opened, it must be tried again.
+            open().inspect(|_| self.due.forget(id))
         });
         match opened {
             Ok(database) => Ok(OpenDatabase {
@@ -112,7 +116,26 @@ impl Pool {
         }
     }
 
-    fn reserve(&self, id: &NamespaceId, exists: impl Fn() -> Result<()>) -> Result<Arc<Slot>> {
+    /// The database of `id` if it is open. Never waits for one that is being opened or closed.
+    pub(super) fn opened(&self, id: &NamespaceId) -> Option<OpenDatabase> {
+        let mut state = self.state.lock();
+        state.clock += 1;
+        let last = state.clock;
+        let used = state.open.get_mut(id)?;
+        let database = used.slot.database.get()?.as_ref().ok()?.clone();
+        used.last = last;
+        Some(OpenDatabase {
+            database,
+            _slot: Arc::clone(&used.slot),
+        })
+    }
+
+    fn reserve(
+        &self,
+        id: &NamespaceId,
+        may_exceed: bool,
+        exists: impl Fn() -> Result<()>,
+    ) -> Result<Arc<Slot>> {
         let mut state = self.wait_for(id);
         if state.closed {
             return Err(Error::Closed("the namespaces were closed".to_owned()));
@@ -125,9 +148,12 @@ impl Pool {
         }
         exists()?;
         state.counted.remove(id);
-        self.due.forget(id);
         let slot = Arc::new(Slot::default());
-        *slot.displaced.lock() = self.displace(&mut state)?;
+        let displaced = self.displace(&mut state, 1);
+        *slot.displaced.lock() = match displaced {
+            Err(Error::Overloaded(_)) if may_exceed => None,
+            displaced => displaced?,
+        };
         let used = Used {
             slot: Arc::clone(&slot),
             last,
@@ -136,12 +162,16 @@ impl Pool {
         Ok(slot)
     }
 
-    /// Makes room for one more: takes out the least recently used of those that nobody holds.
-    fn displace(&self, state: &mut State) -> Result<Option<(NamespaceId, Arc<Slot>)>> {
+    /// Makes room for so many more: takes out the least recently used of those that nobody holds.
+    fn displace(
+        &self,
+        state: &mut State,
+        n_more: usize,
+    ) -> Result<Option<(NamespaceId, Arc<Slot>)>> {
         let Some(open_max) = self.open_max else {
             return Ok(None);
         };
-        if state.open.len() < open_max {
+        if state.open.len() + n_more <= open_max {
             return Ok(None);
         }
         let idle = state
@@ -161,6 +191,14 @@ impl Pool {
         Ok(Some((id, used.slot)))
     }
 
+    /// Closes a database that nobody holds if more are open than should be.
+    pub(super) fn shrink(&self) {
+        let displaced = self.displace(&mut self.state.lock(), 0);
+        let slot = Slot::default();
+        *slot.displaced.lock() = displaced.unwrap_or_default();
+        self.close_displaced(&slot);
+    }
+
     /// What was acknowledged is on disk before a database is closed, so that an error here is
     /// worth a warning but no reason to refuse another namespace.
     fn close_displaced(&self, slot: &Slot) {
@@ -173,14 +211,14 @@ impl Pool {
             .get()
             .and_then(|opened| opened.as_ref().ok());
         let info = database.and_then(|database| database.info().ok());
-        let due = database.and_then(Database::next_due);
         if let Err(error) = displaced.close() {
             tracing::warn!(namespace = %id, %error, "cannot close");
         }
+        let due = database.map_or(NEVER, Database::due_when_closed);
         if let Some(info) = info {
             self.state.lock().counted.insert(id.clone(), info);
         }
-        if let Some(due) = due {
+        if due != NEVER {
             self.due.note(id.clone(), due);
         }
         self.settle(&id);
@@ -217,6 +255,10 @@ impl Pool {
             tracing::warn!(namespace = %id, %error, "cannot close what is being deleted");
         }
         let removed = remove();
+        if removed.is_err() {
+            // It is still there, and what is due of it is not known.
+            self.due.note(id.clone(), 0);
+        }
         self.settle(id);
         removed
     }

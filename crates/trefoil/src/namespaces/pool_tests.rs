@@ -28,6 +28,7 @@ impl Counted {
     fn get(&self, name: &str) -> Result<OpenDatabase> {
         self.pool.get(
             &id(name),
+            false,
             || Ok(()),
             || {
                 self.opened.fetch_add(1, Ordering::SeqCst);
@@ -94,6 +95,7 @@ fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
         scope.spawn(|| {
             counted.pool.get(
                 &id("slow"),
+                false,
                 || Ok(()),
                 || {
                     counted.opened.fetch_add(1, Ordering::SeqCst);
@@ -118,7 +120,10 @@ fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
 fn a_database_that_cannot_be_opened_harms_nobody_and_is_tried_again() {
     let counted = Counted::new(2);
     let fail = || Err(Error::invalid("broken"));
-    let failed = counted.pool.get(&id("a"), || Ok(()), fail).unwrap_err();
+    let failed = counted
+        .pool
+        .get(&id("a"), false, || Ok(()), fail)
+        .unwrap_err();
     assert_eq!(failed.to_string(), "broken");
     counted.get("b").unwrap();
     counted.get("a").unwrap();
@@ -133,4 +138,56 @@ fn closing_closes_all_and_opens_none() {
     counted.pool.close().unwrap();
     assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));
     assert!(matches!(counted.get("b"), Err(Error::Closed(_))));
+}
+
+#[test]
+fn what_something_is_due_of_is_opened_beyond_the_limit_and_closed_again() {
+    let counted = Counted::new(2);
+    let _held = [counted.get("a").unwrap(), counted.get("b").unwrap()];
+    let open = || Database::in_memory(&Options::default());
+    let due = counted.pool.get(&id("c"), true, || Ok(()), open).unwrap();
+    assert!(counted.pool.is_open(&id("c")));
+    counted.pool.shrink();
+    assert!(counted.pool.is_open(&id("c")), "it is held");
+    drop(due);
+    counted.pool.shrink();
+    assert!(!counted.pool.is_open(&id("c")));
+    assert!(counted.pool.is_open(&id("a")) && counted.pool.is_open(&id("b")));
+}
+
+#[test]
+fn what_could_not_be_opened_stays_due() {
+    let due = Arc::new(Due::default());
+    let pool = Pool::new(Some(2), Arc::clone(&due));
+    due.note(id("a"), 7);
+    let fail = || Err(Error::invalid("broken"));
+    assert!(pool.get(&id("a"), false, || Ok(()), fail).is_err());
+    assert_eq!(due.wait(|| 8), Some(id("a")));
+}
+
+#[test]
+fn whoever_must_not_wait_gets_only_what_is_open() {
+    let counted = Counted::new(1);
+    assert!(counted.pool.opened(&id("a")).is_none());
+    let opening = Barrier::new(2);
+    let looked = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let open = || {
+                opening.wait();
+                looked.wait();
+                Database::in_memory(&Options::default())
+            };
+            counted.pool.get(&id("a"), false, || Ok(()), open).unwrap();
+        });
+        opening.wait();
+        // This would hang if it waited for the opening.
+        assert!(counted.pool.opened(&id("a")).is_none());
+        looked.wait();
+    });
+    let held = counted.pool.opened(&id("a")).unwrap();
+    assert!(counted.get("b").is_err(), "what it gets is held");
+    drop(held);
+    counted.get("b").unwrap();
+    assert!(counted.pool.opened(&id("a")).is_none(), "it was closed");
 }

@@ -5,6 +5,8 @@
 //! j time name   for forgetting the oldest first
 //! ```
 
+use std::ops::Range;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::{Direction, Result, put_varint, take_varint};
 use trefoil_state::{Reply, Space as _, damaged};
@@ -70,9 +72,9 @@ impl View {
         self.put(by_time(time, name), Bytes::new())
     }
 
-    /// Forgets up to `n_max` transactions that were executed before `time`. Answers how many.
-    pub(crate) fn forget(&mut self, time: u64, n_max: usize) -> Result<usize> {
-        let (from, to) = (by_time(0, b""), by_time(time, b""));
+    /// Forgets up to `n_max` transactions that were executed at these times.
+    pub(crate) fn forget(&mut self, times: Range<u64>, n_max: usize) -> Result<()> {
+        let (from, to) = (by_time(times.start, b""), by_time(times.end, b""));
         let due: Vec<Bytes> = self
             .scan(&from, &to, Direction::Forwards)
             .take(n_max)
@@ -82,12 +84,12 @@ impl View {
             self.set(by_name(&key[9..]), None)?;
             self.set(key.clone(), None)?;
         }
-        Ok(due.len())
+        Ok(())
     }
 
-    /// When the oldest transaction that is remembered was executed.
-    pub(crate) fn oldest_remembered(&self) -> Result<Option<u64>> {
-        let (from, to) = (by_time(0, b""), [BY_TIME + 1]);
+    /// When the oldest transaction that is remembered was executed, if that was not before `from`.
+    pub(crate) fn oldest_remembered(&self, from: u64) -> Result<Option<u64>> {
+        let (from, to) = (by_time(from, b""), [BY_TIME + 1]);
         let first = self.scan(&from, &to, Direction::Forwards).next();
         let time = |key: Bytes| key.get(1..9).and_then(|time| time.try_into().ok());
         let first = first.transpose()?;

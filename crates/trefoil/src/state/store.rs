@@ -10,14 +10,14 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
 use imbl::OrdMap;
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Result};
-use trefoil_state::{ROOT, Scan, is_younger};
+use trefoil_state::{ExpiryPlace, GarbagePlace, ROOT, Scan, is_younger};
 use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
@@ -26,6 +26,9 @@ use super::change::{Change, Changes};
 use super::memory::Memory;
 use super::merged::{Merged, Source};
 use super::name::{Name, Sought};
+use super::view::Due;
+use crate::agenda::{Agenda, Chore};
+use crate::alarm::NEVER;
 
 /// The map that holds the entries.
 pub(super) const MAP: &str = "state";
@@ -46,6 +49,9 @@ const LOGGED_TIMES: u64 = 2;
 /// When memory is short, it is time when so much changed.
 const RECENT_BYTES_MIN: usize = 1024 * 1024;
 
+/// How many milliseconds garbage may wait, so that more of it is removed together.
+const GARBAGE_DELAY: u64 = 500;
+
 /// Entries that a group changes: their values, or `None` for those that are gone.
 pub(crate) type Entries = Vec<(Bytes, Option<Bytes>)>;
 
@@ -60,8 +66,10 @@ pub(crate) struct Store {
     pub(super) rows: Arc<Rows>,
     /// Who watches which keys.
     pub(crate) watches: Arc<Watches>,
-    /// When something is to be cleaned, in milliseconds since 1970.
-    pub(crate) due: AtomicU64,
+    /// When something is to be cleaned: what expires, and replies of transactions.
+    pub(crate) expiries: Agenda,
+    /// When garbage is to be removed.
+    pub(crate) garbage: Agenda,
     /// For how many milliseconds transactions that have a name are remembered.
     pub(crate) retention: u64,
 }
@@ -118,8 +126,11 @@ impl Store {
             recent: Mutex::new(recent),
             rows,
             watches: Arc::default(),
-            // Whoever opens it does not know what is due.
-            due: AtomicU64::new(0),
+            expiries: Agenda::new(Chore::Expiries {
+                place: ExpiryPlace::default(),
+                replies: 0,
+            }),
+            garbage: Agenda::new(Chore::Garbage(GarbagePlace::default())),
             retention: u64::MAX,
         })
     }
@@ -128,6 +139,21 @@ impl Store {
     pub(crate) fn retaining(mut self, retention: Duration) -> Self {
         self.retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
         self
+    }
+
+    /// Notes what of a group that is durable is to be cleaned.
+    pub(crate) fn note_due(&self, due: Due, now: u64) {
+        let Due { expiry, garbage } = due;
+        if expiry != NEVER {
+            let place = ExpiryPlace::at(expiry);
+            let replies = expiry.saturating_sub(self.retention);
+            self.expiries
+                .note(expiry, Chore::Expiries { place, replies });
+        }
+        if let Some(name) = garbage {
+            let chore = Chore::Garbage(GarbagePlace::at(name));
+            self.garbage.note(now + GARBAGE_DELAY, chore);
+        }
     }
 
     /// The entries as they are now; for whoever holds this they do not change.

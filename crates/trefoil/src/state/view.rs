@@ -40,8 +40,35 @@ pub(crate) struct View {
     touched: Touched,
     /// The keys that the commits before it touched.
     touched_before: Touched,
-    /// When something is to be cleaned.
-    due: u64,
+    /// What is to be cleaned.
+    due: Due,
+}
+
+/// What is to be cleaned.
+#[derive(Debug)]
+pub(crate) struct Due {
+    /// When something expires, in milliseconds since 1970.
+    pub(super) expiry: u64,
+    /// The first of the entries that note garbage.
+    pub(super) garbage: Option<Bytes>,
+}
+
+impl Default for Due {
+    /// Nothing.
+    fn default() -> Self {
+        let (expiry, garbage) = (NEVER, None);
+        Self { expiry, garbage }
+    }
+}
+
+impl Due {
+    /// When the first of it is due.
+    pub(crate) fn first(&self) -> u64 {
+        match self.garbage {
+            Some(_) => 0,
+            None => self.expiry,
+        }
+    }
 }
 
 /// Keys under which something was changed.
@@ -98,7 +125,7 @@ impl View {
             changes: Changes::default(),
             touched: Touched::default(),
             touched_before: Touched::default(),
-            due: NEVER,
+            due: Due::default(),
         }
     }
 
@@ -140,7 +167,12 @@ impl View {
             let what = "length of the name of an entry of the state";
             return Err(Error::over_limit(what, key.len(), KEY_BYTES_MAX));
         }
-        self.changes.put(&key, before.as_ref(), value.as_ref());
+        self.change(key, before.as_ref(), value)
+    }
+
+    /// Changes an entry, which has another value.
+    fn change(&mut self, key: Bytes, before: Option<&Bytes>, value: Option<Bytes>) -> Result<()> {
+        self.changes.put(&key, before, value.as_ref());
         let n_bytes = self.changes.bytes.len();
         if n_bytes > STATE_BYTES_PER_COMMIT_MAX {
             let what = "bytes of state that one commit changes";
@@ -234,9 +266,9 @@ impl View {
         self.touched_before.is_all |= std::mem::take(&mut self.touched.is_all);
     }
 
-    /// When something of what the commits changed is to be cleaned.
-    pub(crate) fn next_due(&self) -> u64 {
-        self.due
+    /// What of what the commits changed is to be cleaned.
+    pub(crate) fn take_due(&mut self) -> Due {
+        std::mem::take(&mut self.due)
     }
 
     /// The entries that the commits changed.
@@ -269,8 +301,17 @@ impl Space for View {
         self.touched.is_all = true;
     }
 
+    fn remove(&mut self, key: Bytes) -> Result<()> {
+        self.change(key, Some(&Bytes::new()), None)
+    }
+
     fn due(&mut self, time: u64) {
-        self.due = self.due.min(time);
+        self.due.expiry = self.due.expiry.min(time);
+    }
+
+    fn garbage(&mut self, name: &Bytes) {
+        let first = self.due.garbage.take();
+        self.due.garbage = first.into_iter().chain([name.clone()]).min();
     }
 }
 

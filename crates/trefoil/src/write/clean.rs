@@ -1,37 +1,75 @@
 //! Staging what removes expired keys, garbage, and the names of old transactions.
 
-use trefoil_core::Result;
-use trefoil_state::{Cleaned, Keyspace};
+use trefoil_core::{NewEvent, Result};
+use trefoil_state::{ExpiryPlace, GarbagePlace, Keyspace, Portion};
 
 use super::stage::Stage;
 use super::staged::StagedEvent;
+use crate::agenda::Chore;
+use crate::alarm::NEVER;
 
-/// At most about how many entries one commit removes.
-const ENTRIES_MAX: usize = 2048;
+/// About how many entries one commit removes at most: whoever writes meanwhile waits for it.
+const EXPIRED_MAX: usize = 256;
+const GARBAGE_MAX: Portion = Portion {
+    entries: 512,
+    bytes: 1024 * 1024,
+};
+
+/// What a step of cleaning left to do.
+#[derive(Debug)]
+pub(crate) struct Cleaned {
+    /// When the rest is due, in milliseconds since 1970.
+    pub(crate) next: u64,
+    pub(crate) rest: Chore,
+}
 
 impl Stage<'_> {
-    /// Removes some of what is due, as a commit of its own. Answers what is left to do.
-    pub(crate) fn clean(&mut self) -> Result<Cleaned> {
-        self.whole_or_not(Self::clean_some)
+    /// Does a part of a chore, as a commit of its own. Answers what is left to do.
+    pub(crate) fn clean(&mut self, chore: &Chore) -> Result<Cleaned> {
+        self.whole_or_not(|stage| match chore {
+            Chore::Expiries { place, replies } => stage.expire(place, *replies),
+            Chore::Garbage(place) => stage.collect(place),
+        })
     }
 
-    fn clean_some(&mut self) -> Result<Cleaned> {
+    fn expire(&mut self, place: &ExpiryPlace, replies: u64) -> Result<Cleaned> {
         let moment = self.moment();
         let retention = self.store().retention;
         let view = self.view();
-        let forgotten = view.forget(moment.now.saturating_sub(retention), ENTRIES_MAX)?;
+        let until = moment.now.saturating_sub(retention) + 1;
+        view.forget(replies..until, EXPIRED_MAX)?;
         let mut keyspace = Keyspace::new(view, moment)?;
-        let mut cleaned = keyspace.clean(ENTRIES_MAX)?;
+        let expired = keyspace.expire(place, EXPIRED_MAX)?;
         let events = keyspace.take_events();
-        cleaned.is_done &= forgotten < ENTRIES_MAX;
-        let oldest = view.oldest_remembered()?;
-        let oldest = oldest.map(|time| time.saturating_add(retention));
-        cleaned.next = cleaned.next.into_iter().chain(oldest).min();
-        if view.has_changes() {
+        let oldest = view.oldest_remembered(replies)?.unwrap_or(u64::MAX);
+        self.stage_cleaning(events)?;
+        let next = expired.next.unwrap_or(NEVER);
+        Ok(Cleaned {
+            next: next.min(oldest.saturating_add(retention)),
+            rest: Chore::Expiries {
+                place: expired.place,
+                replies: oldest,
+            },
+        })
+    }
+
+    fn collect(&mut self, place: &GarbagePlace) -> Result<Cleaned> {
+        let moment = self.moment();
+        let mut keyspace = Keyspace::new(self.view(), moment)?;
+        let collected = keyspace.collect(place, GARBAGE_MAX)?;
+        self.stage_cleaning(Vec::new())?;
+        Ok(Cleaned {
+            next: if collected.is_done { NEVER } else { moment.now },
+            rest: Chore::Garbage(collected.place),
+        })
+    }
+
+    fn stage_cleaning(&mut self, events: Vec<NewEvent>) -> Result<()> {
+        if self.view().has_changes() {
             let known = events.iter().map(|_| None).collect::<Vec<_>>();
             let made = |event| StagedEvent::Made(Box::new(event));
             self.stage_commit(events.into_iter().map(made).collect(), None, &known)?;
         }
-        Ok(cleaned)
+        Ok(())
     }
 }

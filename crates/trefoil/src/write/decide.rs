@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trefoil_core::{Committed, Error, Result};
-use trefoil_state::Cleaned;
 
+use super::clean::Cleaned;
 use super::queue::{Request, Work};
 use super::stage::Stage;
 use crate::transaction::Executed;
@@ -106,7 +106,9 @@ impl Decisions {
                 Request::Write(Work::Import(events), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.import(events)))
                 }
-                Request::Clean(_) => Decision::Clean(Decided::on(stage, Stage::clean)),
+                Request::Clean(chore, _) => {
+                    Decision::Clean(Decided::on(stage, |stage| stage.clean(chore)))
+                }
                 Request::Execute(execution) => {
                     let mut decided = Vec::with_capacity(execution.left().len());
                     for work in execution.left() {
@@ -140,7 +142,7 @@ impl Decisions {
                 (Request::Write(_, reply), Decision::Write(decided)) => {
                     drop(reply.send(decided.unless(failure)));
                 }
-                (Request::Clean(reply), Decision::Clean(decided)) => {
+                (Request::Clean(_, reply), Decision::Clean(decided)) => {
                     drop(reply.send(decided.unless(failure)));
                 }
                 (Request::Execute(mut execution), Decision::Execute(decided)) => {

@@ -7,9 +7,10 @@ use trefoil_core::limits::{
     COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX, GROUP_BYTES_MAX, GROUP_COMMITS_MAX,
 };
 use trefoil_core::{Committed, Error, ImportedEvent, Result};
-use trefoil_state::Cleaned;
 
+use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
+use crate::agenda::Chore;
 use crate::condition::CheckedCommit;
 use crate::transaction::Executed;
 
@@ -18,7 +19,7 @@ use crate::transaction::Executed;
 pub(crate) enum Request {
     Write(Work, oneshot::Sender<Result<Committed>>),
     Execute(Execution),
-    Clean(oneshot::Sender<Result<Cleaned>>),
+    Clean(Chore, oneshot::Sender<Result<Cleaned>>),
 }
 
 /// What nobody needs any more.
@@ -74,7 +75,7 @@ impl Request {
     pub(super) fn refuse(self, error: &Error) {
         match self {
             Self::Write(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Clean(reply) => drop(reply.send(Err(error.clone()))),
+            Self::Clean(_, reply) => drop(reply.send(Err(error.clone()))),
             Self::Execute(mut execution) => {
                 let n_works = execution.works.len();
                 execution.done.resize_with(n_works, || Err(error.clone()));
@@ -90,7 +91,7 @@ impl Request {
                 Some(Box::new(std::mem::take(&mut work.commit.events)))
             }
             Self::Write(Work::Import(events), _) => Some(Box::new(std::mem::take(events))),
-            Self::Execute(_) | Self::Clean(_) => None,
+            Self::Execute(_) | Self::Clean(..) => None,
         }
     }
 
@@ -106,14 +107,14 @@ impl Request {
                 let works = execution.works.iter().flatten();
                 works.map(|work| work.transaction.size()).sum()
             }
-            Self::Clean(_) => 0,
+            Self::Clean(..) => 0,
         }
     }
 
     /// How many commits it may become.
     fn n_commits(&self) -> usize {
         match self {
-            Self::Write(..) | Self::Clean(_) => 1,
+            Self::Write(..) | Self::Clean(..) => 1,
             Self::Execute(execution) => execution.left().len(),
         }
     }

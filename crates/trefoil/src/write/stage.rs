@@ -16,12 +16,11 @@ use trefoil_storage::{Group, Label, Record};
 use super::changes;
 use super::known::{Known, replayed};
 use super::staged::{Staged, StagedEvent, StagedTerms};
-use crate::alarm::NEVER;
 use crate::condition::CheckedCommit;
 use crate::index::{Index, Named, StreamEnd};
 use crate::label;
 use crate::read::Selection;
-use crate::state::{Entries, Store, Touched, View};
+use crate::state::{Due, Entries, Store, Touched, View};
 
 /// Finds the event at a durable position.
 pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
@@ -523,9 +522,9 @@ impl<'a> Stage<'a> {
         &self.staged
     }
 
-    /// When something of what the group changes is to be cleaned.
-    pub(crate) fn due(&self) -> u64 {
-        self.view.as_ref().map_or(NEVER, View::next_due)
+    /// What of the group is to be cleaned.
+    pub(crate) fn take_due(&mut self) -> Due {
+        self.view.as_mut().map(View::take_due).unwrap_or_default()
     }
 
     /// The entries of the state that the group changes. It sees no more of the state after this.

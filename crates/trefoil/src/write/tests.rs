@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use trefoil_core::limits::GROUP_BYTES_MAX;
 use trefoil_core::{Commit, Error, NewEvent, Result};
-use trefoil_state::{Call, Reply};
+use trefoil_state::{Call, GarbagePlace, Reply};
 use trefoil_storage::MemoryStorage;
 
 use super::execute::CheckedTransaction;
 use super::queue::{Execution, Executions, Request, Work};
-use crate::Options;
+use crate::agenda::Chore;
+use crate::{Clock, Options};
 use crate::background::Background;
 use crate::condition::{Checked, CheckedCommit};
 use crate::engine::Engine;
@@ -23,7 +24,7 @@ use crate::transaction::Transaction;
 /// An engine with a map that has the state of a first commit.
 fn engine() -> (Arc<TestStorage>, Arc<Engine>) {
     let storage = Arc::new(TestStorage::new(Arc::new(MemoryStorage::new())));
-    let background = Background::start(0).unwrap();
+    let background = Background::start(0, Clock::default()).unwrap();
     let options = Options::default();
     let opened = Engine::open(
         1,
@@ -53,7 +54,9 @@ fn transaction(line: &str) -> Transaction {
 fn take_lead(engine: &Engine) {
     loop {
         let (reply, answer) = oneshot::channel();
-        if engine.writer.queue.push(Request::Clean(reply)).unwrap() {
+        let nothing = Chore::Garbage(GarbagePlace::end());
+        let request = Request::Clean(nothing, reply);
+        if engine.writer.queue.push(request).unwrap() {
             return;
         }
         answer.recv().unwrap().unwrap();

@@ -16,7 +16,7 @@ use super::stage::{Front, Stage};
 use crate::clock::Clock;
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Selection, fetch, first_match};
-use crate::state::{Entries, Store};
+use crate::state::{Due, Entries, Store};
 use crate::stats::Stats;
 use crate::wake::Wake;
 
@@ -175,12 +175,12 @@ impl Writer {
             self.store.watches.mark(&touched);
             return Ok(None);
         }
-        let due = stage.due();
+        let due = stage.take_due();
         let end = stage.finish();
         let (n_events, n_bytes, n_logged) = measure(stage.group());
         let started = Instant::now();
         self.store.watches.begin(touched);
-        let marked = self.wake.mark(due);
+        let marked = self.wake.mark(due.first());
         let (storage, group) = (self.storage.as_ref(), stage.group());
         let appended = marked.and_then(|()| {
             append(storage, &self.index, group, stage.staged())
@@ -212,7 +212,7 @@ impl Writer {
         self.store.note_logged(n_logged);
         let publish = || self.publish(front.0);
         self.store.apply(entries, || group.add(let_go, publish));
-        self.store.due.fetch_min(due, Ordering::SeqCst);
+        self.store.note_due(due, self.clock.now().millis());
         self.store.watches.end();
         self.clock.note_event(front.0.clock);
         self.changed.notify(usize::MAX);
@@ -261,7 +261,7 @@ struct Durable<'a> {
     /// Where the next event goes after it, and the generator of random bits.
     front: (Front, u64),
     entries: Entries,
-    due: u64,
+    due: Due,
     n_events: usize,
     n_bytes: usize,
     n_logged: u64,

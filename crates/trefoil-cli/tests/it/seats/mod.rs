@@ -8,6 +8,7 @@
 //! buyer      what one of them does
 //! races      two who want the same at the same time, and holds that end meanwhile
 //! refusals   every error, over both protocols
+//! unvisited  holds in namespaces that nobody opens
 //! ```
 
 mod buyer;
@@ -16,3 +17,4 @@ mod races;
 mod refusals;
 mod replayed;
 mod sell_out;
+mod unvisited;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::ExpiryPlace;
 use crate::Keyspace;
 use crate::testing::World;
 
@@ -398,7 +399,7 @@ fn fields_are_as_in_a_model() {
         }
         if step % 50 == 0 {
             let mut keyspace = Keyspace::new(&mut world.entries, world.moment).unwrap();
-            keyspace.clean(2).unwrap();
+            keyspace.expire(&ExpiryPlace::default(), 2).unwrap();
         }
         let now = world.moment.now;
         let is_there = |expires: Option<u64>| expires.is_none_or(|expires| expires > now);
@@ -423,7 +424,12 @@ fn fields_are_as_in_a_model() {
     }
     world.moment.now += 1000;
     let mut keyspace = Keyspace::new(&mut world.entries, world.moment).unwrap();
-    assert!(keyspace.clean(1000).unwrap().is_done);
+    assert!(
+        keyspace
+            .expire(&ExpiryPlace::default(), 1000)
+            .unwrap()
+            .is_done
+    );
     let times = world.left().iter().filter(|entry| entry[2] == b'e').count();
     assert_eq!(times, 0, "{:?}", world.left());
     world.run("DEL h");
@@ -441,7 +447,7 @@ fn cleaning_removes_fields_step_by_step() {
     let mut n_rounds = 0;
     loop {
         let mut keyspace = Keyspace::new(&mut world.entries, world.moment).unwrap();
-        let cleaned = keyspace.clean(7).unwrap();
+        let cleaned = keyspace.expire(&ExpiryPlace::default(), 7).unwrap();
         assert!(cleaned.n <= 7);
         world.check(&[("HLEN h", ":1")]);
         n_rounds += 1;

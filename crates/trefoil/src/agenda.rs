@@ -1,0 +1,193 @@
+//! When something of a database is to be cleaned, and where that begins.
+//!
+//! What is due stays known until it has been cleaned and it is known what is due next. So whenever a
+//! database is closed, it can be said when it must be opened again.
+
+use parking_lot::Mutex;
+use trefoil_state::{ExpiryPlace, GarbagePlace};
+
+use crate::alarm::NEVER;
+
+/// What is to be cleaned, and where that begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Chore {
+    /// What has expired, and replies of transactions. There are none of before this time.
+    Expiries {
+        place: ExpiryPlace,
+        replies: u64,
+    },
+    Garbage(GarbagePlace),
+}
+
+impl Chore {
+    /// The chore that does what either of two does.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::Expiries { place, replies },
+                Self::Expiries {
+                    place: other,
+                    replies: others,
+                },
+            ) => Self::Expiries {
+                place: place.min(other),
+                replies: replies.min(others),
+            },
+            (Self::Garbage(place), Self::Garbage(other)) => Self::Garbage(place.min(other)),
+            // An agenda has chores of one sort.
+            (chore, _) => chore,
+        }
+    }
+
+    /// A chore of this sort that does nothing.
+    fn nothing(&self) -> Self {
+        match self {
+            Self::Expiries { .. } => Self::Expiries {
+                place: ExpiryPlace::end(),
+                replies: u64::MAX,
+            },
+            Self::Garbage(_) => Self::Garbage(GarbagePlace::end()),
+        }
+    }
+}
+
+/// When something of one sort is to be cleaned. Times are milliseconds since 1970.
+#[derive(Debug)]
+pub(crate) struct Agenda {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    time: u64,
+    chore: Chore,
+    /// What somebody is at, or is about to be, and since when it is due.
+    begun: Option<(u64, Chore)>,
+    /// What failed is not tried again before this time.
+    not_before: u64,
+}
+
+impl Agenda {
+    /// What is due is not known: everything is to be looked at, at once.
+    pub(crate) fn new(all: Chore) -> Self {
+        Self {
+            state: Mutex::new(State {
+                time: 0,
+                chore: all,
+                begun: None,
+                not_before: 0,
+            }),
+        }
+    }
+
+    /// Notes that something is due at a time.
+    pub(crate) fn note(&self, time: u64, chore: Chore) {
+        let mut state = self.state.lock();
+        state.add(time, chore);
+    }
+
+    /// When something is due that is not cleaned yet.
+    pub(crate) fn due(&self) -> u64 {
+        let state = self.state.lock();
+        let begun = state.begun.as_ref().map_or(NEVER, |(time, _)| *time);
+        state.time.min(begun)
+    }
+
+    /// When somebody must begin to clean; never, while somebody is at it.
+    pub(crate) fn wakes(&self) -> u64 {
+        let state = self.state.lock();
+        match state.begun {
+            Some(_) => NEVER,
+            None => state.time.max(state.not_before),
+        }
+    }
+
+    /// Begins to clean. Answers what is to be done.
+    pub(crate) fn begin(&self) -> Chore {
+        let mut state = self.state.lock();
+        let State { time, chore, .. } = &mut *state;
+        let nothing = chore.nothing();
+        let all = (
+            std::mem::replace(time, NEVER),
+            std::mem::replace(chore, nothing),
+        );
+        let all = match state.begun.take() {
+            Some((time, chore)) => (time.min(all.0), chore.or(all.1)),
+            None => all,
+        };
+        state.begun.insert(all).1.clone()
+    }
+
+    /// What was begun is done, but for this, which is due then.
+    pub(crate) fn finish(&self, time: u64, rest: Chore) {
+        let mut state = self.state.lock();
+        state.begun = None;
+        state.not_before = 0;
+        state.add(time, rest);
+    }
+
+    /// What was begun, if anything, is not done. It is tried again at this time.
+    pub(crate) fn give_up(&self, not_before: u64) {
+        let mut state = self.state.lock();
+        if let Some((time, chore)) = state.begun.take() {
+            state.not_before = not_before;
+            state.add(time, chore);
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, time: u64, chore: Chore) {
+        self.time = self.time.min(time);
+        let nothing = chore.nothing();
+        let before = std::mem::replace(&mut self.chore, nothing);
+        self.chore = chore.or(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expiries(time: u64) -> Chore {
+        Chore::Expiries {
+            place: ExpiryPlace::at(time),
+            replies: time,
+        }
+    }
+
+    #[test]
+    fn what_is_due_stays_known_until_it_is_done() {
+        let agenda = Agenda::new(expiries(0));
+        assert_eq!((agenda.due(), agenda.wakes()), (0, 0));
+        assert_eq!(agenda.begin(), expiries(0));
+        assert_eq!((agenda.due(), agenda.wakes()), (0, NEVER));
+        agenda.finish(50, expiries(50));
+        assert_eq!((agenda.due(), agenda.wakes()), (50, 50));
+        assert_eq!(agenda.begin(), expiries(50));
+        // Nobody gets to it: whoever closes the database still knows.
+        assert_eq!(agenda.due(), 50);
+        agenda.give_up(70);
+        assert_eq!((agenda.due(), agenda.wakes()), (50, 70));
+        assert_eq!(agenda.begin(), expiries(50));
+        agenda.finish(NEVER, expiries(NEVER));
+        assert_eq!((agenda.due(), agenda.wakes()), (NEVER, NEVER));
+    }
+
+    #[test]
+    fn what_becomes_due_meanwhile_is_not_lost() {
+        let agenda = Agenda::new(expiries(0));
+        agenda.begin();
+        agenda.note(20, expiries(20));
+        agenda.note(30, expiries(30));
+        assert_eq!(agenda.due(), 0);
+        agenda.finish(90, expiries(90));
+        assert_eq!(agenda.due(), 20);
+        assert_eq!(agenda.begin(), expiries(20));
+        agenda.note(10, expiries(10));
+        assert_eq!(agenda.due(), 10);
+        assert_eq!(agenda.begin(), expiries(10), "begun again, it is all of it");
+        agenda.finish(NEVER, expiries(NEVER));
+        assert_eq!(agenda.due(), NEVER);
+    }
+}

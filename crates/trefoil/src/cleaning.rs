@@ -1,0 +1,139 @@
+//! Cleaning in the background: what has expired, and garbage.
+//!
+//! It is done in small steps, each a commit of its own. Whoever has more to do queues up again behind
+//! the other databases, and expiries do not wait for garbage: seats whose hold has run out return in
+//! time, however much somebody else has deleted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use trefoil_core::Result;
+
+use crate::agenda::{Agenda, Chore};
+use crate::alarm::NEVER;
+use crate::background::Lane;
+use crate::engine::{Engine, abandoned, report};
+use crate::write::Request;
+
+/// After how many milliseconds cleaning that failed is tried again.
+const RETRY_PAUSE: u64 = 1000;
+
+/// How many milliseconds after it is closed a database is opened for garbage alone.
+const GARBAGE_PATIENCE: u64 = 10_000;
+
+/// How many steps are taken at most before a database that was opened for them may be closed again.
+const STEPS_MAX: usize = 64;
+
+impl Engine {
+    /// When a database must be opened again if it is closed now, in milliseconds since 1970.
+    pub(crate) fn due(&self) -> u64 {
+        let garbage = match self.store.garbage.due() {
+            NEVER => NEVER,
+            due => due.max(self.clock().now().millis() + GARBAGE_PATIENCE),
+        };
+        self.store.expiries.due().min(garbage)
+    }
+
+    /// When somebody must have something cleaned, in milliseconds since 1970.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.store.expiries.wakes().min(self.store.garbage.wakes())
+    }
+
+    /// Has what is due cleaned in the background.
+    pub(crate) fn clean_what_is_due(self: &Arc<Self>, now: u64) {
+        if self.store.expiries.wakes() <= now {
+            self.schedule_expiring();
+        }
+        if self.store.garbage.wakes() <= now {
+            self.schedule_collecting();
+        }
+    }
+
+    fn schedule_expiring(self: &Arc<Self>) {
+        self.store.expiries.begin();
+        self.schedule(
+            Lane::Expire,
+            |engine| &engine.expiring,
+            |engine| {
+                if !engine.clean(&engine.store.expiries) {
+                    engine.schedule_expiring();
+                }
+            },
+        );
+    }
+
+    fn schedule_collecting(self: &Arc<Self>) {
+        self.store.garbage.begin();
+        self.schedule(
+            Lane::Collect,
+            |engine| &engine.collecting,
+            |engine| {
+                engine.clean(&engine.store.garbage);
+            },
+        );
+    }
+
+    /// Cleans what has expired and some garbage, on this thread, for a database that was opened for
+    /// that.
+    pub(crate) fn settle(self: &Arc<Self>) {
+        for _ in 0..STEPS_MAX {
+            let is_closing = self.is_closing.load(Ordering::SeqCst);
+            if is_closing || self.expiring.perform(|| self.clean(&self.store.expiries)) {
+                break;
+            }
+        }
+        self.collecting.perform(|| self.clean(&self.store.garbage));
+    }
+
+    /// Takes one step. Answers whether another one has to wait.
+    fn clean(self: &Arc<Self>, agenda: &Agenda) -> bool {
+        let attempt = Attempt {
+            engine: self,
+            agenda,
+        };
+        let started = Instant::now();
+        match self.take_step(agenda.begin()) {
+            Ok((time, rest)) => {
+                // Others write as long as this took before it goes on with garbage.
+                let is_garbage = matches!(rest, Chore::Garbage(_));
+                let pause = if is_garbage {
+                    started.elapsed()
+                } else {
+                    Duration::ZERO
+                };
+                let now = self.clock().now().millis();
+                let earliest = now + u64::try_from(pause.as_millis()).unwrap_or(0);
+                agenda.finish(time.max(earliest), rest);
+            }
+            Err(error) => report("cleaning", Err(error)),
+        }
+        drop(attempt);
+        let wakes = agenda.wakes();
+        self.background.alarm.note(wakes);
+        wakes > self.clock().now().millis()
+    }
+
+    /// Answers when the rest is due.
+    fn take_step(self: &Arc<Self>, chore: Chore) -> Result<(u64, Chore)> {
+        let (reply, answer) = oneshot::channel();
+        if self.writer.queue.push(Request::Clean(chore, reply))? {
+            self.lead(1);
+        }
+        let cleaned = answer.recv().unwrap_or_else(|_| Err(abandoned()))?;
+        Ok((cleaned.next, cleaned.rest))
+    }
+}
+
+/// Gives up what was begun if it is not finished: after an error, and after a panic.
+struct Attempt<'a> {
+    engine: &'a Engine,
+    agenda: &'a Agenda,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let now = self.engine.clock().now().millis();
+        self.agenda.give_up(now + RETRY_PAUSE);
+    }
+}
