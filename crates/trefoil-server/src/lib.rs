@@ -36,7 +36,6 @@ mod listener;
 mod memory;
 mod metrics;
 mod new_event;
-mod opened;
 mod pages;
 mod panics;
 mod query;

@@ -18,7 +18,6 @@ use crate::connections::{Connections, Guest};
 use crate::error::{Failure, Result};
 use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
 use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
-use crate::opened::Opened;
 use crate::panics::caught;
 use crate::query::Query;
 use crate::resp::Clients;
@@ -30,7 +29,6 @@ use crate::{Config, VERSION, dcb, export, import, rpc, sse};
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) namespaces: Namespaces,
-    pub(crate) opened: Opened,
     pub(crate) budget: Arc<Budget>,
     pub(crate) metrics: Metrics,
     pub(crate) connections: Arc<Connections>,
@@ -46,7 +44,6 @@ impl Shared {
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
             config,
             namespaces,
-            opened: Opened::default(),
             budget,
             metrics: Metrics::new(),
             resp: Clients::default(),
@@ -56,13 +53,11 @@ impl Shared {
 
     /// The database of a namespace. Opening it may take a while, so that happens elsewhere.
     pub(crate) async fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
-        if self.opened.contains(id) {
-            return Ok(self.namespaces.database(id)?);
+        if let Some(database) = self.namespaces.opened(id) {
+            return Ok(database);
         }
         let (namespaces, wanted) = (self.namespaces.clone(), id.clone());
-        let database = blocking(move || namespaces.database(&wanted)).await??;
-        self.opened.insert(id.clone());
-        Ok(database)
+        Ok(blocking(move || namespaces.database(&wanted)).await??)
     }
 }
 

@@ -23,7 +23,6 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     let wanted = id.clone();
     let deleted = blocking(move || namespaces.delete(&wanted)).await??;
     if let Ok(id) = NamespaceId::new(&id) {
-        context.shared.opened.remove(&id);
         context.shared.resp.revoke(&id);
     }
     let mut out = Vec::with_capacity(128);

@@ -15,7 +15,6 @@ pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
     context.access.require_admin()?;
     let namespaces = context.shared.namespaces.clone();
     let out = blocking(move || list(&namespaces)).await?;
-    context.shared.opened.clear();
     Ok(response::json(out?))
 }
 
