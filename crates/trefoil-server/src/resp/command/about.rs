@@ -15,7 +15,8 @@ use trefoil_state::matches_glob;
 use super::super::session::Session;
 use super::super::words::{Answer, Words, error, syntax_error};
 use super::catalogue::{CATEGORIES, Entry, KeyPlace, KeySpec, entries, entry};
-use super::{find, help_lines, lower};
+use super::{beginning, find, help_lines, lower};
+use crate::limits::RESP_REPEATED_BYTES_MAX;
 
 pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     let lines = [
@@ -197,7 +198,7 @@ pub(super) fn categories(_: &mut Session, words: &[Bytes]) -> Answer {
     let category = category.to_ascii_lowercase();
     let mut known = CATEGORIES.into_iter().map(plain);
     if !known.any(|name| name.as_bytes() == category) {
-        let category = String::from_utf8_lossy(&category);
+        let category = beginning(&category, RESP_REPEATED_BYTES_MAX);
         return Err(error(format!("ERR Unknown category '{category}'")));
     }
     Ok(names(

@@ -19,8 +19,8 @@ use trefoil::{NamespaceId, Reply};
 use super::super::clients::Client;
 use super::super::session::{Replies, Session};
 use super::super::words::{Answer, Words, error, integer, is, syntax_error};
-use super::help_lines;
-use crate::limits::RESP_NAME_BYTES_MAX;
+use super::{beginning, help_lines};
+use crate::limits::{RESP_NAME_BYTES_MAX, RESP_REPEATED_BYTES_MAX};
 
 pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     let lines = [
@@ -184,7 +184,7 @@ pub(super) fn kill(session: &mut Session, words: &[Bytes]) -> Answer {
     }
     let filter = Filter::parse(Words::after(words, 2))?;
     if let Some(user) = filter.namespace.filter(|user| !session.knows_user(user)) {
-        let user = String::from_utf8_lossy(user);
+        let user = beginning(user, RESP_REPEATED_BYTES_MAX);
         return Err(error(format!("ERR No such user '{user}'")));
     }
     let own = session.client.id;

@@ -5,10 +5,13 @@ use crate::harness::TestServer;
 
 /// Commands that the server itself carries out, and a few on state.
 const COMMANDS: &[&str] = &[
+    "ACL CAT",
+    "ACL",
     "AUTH",
     "CLIENT GETNAME",
     "CLIENT INFO",
     "CLIENT KILL ID",
+    "CLIENT KILL USER",
     "CLIENT LIST",
     "CLIENT NO-EVICT",
     "CLIENT SETINFO",
@@ -19,6 +22,7 @@ const COMMANDS: &[&str] = &[
     "COMMAND INFO",
     "COMMAND LIST",
     "CONFIG GET",
+    "CONFIG RESETSTAT",
     "CONFIG SET",
     "DISCARD",
     "ECHO",
@@ -35,6 +39,7 @@ const COMMANDS: &[&str] = &[
     "INFO",
     "MULTI",
     "PING",
+    "ROLE",
     "SELECT",
     "SET",
     "HSET",
