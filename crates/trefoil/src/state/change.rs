@@ -9,7 +9,8 @@ const INSERT: u64 = 0;
 const REPLACE: u64 = 1;
 /// The entry is gone.
 const DELETE: u64 = 2;
-/// A part of the entry's value is overwritten: its place and the new bytes.
+/// A part of the entry's value is overwritten: its place and the new bytes. The value grows if they
+/// reach beyond its end.
 const PATCH: u64 = 3;
 
 /// A value of which only a part changes is kept as that part if this saves so many bytes.
@@ -82,19 +83,21 @@ impl Changes {
     }
 }
 
-/// The part in which two values of one length differ, if that is worth telling apart.
+/// The part in which a value differs from the one before, which is not longer, if that is worth
+/// telling apart.
 fn patch<'a>(before: &[u8], after: &'a [u8]) -> Option<(usize, &'a [u8])> {
-    if before.len() != after.len() || before.len() < PATCH_SAVES_MIN {
+    if after.len() < before.len() || after.len() < PATCH_SAVES_MIN {
         return None;
     }
     let differs = |(one, other): (&u8, &u8)| one != other;
-    let first = before.iter().zip(after).position(differs);
-    let Some(first) = first else {
-        return Some((0, &[]));
+    let (same, grown) = after.split_at(before.len());
+    let first = before.iter().zip(same).position(differs);
+    let part = match (first, grown) {
+        (None, []) => return Some((0, &[])),
+        (first, []) => first?..before.iter().zip(same).rposition(differs)? + 1,
+        (first, _) => first.unwrap_or(before.len())..after.len(),
     };
-    let last = before.iter().zip(after).rposition(differs)?;
-    let part = &after[first..=last];
-    (part.len() + PATCH_SAVES_MIN <= after.len()).then_some((first, part))
+    (part.len() + PATCH_SAVES_MIN <= after.len()).then(|| (part.start, &after[part]))
 }
 
 impl Change<'_> {
@@ -106,6 +109,10 @@ impl Change<'_> {
             Self::Patch(place, part) => {
                 let mut value = Vec::from(before()?);
                 let end = place.checked_add(part.len())?;
+                if place > value.len() {
+                    return None;
+                }
+                value.resize(value.len().max(end), 0);
                 value.get_mut(place..end)?.copy_from_slice(part);
                 Some(Some(value.into()))
             }
@@ -139,13 +146,26 @@ mod tests {
         let long = vec![7; 4096];
         let mut bit = long.clone();
         bit[2000] ^= 1;
+        let (longer, shorter) = ([&bit[..], b"more"].concat(), &long[..4000]);
         let values = [None, Some(&b""[..]), Some(b"a"), Some(&long), Some(&bit)];
+        let values = [&values[..], &[Some(&longer), Some(shorter)]].concat();
+        let values = values.as_slice();
         for before in values {
             for after in values {
-                round_trip(before, after);
+                round_trip(*before, *after);
             }
         }
         assert!(round_trip(Some(&long), Some(&bit)) < 16);
+        assert!(round_trip(Some(&bit), Some(&longer)) < 20);
+        assert!(round_trip(Some(shorter), Some(&long)) < 120);
+    }
+
+    #[test]
+    fn a_part_that_begins_beyond_the_value_does_not_fit() {
+        let before = || Some(Bytes::from_static(b"0123"));
+        assert_eq!(Change::Patch(5, b"x").apply(before), None);
+        let grown = Some(Some(Bytes::from_static(b"0123x")));
+        assert_eq!(Change::Patch(4, b"x").apply(before), grown);
     }
 
     #[test]
