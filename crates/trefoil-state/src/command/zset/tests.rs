@@ -170,6 +170,25 @@ fn ranges_by_name() {
 }
 
 #[test]
+fn ranges_by_name_among_different_scores() {
+    World::default().check(&[
+        ("ZADD z 1 z 2 f 3 g 4 a", ":4"),
+        ("ZREMRANGEBYLEX z [f [g", ":0"),
+        ("ZRANGEBYLEX z [f [g", "[]"),
+        ("ZLEXCOUNT z [b +", ":0"),
+        ("ZLEXCOUNT z - +", ":4"),
+        ("ZADD m 1 f 2 z 3 g", ":3"),
+        ("ZRANGEBYLEX m [f [g", "[f]"),
+        // Those that are skipped are not looked at.
+        ("ZRANGEBYLEX m [f [g LIMIT 2 1", "[g]"),
+        ("ZREVRANGEBYLEX m [g [f", "[g z f]"),
+        ("ZLEXCOUNT m [f [g", ":1"),
+        ("ZREMRANGEBYLEX m [f [g", ":1"),
+        ("ZRANGE m 0 -1", "[z g]"),
+    ]);
+}
+
+#[test]
 fn ranges_are_removed_and_stored() {
     let mut world = World::default();
     world.check(&[
