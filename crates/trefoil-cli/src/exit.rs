@@ -48,6 +48,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             _ => FAILED,
         });
     }
+    if let Some(trefoil::Error::NamespaceNotFound(_)) = cause.downcast_ref() {
+        return Some(NOT_FOUND);
+    }
     if cause.is::<Usage>() {
         return Some(USAGE);
     }

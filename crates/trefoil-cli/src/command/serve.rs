@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::json;
-use trefoil::{Namespaces, Token};
+use trefoil::{DEFAULT_NAMESPACE, Namespaces, Token};
 use trefoil_server::{Config, Server};
 
 use crate::logging;
@@ -91,8 +91,8 @@ impl Bound {
     }
 }
 
-/// Opens the namespaces, listens, tells `ready` where and with which new token, and serves until
-/// a signal comes.
+/// Opens the namespaces, listens, makes the default namespace if it is missing, tells `ready` where
+/// the server listens and with which new token, and serves until a signal comes.
 pub(super) fn run(
     settings: Settings,
     ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
@@ -101,9 +101,6 @@ pub(super) fn run(
         Storage::Memory => Namespaces::in_memory(settings.namespaces)?,
         Storage::Directory(directory) => Namespaces::open(directory, settings.namespaces)?,
     };
-    let created = namespaces.ensure_default(settings.token.as_ref())?;
-    // Who gave the token knows it.
-    let new_token = created.filter(|_| settings.token.is_none());
     let has_tls = settings
         .grpc
         .as_ref()
@@ -129,13 +126,23 @@ pub(super) fn run(
         .block_on(async {
             let stop = stop_signal()?;
             let server = Server::bind(config, namespaces.clone()).await?;
+            // A token is shown once, so it is made when nothing else can fail any more.
+            let created = namespaces.ensure_default(settings.token.as_ref())?;
+            // Who gave the token knows it.
+            let new_token = created.filter(|_| settings.token.is_none());
             let bound = Bound {
                 http: server.local_addresses(),
                 grpc: server.grpc_addresses(),
                 resp: server.resp_addresses(),
                 grpc_scheme,
             };
-            ready(&bound, new_token.as_ref())?;
+            if let Err(error) = ready(&bound, new_token.as_ref()) {
+                // Nobody has seen the token: the next start makes another one.
+                if new_token.is_some() {
+                    namespaces.delete(DEFAULT_NAMESPACE)?;
+                }
+                return Err(error.into());
+            }
             server.run(stop).await?;
             anyhow::Ok(())
         });

@@ -134,7 +134,8 @@ impl Clients {
         self.revocations.load(Ordering::SeqCst)
     }
 
-    /// A namespace is gone: whoever used it may not use another one that is given its name.
+    /// A namespace is gone or has another token: whoever used it may not use it, nor another one
+    /// that is given its name, without authenticating again.
     pub(crate) fn revoke(&self, namespace: &NamespaceId) {
         self.revocations.fetch_add(1, Ordering::SeqCst);
         for client in self.by_id.lock().values() {
@@ -165,7 +166,7 @@ pub(super) struct Known {
     pub(super) library: String,
     pub(super) library_version: String,
     pub(super) namespace: Option<NamespaceId>,
-    /// Whether its namespace was deleted.
+    /// Whether its namespace was deleted or has another token.
     pub(super) is_revoked: bool,
     pub(super) protocol: Protocol,
     /// The last command, and when it came.

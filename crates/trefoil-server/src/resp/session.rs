@@ -199,7 +199,7 @@ impl Session {
         let namespace = self.namespace.as_ref().ok_or_else(not_authenticated)?;
         if self.client.known.lock().is_revoked {
             return Err(error(format!(
-                "ERR namespace '{namespace}' was deleted: authenticate again"
+                "ERR namespace '{namespace}' was deleted or has another token: authenticate again"
             )));
         }
         let database = self.shared.database(namespace).await;

@@ -13,6 +13,7 @@ mod ns_delete;
 mod ns_info;
 mod ns_list;
 mod ns_streams;
+mod ns_token;
 mod place;
 mod position_at;
 pub(crate) mod rows;
@@ -127,6 +128,7 @@ async fn run(
         "position.at" => position_at::run,
         "ns.create" => ns_create::run,
         "ns.delete" => ns_delete::run,
+        "ns.token" => ns_token::run,
         "ns.list" => ns_list::run,
         "ns.info" => ns_info::run,
         "ns.streams" => ns_streams::run,

@@ -36,18 +36,7 @@ fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
         ["description", "token", "metadata", "settings"],
     )?;
     let description = text_option(description, "options.description")?.unwrap_or_default();
-    let token = text_option(token, "options.token")?.filter(|token| !token.is_empty());
-    let token = token.map(|token| Token::parse(&token)).transpose();
-    let token =
-        token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))?;
-    if let Some(token) = &token
-        && token.namespace() != id
-    {
-        let other = token.namespace();
-        return Err(Failure::invalid(format!(
-            "Token is for namespace '{other}', not '{id}'"
-        )));
-    }
+    let token = token_option(token, &id)?;
     if metadata.is_some_and(|metadata| !is_object(metadata)) {
         return Err(Failure::invalid("options.metadata must be an object"));
     }
@@ -58,6 +47,20 @@ fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
         settings: settings.map_or(Ok(Settings::default()), parse_settings)?,
     };
     Ok((NamespaceId::new(&id)?, new))
+}
+
+/// The option `token`: a token of the namespace `id`. An empty one counts as missing.
+pub(super) fn token_option(token: Option<&RawValue>, id: &str) -> Result<Option<Token>> {
+    let token = text_option(token, "options.token")?.filter(|token| !token.is_empty());
+    let token = token.map(|token| Token::parse(&token)).transpose();
+    let token =
+        token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))?;
+    match token.as_ref().map(Token::namespace) {
+        Some(other) if other != id => Err(Failure::invalid(format!(
+            "Token is for namespace '{other}', not '{id}'"
+        ))),
+        _ => Ok(token),
+    }
 }
 
 fn parse_settings(settings: &RawValue) -> Result<Settings> {

@@ -51,6 +51,11 @@ impl Remains {
 }
 
 impl Files {
+    /// Whether there is a data directory.
+    pub(super) fn exist(data: &Path) -> bool {
+        data.join(META).is_dir()
+    }
+
     pub(super) fn open(data: &Path) -> Result<Self> {
         let meta = data.join(META);
         fs::create_dir_all(&meta).map_err(|error| failed("create", &meta, &error))?;

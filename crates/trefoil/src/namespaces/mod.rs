@@ -19,6 +19,7 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod registry;
+mod rotation;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use trefoil_core::{DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json
 
 pub use entry::{NamespaceEntry, NewNamespace, Settings};
 pub use pool::OpenDatabase;
+pub(crate) use rotation::rotate_token;
 
 use crate::background::Background;
 use crate::home::Home;
@@ -399,15 +401,20 @@ impl NewNamespace {
                 return Err(Error::invalid("namespace metadata must be a JSON object"));
             }
         }
-        if let Some(token) = &self.token
-            && token.namespace() != id.as_str()
-        {
-            let other = token.namespace();
-            return Err(Error::invalid(format!(
-                "Token is for namespace '{other}', not '{id}'"
-            )));
+        if let Some(token) = &self.token {
+            check_token(token, id)?;
         }
         self.settings.validate()
+    }
+}
+
+/// Refuses a token that names another namespace.
+fn check_token(token: &Token, id: &NamespaceId) -> Result<()> {
+    match token.namespace() {
+        name if name == id.as_str() => Ok(()),
+        other => Err(Error::invalid(format!(
+            "Token is for namespace '{other}', not '{id}'"
+        ))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Error, NamespaceId, Result};
 
-use super::entry::{NamespaceEntry, Record};
+use super::entry::{NamespaceEntry, Record, TokenHash};
 use super::files::{Files, Records, Remains};
 
 #[derive(Debug)]
@@ -100,6 +100,18 @@ impl Registry {
         };
         record.is_made = true;
         files.replace(&record)?;
+        self.records.write().insert(id.to_string(), record);
+        Ok(())
+    }
+
+    /// Makes `hash` the one of the namespace's token.
+    pub(super) fn replace_token(&self, id: &NamespaceId, hash: TokenHash) -> Result<()> {
+        let _change = self.change.lock();
+        let mut record = self.get(id.as_str())?;
+        record.token_hash = hash;
+        if let Some(files) = &self.files {
+            files.replace(&record)?;
+        }
         self.records.write().insert(id.to_string(), record);
         Ok(())
     }

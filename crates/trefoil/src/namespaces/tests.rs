@@ -49,6 +49,45 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
+fn another_token_takes_the_place_of_the_one_before() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let first = create(&namespaces, "tenant");
+    let other = create(&namespaces, "other");
+    let second = namespaces.rotate_token("tenant", None).unwrap();
+    assert_eq!(namespaces.authenticate(&first), None);
+    assert_eq!(namespaces.authenticate(&second), Some(id("tenant")));
+    assert!(
+        namespaces
+            .rotate_token("tenant", Some(other.clone()))
+            .is_err()
+    );
+    let missing = namespaces.rotate_token("nobody", None).unwrap_err();
+    assert!(matches!(missing, Error::NamespaceNotFound(_)), "{missing}");
+    let rotate = |token| crate::tools::rotate_token(data.path(), "tenant", token);
+    assert!(matches!(rotate(None).unwrap_err(), Error::Locked { .. }));
+    namespaces.close().unwrap();
+
+    // While nobody has the directory open, and with a token that was used before.
+    assert_eq!(
+        rotate(Some(first.clone())).unwrap().reveal(),
+        first.reveal()
+    );
+    let namespaces = open(data.path());
+    assert_eq!(namespaces.authenticate(&second), None);
+    assert_eq!(namespaces.authenticate(&first), Some(id("tenant")));
+    assert_eq!(namespaces.authenticate(&other), Some(id("other")));
+    namespaces.close().unwrap();
+}
+
+#[test]
+fn a_directory_that_holds_no_namespaces_gains_none_by_a_new_token() {
+    let data = tempfile::tempdir().unwrap();
+    assert!(crate::tools::rotate_token(data.path(), "default", None).is_err());
+    assert_eq!(names(data.path()), [] as [&str; 0]);
+}
+
+#[test]
 fn a_namespace_survives_reopening_with_all_that_was_said_of_it() {
     let data = tempfile::tempdir().unwrap();
     let namespaces = open(data.path());

@@ -8,12 +8,12 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use trefoil_core::{Error, Result};
+use trefoil_core::{Error, Result, Token};
 use trefoil_storage::LocalStorage;
 
 use crate::home::Home;
 use crate::index::Manifest;
-use crate::{Database, Options};
+use crate::{Database, Options, namespaces};
 
 pub use inspect::{Inspection, RunInfo, inspect};
 pub use trefoil_storage::Snapshot;
@@ -41,6 +41,12 @@ pub fn repair(directory: impl AsRef<Path>, options: &Options) -> Result<Repaired
     let events = database.recovery().replayed_events;
     database.close()?;
     Ok(Repaired { events })
+}
+
+/// Gives a namespace of the data directory `directory` another token, `token` or a random one, and
+/// returns it. From then on the one that it had opens nothing.
+pub fn rotate_token(directory: impl AsRef<Path>, id: &str, token: Option<Token>) -> Result<Token> {
+    namespaces::rotate_token(directory.as_ref(), id, token)
 }
 
 /// Whether `directory` holds a database.

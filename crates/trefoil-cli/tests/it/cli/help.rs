@@ -12,6 +12,7 @@ const COMMANDS: &[&str] = &[
     "ns list",
     "ns info",
     "ns delete",
+    "ns token",
     "write",
     "append",
     "read",

@@ -8,6 +8,7 @@ mod seats;
 mod server;
 mod tags;
 mod tail;
+mod token;
 mod tools;
 mod transfer;
 mod umadb;

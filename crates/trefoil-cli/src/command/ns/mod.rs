@@ -1,5 +1,7 @@
 //! `trefoil ns`: namespaces.
 
+mod token;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -14,9 +16,10 @@ Examples:
   trefoil ns create tenant-a --description 'Our first tenant'
   trefoil ns list
   trefoil ns info tenant-a --json
+  trefoil ns token tenant-a --rotate
   trefoil ns delete tenant-a --yes";
 
-/// Creates, lists, inspects and deletes namespaces.
+/// Creates, lists, inspects and deletes namespaces, and gives them other tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -31,6 +34,9 @@ enum Action {
         after_help = "Example:\n  trefoil ns create tenant-a --metadata '{\"plan\":\"big\"}'"
     )]
     Create(Create),
+    /// Give a namespace another token and print it
+    #[command(after_help = token::EXAMPLES)]
+    Token(token::Arguments),
     /// List the namespaces
     #[command(after_help = "Example:\n  trefoil ns list --json")]
     List {
@@ -138,6 +144,7 @@ impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         match self.action {
             Action::Create(arguments) => create(&arguments, output),
+            Action::Token(arguments) => arguments.run(output),
             Action::List { connection } => list(&connection.client()?, output),
             Action::Info { id, connection } => info(&connection.client()?, &id, output),
             Action::Delete {

@@ -1,0 +1,76 @@
+//! `trefoil ns token`: another token for a namespace, on a running server or on a stopped one's
+//! files.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use trefoil::Token;
+use trefoil::tools::rotate_token;
+
+use crate::client::Connection;
+use crate::exit::Usage;
+use crate::output::Output;
+
+pub(super) const EXAMPLES: &str = "A token is never stored, so it cannot be shown again. If the \
+token of `default` is lost, stop the server and give the data directory.
+
+Examples:
+  trefoil ns token tenant-a --rotate
+  trefoil ns token default --rotate --data-dir /var/lib/trefoil";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The namespace
+    id: String,
+    /// Make a new token; the old one stops working
+    #[arg(long, required = true)]
+    rotate: bool,
+    /// The token to be [default: a random one]
+    #[arg(long, value_name = "TOKEN")]
+    namespace_token: Option<String>,
+    /// Data directory of a server that is stopped [default: ask the running one]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Rotated {
+    namespace: String,
+    token: String,
+}
+
+impl Arguments {
+    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        let rotated = match &self.data_dir {
+            Some(directory) => self.rotate_in(directory)?,
+            None => self.rotate_on_server()?,
+        };
+        if output.json {
+            return Ok(output.value(&rotated)?);
+        }
+        let namespace = &rotated.namespace;
+        eprintln!("'{namespace}' has a new token. It is shown this once:");
+        Ok(output.line(rotated.token)?)
+    }
+
+    fn rotate_on_server(&self) -> anyhow::Result<Rotated> {
+        let options = json!({"token": self.namespace_token});
+        let client = self.connection.client()?;
+        client.call(&("ns.token", &self.id, options))
+    }
+
+    fn rotate_in(&self, directory: &Path) -> anyhow::Result<Rotated> {
+        let token = self.namespace_token.as_deref().map(Token::parse);
+        let token = token
+            .transpose()
+            .map_err(|error| Usage(format!("--namespace-token: {error}")))?;
+        let token = rotate_token(directory, &self.id, token)?;
+        Ok(Rotated {
+            namespace: self.id.clone(),
+            token: token.reveal().to_owned(),
+        })
+    }
+}

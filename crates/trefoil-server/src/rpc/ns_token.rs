@@ -1,0 +1,34 @@
+//! `["ns.token", id, {token?}]`
+//!
+//! Gives a namespace another token, `token` or a random one, and answers `{"namespace", "token"}`.
+//! The token is shown this once, and the one before opens nothing any more. Needs the token of
+//! that namespace or of the default one.
+
+use trefoil::NamespaceId;
+
+use super::Context;
+use super::arguments::{namespace_id, options};
+use super::ns_create::token_option;
+use crate::error::Result;
+use crate::json::{Call, put_string};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let missing = "ns.token requires at least 1 argument: namespace ID";
+    let id = namespace_id(call, missing)?.into_owned();
+    context.access.require(&id)?;
+    let [token] = options(call.argument(1), ["token"])?;
+    let token = token_option(token, &id)?;
+    let namespaces = context.shared.namespaces.clone();
+    let wanted = id.clone();
+    let token = blocking(move || namespaces.rotate_token(&wanted, token)).await??;
+    context.shared.resp.revoke(&NamespaceId::new(&id)?);
+    let mut out = Vec::with_capacity(128);
+    out.extend_from_slice(b"{\"namespace\":");
+    put_string(&mut out, &id);
+    out.extend_from_slice(b",\"token\":");
+    put_string(&mut out, token.reveal());
+    out.push(b'}');
+    Ok(response::json(out))
+}

@@ -1,0 +1,41 @@
+//! Another token for a namespace: the way out when one is lost, or known to too many.
+
+use std::path::Path;
+
+use trefoil_core::{Error, NamespaceId, Result, Token};
+
+use super::entry::TokenHash;
+use super::files::Files;
+use super::registry::Registry;
+use super::{Namespaces, check_token, random_token};
+
+impl Namespaces {
+    /// Gives a namespace another token, `token` or a random one, and returns it. From then on the
+    /// one that it had opens nothing.
+    pub fn rotate_token(&self, id: &str, token: Option<Token>) -> Result<Token> {
+        rotate(&self.inner.registry, id, token)
+    }
+}
+
+/// The same in a data directory that no process has open. No namespace is opened for it.
+pub(crate) fn rotate_token(directory: &Path, id: &str, token: Option<Token>) -> Result<Token> {
+    if !Files::exist(directory) {
+        let shown = directory.display();
+        return Err(Error::invalid(format!("{shown} is not a data directory")));
+    }
+    let registry = Registry::open(directory)?;
+    let rotated = rotate(&registry, id, token);
+    registry.unlock()?;
+    rotated
+}
+
+fn rotate(registry: &Registry, id: &str, token: Option<Token>) -> Result<Token> {
+    let id: NamespaceId = registry.get(id)?.entry.id;
+    let token = match token {
+        Some(token) => token,
+        None => random_token(&id)?,
+    };
+    check_token(&token, &id)?;
+    registry.replace_token(&id, TokenHash::of(&token))?;
+    Ok(token)
+}
