@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::{limits, memory, resp};
+use crate::{Web, limits, memory, resp};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// How long requests under way may take to finish at shutdown.
     pub drain_timeout: Duration,
+    /// Which web pages may use the server.
+    pub web: Web,
     /// The gRPC listener; `None`: there is none.
     pub grpc: Option<GrpcConfig>,
     /// The RESP listener; `None`: there is none.
@@ -134,6 +136,7 @@ impl Default for Config {
             body_timeout: limits::BODY_TIMEOUT,
             idle_timeout: limits::IDLE_TIMEOUT,
             drain_timeout: limits::DRAIN_TIMEOUT,
+            web: Web::default(),
             grpc: Some(GrpcConfig::default()),
             resp: Some(RespConfig::default()),
         }

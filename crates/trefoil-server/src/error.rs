@@ -1,6 +1,7 @@
 //! How a request fails: status, code, text and details, as EventoDB words them.
 
 use hyper::StatusCode;
+use hyper::header::HeaderValue;
 use trefoil::Error;
 
 use crate::json::{put_number, put_string};
@@ -16,6 +17,8 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The members of a JSON object, without its braces; empty if there are none.
     details: Vec<u8>,
+    /// The methods that are allowed where another one is not.
+    pub(crate) allow: Option<HeaderValue>,
 }
 
 /// After how many seconds a refused request may be sent again.
@@ -29,7 +32,16 @@ impl Failure {
             code,
             message,
             details: Vec::new(),
+            allow: None,
         }
+    }
+
+    /// A method that the endpoint does not have.
+    pub(crate) fn method_not_allowed(allowed: &[&str]) -> Self {
+        let message = format!("Only {} method allowed", allowed.join(" or "));
+        let mut failure = Self::new(StatusCode::METHOD_NOT_ALLOWED, "INVALID_REQUEST", message);
+        failure.allow = HeaderValue::from_str(&allowed.join(", ")).ok();
+        failure
     }
 
     /// A request that breaks a rule or a limit.

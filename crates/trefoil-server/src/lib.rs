@@ -6,6 +6,7 @@
 //! connections  who is connected, and who has to make room
 //! budget       the memory for all clients
 //! service      one request: route, log, count
+//! web          which web pages may send it, and read the answer
 //! auth         whose namespace the request may touch
 //! rpc          /rpc, one file per method
 //! dcb          /dcb/read and /dcb/append
@@ -48,10 +49,12 @@ mod server;
 mod service;
 mod sse;
 mod strict;
+mod web;
 
 pub use config::{Config, GrpcConfig, RespConfig, Tls};
 pub use limits::{CLIENT_MEMORY_MIN, RESP_THREADS_MAX};
 pub use server::Server;
+pub use web::Web;
 
 /// The version that the server reports.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -98,6 +98,10 @@ pub(crate) fn failure(failure: &Failure) -> Answer {
         let value = HeaderValue::from_static(RETRY_AFTER_SECONDS);
         response.headers_mut().insert(header::RETRY_AFTER, value);
     }
+    if let Some(allowed) = &failure.allow {
+        let headers = response.headers_mut();
+        headers.insert(header::ALLOW, allowed.clone());
+    }
     response
 }
 

@@ -103,6 +103,8 @@ pub(crate) async fn serve(
     if response::accepts_gzip(&parts.headers) {
         answer = response::compress(answer);
     }
+    let Config { web, listen, .. } = &shared.config;
+    web.permit(&parts, listen, &mut answer);
     let elapsed = started.elapsed();
     let status = answer.status().as_u16();
     shared
@@ -141,6 +143,11 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     /// Finds the endpoint. What is not about a namespace needs no token.
     async fn route(&mut self) -> Result<Answer> {
+        let Config { web, listen, .. } = &self.shared.config;
+        web.admit(&self.parts, listen)?;
+        if let Some(answer) = web.preflight(&self.parts, listen) {
+            return Ok(answer);
+        }
         match self.labels.endpoint {
             "/health" => Ok(response::json("{\"status\":\"ok\"}")),
             "/version" => Ok(response::json(format!("{{\"version\":\"{VERSION}\"}}"))),
@@ -198,6 +205,7 @@ impl Exchange<'_> {
                 dcb::append(&self.shared, access, &body.bytes).await
             }
             "/import" => {
+                self.require_method(&[Method::POST])?;
                 let body = self.take_body()?;
                 import::answer(&self.shared, access, &self.parts, body).await
             }
@@ -254,12 +262,7 @@ impl Exchange<'_> {
             return Ok(());
         }
         let names: Vec<&str> = allowed.iter().map(Method::as_str).collect();
-        let message = format!("Only {} method allowed", names.join(" or "));
-        Err(Failure::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "INVALID_REQUEST",
-            message,
-        ))
+        Err(Failure::method_not_allowed(&names))
     }
 }
 

@@ -2,10 +2,12 @@
 
 use trefoil::Token;
 
+use super::configured::Configured;
 use super::serve::{self, Bound};
+use crate::exit::Usage;
 use crate::logging;
 use crate::output::Output;
-use crate::settings::{DEV_KEYS, DevSettings, Flags, Layers, SERVE_KEYS, Settings};
+use crate::settings::DevSettings;
 
 const EXAMPLES: &str = "Examples:
   trefoil dev
@@ -17,26 +19,26 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    flags: Flags<DevSettings>,
+    configured: Configured<DevSettings>,
 }
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        // A production token or address in the environment is not meant for this server.
-        let own: Vec<String> = DEV_KEYS.iter().flat_map(|key| key.variables()).collect();
-        let variable = |name: &str| {
-            own.iter()
-                .any(|own| own == name)
-                .then(|| std::env::var(name).ok())?
+        let Some(mut settings) = self.configured.settings(output)? else {
+            return Ok(());
         };
-        let layers = Layers::new(SERVE_KEYS, &self.flags.given, None, variable)?;
-        let mut settings = Settings::new(&layers)?;
         settings.token = Some(Token::development());
+        // Every page knows the token too.
+        settings.web.is_local = true;
         if let Some(grpc) = &mut settings.grpc {
             grpc.anonymous = true;
         }
         if let Some(resp) = &mut settings.resp {
             resp.anonymous = true;
+            if !resp.listen.iter().all(|address| address.ip().is_loopback()) {
+                let text = "resp: a server for development listens on this machine only";
+                return Err(Usage(text.to_owned()).into());
+            }
         }
         logging::start(settings.log_level, settings.log_format)?;
         serve::run(settings, |bound, _| announce(output, bound))

@@ -4,6 +4,7 @@ mod append;
 mod bench;
 mod categories;
 mod completions;
+mod configured;
 mod databases;
 mod dev;
 mod export;

@@ -2,16 +2,17 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::time::Instant;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde_json::json;
-use trefoil::{DEFAULT_NAMESPACE, Namespaces, Token};
+use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, Namespaces, Token};
 use trefoil_server::{Config, Server};
 
+use super::configured::Configured;
 use crate::logging;
-use crate::output::{Column, Output};
-use crate::settings::{Flags, Layers, SERVE_KEYS, ServeSettings, Settings, Shown, Storage};
+use crate::output::Output;
+use crate::settings::{ServeSettings, Settings, Storage};
 
 const EXAMPLES: &str =
     "Each setting can also come from the environment (TREFOIL_DATA_DIR) or from the \
@@ -28,34 +29,16 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    flags: Flags<ServeSettings>,
-
-    /// TOML file with settings
-    #[arg(long, value_name = "FILE", env = "TREFOIL_CONFIG")]
-    config: Option<PathBuf>,
-
-    /// Show every setting and where it came from, and stop
-    #[arg(long)]
-    print_config: bool,
+    configured: Configured<ServeSettings>,
 }
-
-const COLUMNS: &[Column<Shown>] = &[
-    ("SETTING", |shown| shown.name.to_owned()),
-    ("VALUE", |shown| shown.value.clone()),
-    ("SOURCE", |shown| shown.source.clone()),
-];
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let config = self.config.as_deref();
-        let layers = Layers::new(SERVE_KEYS, &self.flags.given, config, variable)?;
-        let settings = Settings::new(&layers)?;
-        if self.print_config {
-            return Ok(output.table(&layers.shown(), COLUMNS)?);
-        }
+        let Some(settings) = self.configured.settings(output)? else {
+            return Ok(());
+        };
         logging::start(settings.log_level, settings.log_format)?;
-        if settings.test_mode && layers.is_given("data-dir") {
+        if settings.ignores_data_dir {
             tracing::warn!("test mode keeps everything in memory: data-dir is not used");
         }
         run(settings, |bound, token| announce(output, bound, token))
@@ -97,22 +80,21 @@ pub(super) fn run(
     settings: Settings,
     ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
-    let namespaces = match &settings.storage {
-        Storage::Memory => Namespaces::in_memory(settings.namespaces)?,
-        Storage::Directory(directory) => Namespaces::open(directory, settings.namespaces)?,
-    };
+    let namespaces = open(&settings)?;
     let has_tls = settings
         .grpc
         .as_ref()
         .is_some_and(|grpc| grpc.tls.is_some());
     let grpc_scheme = if has_tls { "https" } else { "http" };
     let defaults = Config::default();
+    let is_local = settings.web.is_local;
     let config = Config {
         client_memory_max: settings
             .client_memory_max
             .unwrap_or(defaults.client_memory_max),
         listen: settings.listen,
         test_mode: settings.test_mode,
+        web: settings.web,
         connections_max: settings.connections_max,
         grpc: settings.grpc,
         resp: settings.resp,
@@ -127,9 +109,7 @@ pub(super) fn run(
             let stop = stop_signal()?;
             let server = Server::bind(config, namespaces.clone()).await?;
             // A token is shown once, so it is made when nothing else can fail any more.
-            let created = namespaces.ensure_default(settings.token.as_ref())?;
-            // Who gave the token knows it.
-            let new_token = created.filter(|_| settings.token.is_none());
+            let new_token = ensure_default(&namespaces, settings.token.as_ref(), is_local)?;
             let bound = Bound {
                 http: server.local_addresses(),
                 grpc: server.grpc_addresses(),
@@ -143,6 +123,7 @@ pub(super) fn run(
                 }
                 return Err(error.into());
             }
+            open_default(&namespaces);
             server.run(stop).await?;
             anyhow::Ok(())
         });
@@ -150,6 +131,58 @@ pub(super) fn run(
     let closed = namespaces.close();
     served?;
     Ok(closed?)
+}
+
+fn open(settings: &Settings) -> anyhow::Result<Namespaces> {
+    let began = Instant::now();
+    let options = settings.namespaces.clone();
+    let (namespaces, data_dir) = match &settings.storage {
+        Storage::Memory => (Namespaces::in_memory(options)?, "(memory)".to_owned()),
+        Storage::Directory(directory) => {
+            let namespaces = Namespaces::open(directory, options)?;
+            (namespaces, directory.display().to_string())
+        }
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        data_dir,
+        namespaces = namespaces.list()?.len(),
+        elapsed_ms = u64::try_from(began.elapsed().as_millis())?,
+        "starting"
+    );
+    Ok(namespaces)
+}
+
+/// Makes the default namespace if it is missing. Returns its token if nobody knows it yet.
+fn ensure_default(
+    namespaces: &Namespaces,
+    token: Option<&Token>,
+    is_dev: bool,
+) -> anyhow::Result<Option<Token>> {
+    match namespaces.ensure_default(token) {
+        // Who gave the token knows it.
+        Ok(created) => Ok(created.filter(|_| token.is_none())),
+        Err(Error::Invalid(_)) if is_dev => bail!(
+            "the data directory was made by `trefoil serve`, with a token of its own, and `trefoil \
+             dev` uses the development token: start it with `trefoil serve`, or give `trefoil dev` \
+             another --data-dir"
+        ),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens the default namespace without making anybody wait for it: what is wrong with it is in the
+/// log before somebody asks.
+fn open_default(namespaces: &Namespaces) {
+    let namespaces = namespaces.clone();
+    tokio::task::spawn_blocking(move || {
+        let opened = NamespaceId::new(DEFAULT_NAMESPACE).and_then(|id| namespaces.database(&id));
+        match opened {
+            // The server was stopped meanwhile.
+            Ok(_) | Err(Error::Closed(_)) => {}
+            Err(error) => tracing::error!(%error, "cannot open the default namespace"),
+        }
+    });
 }
 
 /// A future that resolves at SIGINT or SIGTERM; they are caught from now on.

@@ -19,6 +19,8 @@ pub(crate) struct Key {
     pub(crate) eventodb: bool,
     /// Whether its value is never shown.
     pub(crate) secret: bool,
+    /// Whether it is for servers in production only.
+    production: bool,
 }
 
 const fn key(
@@ -34,6 +36,7 @@ const fn key(
         default,
         eventodb: false,
         secret: false,
+        production: false,
     }
 }
 
@@ -51,12 +54,19 @@ const fn secret(key: Key) -> Key {
     }
 }
 
-const LISTEN: Key = key(
+const fn production(key: Key) -> Key {
+    Key {
+        production: true,
+        ..key
+    }
+}
+
+const LISTEN: Key = production(key(
     "listen",
     "ADDRESSES",
     || "127.0.0.1,::1".into(),
     "Addresses to listen on, separated by commas; 0.0.0.0,:: for every interface",
-);
+));
 const PORT: Key = eventodb(key(
     "port",
     "PORT",
@@ -69,12 +79,12 @@ const GRPC_PORT: Key = key(
     || "50051".into(),
     "Port for gRPC; 0 takes a free one, off serves none",
 );
-const GRPC_LISTEN: Key = key(
+const GRPC_LISTEN: Key = production(key(
     "grpc-listen",
     "ADDRESSES",
     String::new,
     "Addresses for gRPC, separated by commas [default: those of --listen]",
-);
+));
 const RESP: Key = key(
     "resp",
     "ADDRESSES",
@@ -87,12 +97,12 @@ const RESP_PORT: Key = key(
     || "6666".into(),
     "Port for RESP, Redis' protocol; 0 takes a free one, off serves none",
 );
-const RESP_LISTEN: Key = key(
+const RESP_LISTEN: Key = production(key(
     "resp-listen",
     "ADDRESSES",
     String::new,
     "Addresses for RESP, separated by commas [default: those of --listen]",
-);
+));
 const RESP_THREADS: Key = key(
     "resp-threads",
     "COUNT",
@@ -111,24 +121,38 @@ const TLS_KEY: Key = key(
     String::new,
     "Private key of the certificate in PEM",
 );
+const ALLOW_HOST: Key = key(
+    "allow-host",
+    "NAMES",
+    String::new,
+    "Names, separated by commas, by which requests may address the server besides this machine's \
+     own; * for any",
+);
+const ALLOW_ORIGIN: Key = key(
+    "allow-origin",
+    "ORIGINS",
+    String::new,
+    "Origins, separated by commas, whose web pages may use the server, like https://app.example; \
+     * for any",
+);
 const DATA_DIR: Key = eventodb(key(
     "data-dir",
     "DIR",
     || "./data".into(),
     "Directory that holds all namespaces",
 ));
-const TOKEN: Key = secret(eventodb(key(
+const TOKEN: Key = production(secret(eventodb(key(
     "token",
     "TOKEN",
     String::new,
     "Token of the default namespace [default: a random one, printed once]",
-)));
-const TEST_MODE: Key = eventodb(key(
+))));
+const TEST_MODE: Key = production(eventodb(key(
     "test-mode",
     "BOOL",
     || "false".into(),
     "Keep everything in memory and do not check tokens",
-));
+)));
 const LOG_LEVEL: Key = eventodb(key(
     "log-level",
     "LEVEL",
@@ -200,18 +224,18 @@ const CLIENT_MEMORY_MAX: Key = key(
     "Memory for requests and replies of all clients, at least 64MiB [default: a quarter of what \
      the process may use]",
 );
-const DB_URL: Key = eventodb(key(
+const DB_URL: Key = production(eventodb(key(
     "db-url",
     "URL",
     String::new,
     "EventoDB's name for the data directory: pebble:///dir",
-));
-const DB_TYPE: Key = eventodb(key(
+)));
+const DB_TYPE: Key = production(eventodb(key(
     "db-type",
     "TYPE",
     String::new,
     "Accepted for compatibility with EventoDB",
-));
+)));
 
 /// The settings of `serve`, in the order in which they are shown.
 pub(crate) const SERVE_KEYS: &[Key] = &[
@@ -225,6 +249,8 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     RESP_THREADS,
     TLS_CERT,
     TLS_KEY,
+    ALLOW_HOST,
+    ALLOW_ORIGIN,
     DATA_DIR,
     TOKEN,
     TEST_MODE,
@@ -243,14 +269,9 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     DB_TYPE,
 ];
 
-/// The settings of `dev`; the others have their defaults there.
-pub(crate) const DEV_KEYS: &[Key] = &[
-    PORT, GRPC_PORT, RESP, RESP_PORT, DATA_DIR, LOG_LEVEL, LOG_FORMAT,
-];
-
 /// Which settings a command has.
 pub(crate) trait KeySet: Send + Sync + 'static {
-    const KEYS: &'static [Key];
+    fn has(key: &Key) -> bool;
 }
 
 /// All settings.
@@ -258,15 +279,25 @@ pub(crate) trait KeySet: Send + Sync + 'static {
 pub(crate) struct ServeSettings;
 
 impl KeySet for ServeSettings {
-    const KEYS: &'static [Key] = SERVE_KEYS;
+    fn has(_: &Key) -> bool {
+        true
+    }
 }
 
-/// The settings of `dev`.
+/// The settings of `dev`. The others have their defaults there: it listens on this machine, its
+/// token is the well-known one and its data is kept, whatever is set for production.
 #[derive(Debug, Clone)]
 pub(crate) struct DevSettings;
 
 impl KeySet for DevSettings {
-    const KEYS: &'static [Key] = DEV_KEYS;
+    fn has(key: &Key) -> bool {
+        !key.production
+    }
+}
+
+/// The settings of a set.
+fn keys<Set: KeySet>() -> impl Iterator<Item = &'static Key> {
+    SERVE_KEYS.iter().filter(|key| Set::has(key))
 }
 
 /// Settings by name.
@@ -283,7 +314,7 @@ impl<Set: KeySet> FromArgMatches for Flags<Set> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |key: &Key| Some((key.name, matches.get_one::<String>(key.name)?.clone()));
         Ok(Self {
-            given: Set::KEYS.iter().filter_map(given).collect(),
+            given: keys::<Set>().filter_map(given).collect(),
             set: PhantomData,
         })
     }
@@ -296,7 +327,7 @@ impl<Set: KeySet> FromArgMatches for Flags<Set> {
 
 impl<Set: KeySet> Args for Flags<Set> {
     fn augment_args(command: Command) -> Command {
-        command.args(Set::KEYS.iter().map(Key::argument))
+        command.args(keys::<Set>().map(Key::argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::keys::{Given, Key};
+use super::keys::{Given, Key, SERVE_KEYS};
+use super::parse;
 use crate::exit::Usage;
+use crate::logging::Format;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,8 @@ struct Value {
     text: String,
     source: Source,
     secret: bool,
+    /// Whether the command has this setting.
+    own: bool,
 }
 
 /// A setting as `--print-config` shows it.
@@ -52,16 +56,20 @@ pub(crate) struct Shown {
 }
 
 impl Layers {
-    /// Puts the layers together. `variable` looks up the environment.
+    /// Puts the layers together for a command that has the settings `is_own`; the others keep their
+    /// defaults. `variable` looks up the environment.
     pub(crate) fn new(
-        keys: &'static [Key],
+        is_own: fn(&Key) -> bool,
         flags: &Given,
         file: Option<&Path>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> anyhow::Result<Self> {
-        let from_file = file.map_or(Ok(BTreeMap::new()), |path| read_file(path, keys))?;
+        let from_file = file.map_or(Ok(BTreeMap::new()), read_file)?;
         let value = |key: &Key| {
-            let (text, source) = if let Some(text) = flags.get(key.name) {
+            let own = is_own(key);
+            let (text, source) = if !own {
+                ((key.default)(), Source::Default)
+            } else if let Some(text) = flags.get(key.name) {
                 (text.clone(), Source::Flag)
             } else if let Some((name, text)) = find_variable(key, &variable) {
                 (text, Source::Variable(name))
@@ -75,10 +83,11 @@ impl Layers {
                 text,
                 source,
                 secret: key.secret,
+                own,
             }
         };
         Ok(Self {
-            values: keys.iter().map(value).collect(),
+            values: SERVE_KEYS.iter().map(value).collect(),
         })
     }
 
@@ -107,6 +116,11 @@ impl Layers {
         })
     }
 
+    /// How the log is written, which must be known before anything is said.
+    pub(crate) fn log_format(&self) -> anyhow::Result<Format> {
+        self.parse("log-format", parse::format)
+    }
+
     /// Every setting for people to see, without secrets.
     pub(crate) fn shown(&self) -> Vec<Shown> {
         let show = |value: &Value| Shown {
@@ -118,7 +132,8 @@ impl Layers {
             },
             source: value.source.to_string(),
         };
-        self.values.iter().map(show).collect()
+        let own = self.values.iter().filter(|value| value.own);
+        own.map(show).collect()
     }
 }
 
@@ -134,14 +149,14 @@ fn find_variable(
 }
 
 /// The settings of a file, as text. What is no setting is an error: it may be a misspelt one.
-fn read_file(path: &Path, keys: &[Key]) -> anyhow::Result<BTreeMap<String, String>> {
+fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
     let table: toml::Table = toml::from_str(&text)
         .map_err(|error| Usage(format!("{shown} is not valid TOML: {error}")))?;
     let mut values = BTreeMap::new();
     for (name, value) in table {
-        if !keys.iter().any(|key| key.name == name) {
+        if !SERVE_KEYS.iter().any(|key| key.name == name) {
             return Err(Usage(format!("{shown}: there is no setting {name:?}")).into());
         }
         let Some(text) = text_of(&value) else {
@@ -170,7 +185,6 @@ fn text_of(value: &toml::Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::SERVE_KEYS;
 
     fn shown(
         flags: &[(&'static str, &str)],
@@ -188,7 +202,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let layers = Layers::new(SERVE_KEYS, &flags, Some(&path), variable).unwrap();
+        let layers = Layers::new(|_| true, &flags, Some(&path), variable).unwrap();
         let file = format!("file {}", path.display());
         let plain = |source: String| {
             if source == file {
@@ -256,7 +270,7 @@ mod tests {
             ("port =", "not valid TOML"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let layers = Layers::new(SERVE_KEYS, &Given::default(), Some(&path), |_| None);
+            let layers = Layers::new(|_| true, &Given::default(), Some(&path), |_| None);
             let error = layers.unwrap_err().to_string();
             assert!(
                 error.contains(expected) && error.contains("c.toml"),

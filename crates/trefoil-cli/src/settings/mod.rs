@@ -7,7 +7,7 @@ mod layers;
 mod parse;
 mod resp;
 
-pub(crate) use keys::{DEV_KEYS, DevSettings, Flags, SERVE_KEYS, ServeSettings};
+pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
 pub(crate) use layers::{Layers, Shown};
 
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
-use trefoil_server::{GrpcConfig, RespConfig};
+use trefoil_server::{GrpcConfig, RespConfig, Web};
 
 use crate::exit::Usage;
 use crate::logging::Format;
@@ -28,12 +28,15 @@ pub(crate) struct Settings {
     pub(crate) grpc: Option<GrpcConfig>,
     /// `None`: RESP is not served.
     pub(crate) resp: Option<RespConfig>,
+    pub(crate) web: Web,
     pub(crate) connections_max: usize,
     /// `None`: as much as the server chooses.
     pub(crate) client_memory_max: Option<usize>,
     pub(crate) storage: Storage,
     pub(crate) token: Option<Token>,
     pub(crate) test_mode: bool,
+    /// Whether a data directory was given to a server that keeps nothing.
+    pub(crate) ignores_data_dir: bool,
     pub(crate) log_level: Level,
     pub(crate) log_format: Format,
     pub(crate) namespaces: NamespacesOptions,
@@ -56,13 +59,19 @@ impl Settings {
             grpc: grpc::config(layers, &listen)?,
             resp: resp::config(layers, &listen)?,
             listen,
+            web: Web {
+                is_local: false,
+                hosts: layers.parse("allow-host", parse::hosts)?,
+                origins: layers.parse("allow-origin", parse::origins)?,
+            },
             connections_max: layers.parse("connections-max", parse::count)?,
             client_memory_max: layers.parse("client-memory-max", parse::client_memory)?,
             storage: storage(layers, test_mode)?,
             token: layers.parse("token", parse::token)?,
             test_mode,
+            ignores_data_dir: test_mode && layers.is_given("data-dir"),
             log_level: layers.parse("log-level", parse::level)?,
-            log_format: layers.parse("log-format", parse::format)?,
+            log_format: layers.log_format()?,
             namespaces: namespaces(layers)?,
         })
     }
@@ -114,7 +123,7 @@ mod tests {
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
-        Settings::new(&Layers::new(SERVE_KEYS, &flags, None, |_| None)?)
+        Settings::new(&Layers::new(|_| true, &flags, None, |_| None)?)
     }
 
     #[test]

@@ -49,6 +49,44 @@ pub(super) fn addresses(text: &str, port: u16) -> Parsed<Vec<SocketAddr>> {
     text.split(',').map(str::trim).map(address).collect()
 }
 
+/// Names of hosts separated by commas, or `*`.
+pub(super) fn hosts(text: &str) -> Parsed<Vec<String>> {
+    let host = |part: &str| match part.contains(['/', '@', ' ']) || has_port(part) {
+        true => Err(format!(
+            "{part:?} is not the name of a host, without a port"
+        )),
+        false => Ok(part.to_owned()),
+    };
+    parts(text).map(host).collect()
+}
+
+fn has_port(host: &str) -> bool {
+    let is_address = host.starts_with('[') && host.ends_with(']');
+    !is_address && host.contains(':')
+}
+
+/// Origins of web pages separated by commas, `null` or `*`.
+pub(super) fn origins(text: &str) -> Parsed<Vec<String>> {
+    let origin = |part: &str| {
+        let rest = part.split_once("://").map_or("", |(_, rest)| rest);
+        let is_origin = !rest.is_empty() && !rest.contains(['/', '@', ' ']);
+        match is_origin || matches!(part, "*" | "null") {
+            true => Ok(part.to_owned()),
+            false => Err(format!(
+                "{part:?} is not an origin, like https://app.example:8443"
+            )),
+        }
+    };
+    parts(text).map(origin).collect()
+}
+
+/// The parts of a list; an empty one has none.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+}
+
 pub(super) fn count(text: &str) -> Parsed<usize> {
     match count_or_none(text)? {
         0 => Err("it must be at least 1".to_owned()),
@@ -197,6 +235,32 @@ mod tests {
         assert_eq!(bytes("64 KiB"), Ok(64 << 10));
         for text in ["", "MiB", "0", "1MB", "-1", "99999999999GiB", "1.5GiB"] {
             assert!(bytes(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_origins_are_told_apart() {
+        let owned = |names: &[&str]| Ok(names.iter().map(|name| name.to_string()).collect());
+        assert_eq!(hosts(""), owned(&[]));
+        assert_eq!(
+            hosts("a.example, [::1],*"),
+            owned(&["a.example", "[::1]", "*"])
+        );
+        for wrong in ["http://a.example", "a.example:80", "a/b"] {
+            assert!(hosts(wrong).is_err(), "{wrong}");
+        }
+        let origin = "https://a.example:8443";
+        assert_eq!(
+            origins(&format!("{origin},null,*")),
+            owned(&[origin, "null", "*"])
+        );
+        for wrong in [
+            "a.example",
+            "https://",
+            "https://a.example/page",
+            "https://a.example/",
+        ] {
+            assert!(origins(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -125,6 +125,9 @@ async fn run(
     parts: &Parts,
     body: Incoming,
 ) -> Result<Answer> {
+    let config = &shared.config;
+    let admitted = config.web.check_origin(parts, &config.listen);
+    admitted.map_err(of_failure)?;
     let database = match method {
         Method::Unknown => {
             let text = format!("there is no method {}", parts.uri.path());

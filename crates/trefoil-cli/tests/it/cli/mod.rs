@@ -3,6 +3,7 @@
 mod client;
 mod grpc;
 mod help;
+mod pages;
 mod resp;
 mod seats;
 mod server;
@@ -117,7 +118,12 @@ impl Process {
 
     /// Starts a server and waits until it answers on `port`.
     fn serve(arguments: &[&str], port: u16, directory: &Path) -> Self {
-        let mut process = Self::start(binary().args(arguments).current_dir(directory));
+        Self::serve_command(binary().args(arguments).current_dir(directory), port)
+    }
+
+    /// The same with a command of one's own.
+    fn serve_command(command: &mut Command, port: u16) -> Self {
+        let mut process = Self::start(command);
         let started = Instant::now();
         while Client::new(port, None)
             .try_request("GET", "/health", &[], b"")
@@ -125,7 +131,7 @@ impl Process {
         {
             if process.0.try_wait().unwrap().is_some() || started.elapsed().as_secs() > 30 {
                 let said = process.errors();
-                panic!("{arguments:?} does not answer: {said}");
+                panic!("{command:?} does not answer: {said}");
             }
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -117,7 +117,10 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<()> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            head += "Host: localhost\r\n";
+        }
         head += &format!("Content-Length: {}\r\n", body.len());
         if let Some(token) = &self.token {
             head += &format!("Authorization: Bearer {token}\r\n");

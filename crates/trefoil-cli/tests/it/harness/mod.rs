@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) use cases::{Case, cases, run_all};
-pub(crate) use http::{Client, Response, connect};
+pub(crate) use http::{Client, Response, connect, read_head};
 pub(crate) use pattern::{Kept, matches};
 pub(crate) use random::Random;
 pub(crate) use resp::{Resp, Value, encode};

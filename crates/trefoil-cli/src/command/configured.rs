@@ -1,0 +1,51 @@
+//! How a server is configured: the arguments that `serve` and `dev` have in common.
+
+use std::path::PathBuf;
+
+use crate::logging::Format;
+use crate::output::{Column, Output};
+use crate::settings::{Flags, KeySet, Layers, Settings, Shown};
+
+/// Settings from flags, from the environment and from a file.
+#[derive(Debug, clap::Args)]
+pub(super) struct Configured<Set: KeySet> {
+    #[command(flatten)]
+    flags: Flags<Set>,
+
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE", env = "TREFOIL_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Show every setting and where it came from, and stop
+    #[arg(long)]
+    print_config: bool,
+}
+
+const COLUMNS: &[Column<Shown>] = &[
+    ("SETTING", |shown| shown.name.to_owned()),
+    ("VALUE", |shown| shown.value.clone()),
+    ("SOURCE", |shown| shown.source.clone()),
+];
+
+impl<Set: KeySet> Configured<Set> {
+    /// Every setting, or `None` if they were only to be shown.
+    pub(super) fn settings(&self, output: &mut Output) -> anyhow::Result<Option<Settings>> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let layers = Layers::new(
+            Set::has,
+            &self.flags.given,
+            self.config.as_deref(),
+            variable,
+        )?;
+        if layers.log_format()? == Format::Json {
+            // Whoever reads the log line by line reads what else is said, too.
+            output.json = true;
+        }
+        let settings = Settings::new(&layers)?;
+        if self.print_config {
+            output.table(&layers.shown(), COLUMNS)?;
+            return Ok(None);
+        }
+        Ok(Some(settings))
+    }
+}
