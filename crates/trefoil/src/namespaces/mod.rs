@@ -25,6 +25,7 @@ mod tests;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use trefoil_core::{DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits};
 
@@ -304,7 +305,10 @@ impl Namespaces {
     /// Closes every database, also those that are held, and unlocks the data directory.
     pub fn close(&self) -> Result<()> {
         self.inner.due.close();
+        let (began, namespaces) = (Instant::now(), self.inner.pool.open_count());
         let closed = self.inner.pool.close();
+        let elapsed_ms = millis(began.elapsed());
+        tracing::info!(namespaces, elapsed_ms, "closed");
         self.inner.registry.unlock()?;
         closed
     }
@@ -330,6 +334,15 @@ impl Inner {
         let database = Database::open_home(home, &options, Arc::clone(&self.background))?;
         // Before anything is written to it: what the registry does not know of is not missed.
         self.registry.note_made(id)?;
+        let recovery = database.recovery();
+        tracing::info!(
+            namespace = %id,
+            head = database.head(),
+            replayed_events = recovery.replayed_events,
+            cut_bytes = recovery.cut_bytes,
+            elapsed_ms = millis(recovery.elapsed),
+            "opened"
+        );
         Ok(database)
     }
 
@@ -429,4 +442,8 @@ fn fill_random(bytes: &mut [u8]) -> Result<()> {
         context: "ask the operating system for random bytes".to_owned(),
         message: error.to_string(),
     })
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -289,6 +289,11 @@ impl Pool {
             .is_some_and(|used| used.slot.database.get().is_some())
     }
 
+    /// How many databases are open.
+    pub(super) fn open_count(&self) -> usize {
+        self.state.lock().open.len()
+    }
+
     fn wait_for(&self, id: &NamespaceId) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         while state.busy.contains(id) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Cli, Process, errors, free_port, text};
-use crate::harness::{ADMIN, Client, binary};
+use crate::harness::{ADMIN, Client, Server, binary};
 
 #[test]
 fn print_config_shows_each_value_and_its_source() {
@@ -160,4 +160,140 @@ fn dev_prints_requests_that_work() {
         assert!(printed.contains(expected), "{expected} not in {printed}");
     }
     assert!(directory.path().join("data/_meta/default.json").exists());
+}
+
+#[test]
+fn dev_takes_the_settings_of_serve_that_do_not_open_it_to_others() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("trefoil.toml");
+    std::fs::write(&file, "plain-segments = 7\nlisten = '0.0.0.0'\n").unwrap();
+    let output = binary()
+        .args(["dev", "--print-config", "--json", "--cache-size=1GiB"])
+        .env("TREFOIL_CONFIG", &file)
+        .env("TREFOIL_TAIL_EVENTS_MAX", "1500")
+        .env("TREFOIL_TOKEN", ADMIN)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let printed = text(&output);
+    for (name, value, source) in [
+        (
+            "tail-events-max",
+            "1500",
+            "environment TREFOIL_TAIL_EVENTS_MAX",
+        ),
+        ("plain-segments", "7", &format!("file {}", file.display())),
+        ("cache-size", "1GiB", "flag"),
+        ("allow-host", "(not set)", "default"),
+    ] {
+        let expected = json!({"name": name, "value": value, "source": source}).to_string();
+        let expected: Value = serde_json::from_str(&expected).unwrap();
+        let mut lines = printed.lines();
+        let is_there = lines.any(|line| serde_json::from_str::<Value>(line).unwrap() == expected);
+        assert!(is_there, "{expected} not in {printed}");
+    }
+    for absent in ["listen", "token", "test-mode"] {
+        assert!(!printed.contains(&format!("\"{absent}\"")), "{printed}");
+    }
+    let everywhere = binary().args(["dev", "--resp=0.0.0.0:0"]).output().unwrap();
+    assert_eq!(everywhere.status.code(), Some(2), "{}", errors(&everywhere));
+}
+
+#[test]
+fn a_setting_from_the_environment_changes_what_dev_does() {
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let mut command = binary();
+    command.args([
+        "dev",
+        "--port",
+        &port.to_string(),
+        "--grpc-port=0",
+        "--resp-port=0",
+    ]);
+    command.env("TREFOIL_EVENT_DATA_MAX", "1KiB");
+    let _server = Process::serve_command(command.current_dir(directory.path()), port);
+    let write = json!(["stream.write", "a-1", {"type": "T", "data": {"x": "x".repeat(2000)}}]);
+    let answer = Client::new(port, Some(ADMIN)).rpc(&write);
+    assert!(!(200..300).contains(&answer.status), "{}", answer.text());
+}
+
+#[test]
+fn dev_on_the_data_of_serve_says_what_helps() {
+    let directory = TempDir::new().unwrap();
+    let port = free_port();
+    let arguments = ["serve", "--json", "--data-dir=d", &format!("--port={port}")];
+    Process::serve(&arguments, port, directory.path()).stop();
+    let mut dev = binary();
+    let dev = dev
+        .args([
+            "dev",
+            "--data-dir=d",
+            "--port=0",
+            "--grpc-port=0",
+            "--resp-port=0",
+        ])
+        .current_dir(directory.path());
+    let output = dev.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = errors(&output);
+    for expected in ["`trefoil serve`", "--data-dir", "development token"] {
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn the_log_tells_what_was_opened_recovered_and_closed() {
+    let data = TempDir::new().unwrap();
+    let first = Server::on(data.path(), &[]);
+    first.client().write("account-1", &json!({}));
+    first.kill();
+    let port = free_port();
+    let mut command = binary();
+    command.args([
+        "serve",
+        "--log-format=json",
+        "--grpc-port=0",
+        "--resp-port=0",
+    ]);
+    command
+        .arg(format!("--port={port}"))
+        .arg("--data-dir")
+        .arg(data.path());
+    let mut server = Process::serve_command(&mut command, port);
+    assert_eq!(
+        Client::new(port, Some(ADMIN))
+            .rpc(&json!(["stream.version", "account-1"]))
+            .ok(),
+        0
+    );
+    let log = server.0.stderr.take().unwrap();
+    let announced: Value = serde_json::from_str(&server.stop()).unwrap();
+    assert_eq!(announced["listening"][0], format!("127.0.0.1:{port}"));
+    let log = std::io::read_to_string(log).unwrap();
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+        .collect();
+    let line = |message: &str| {
+        let found = lines.iter().find(|line| line["message"] == message);
+        found.unwrap_or_else(|| panic!("{message} not in {log}"))
+    };
+    assert_eq!(lines[0]["message"], "starting");
+    assert_eq!(lines[0]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines[0]["data_dir"], data.path().to_str().unwrap());
+    assert_eq!(lines[0]["namespaces"], 1);
+    assert_eq!(line("opened")["namespace"], "default");
+    assert_eq!(line("opened")["replayed_events"], 1);
+    assert!(line("opened")["elapsed_ms"].is_u64());
+    assert_eq!(line("closed")["namespaces"], 1);
+    // What ends a server is said in the same form.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = format!("--port={}", taken.local_addr().unwrap().port());
+    let output = binary()
+        .args(["serve", "--test-mode", "--log-format=json", &port])
+        .output();
+    for line in errors(&output.unwrap()).lines() {
+        serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+    }
 }
