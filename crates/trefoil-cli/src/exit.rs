@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use crate::client::ServerError;
 
 const FAILED: u8 = 1;
@@ -25,14 +27,55 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("{0}")]
 pub(crate) struct NotFound(pub(crate) String);
 
-/// Tells the user about the error and chooses the exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+/// Tells the user about the error, as text or as JSON, and chooses the exit code.
+pub(crate) fn report(error: &anyhow::Error, is_json: bool) -> ExitCode {
     if is_broken_pipe(error) {
         // The reader has seen enough, as in `trefoil read account | head`.
         return ExitCode::SUCCESS;
     }
-    eprintln!("error: {error:#}");
+    tell(error, is_json);
     ExitCode::from(code(error))
+}
+
+/// Tells the user about an error: as the server would if it is to be JSON.
+pub(crate) fn tell(error: &anyhow::Error, is_json: bool) {
+    if !is_json {
+        eprintln!("error: {error:#}");
+        return;
+    }
+    let mut told = json!({"code": name(error), "message": format!("{error:#}")});
+    if let Some(details) = of_server(error).and_then(|error| error.details.clone()) {
+        told["details"] = details;
+    }
+    eprintln!("{}", json!({"error": told}));
+}
+
+/// Tells the user about arguments that cannot be understood, or shows the help that they ask for.
+pub(crate) fn report_usage(error: &clap::Error, is_json: bool) -> ExitCode {
+    if is_json && error.use_stderr() {
+        let text = error.render().to_string();
+        let text = text.trim().trim_start_matches("error: ");
+        return report(&Usage(text.to_owned()).into(), is_json);
+    }
+    // Where nothing can be written, nobody can be told.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
+}
+
+fn of_server(error: &anyhow::Error) -> Option<&ServerError> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
+/// The server's code, or the name of the exit code.
+fn name(error: &anyhow::Error) -> &str {
+    match of_server(error) {
+        Some(error) => &error.code,
+        None => match code(error) {
+            USAGE => "USAGE",
+            NOT_FOUND => "NOT_FOUND",
+            _ => "FAILED",
+        },
+    }
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -73,6 +116,7 @@ mod tests {
                 status,
                 code: "CODE".to_owned(),
                 message: "text".to_owned(),
+                details: None,
             };
             code(&anyhow::Error::new(error).context("while doing something"))
         };
@@ -82,6 +126,8 @@ mod tests {
         );
         assert_eq!(code(&Usage(String::new()).into()), 2);
         assert_eq!(code(&NotFound(String::new()).into()), 4);
+        let missing = trefoil::Error::NamespaceNotFound(String::new());
+        assert_eq!(code(&missing.into()), 4);
         assert_eq!(code(&anyhow::anyhow!("anything else")), 1);
     }
 }

@@ -23,9 +23,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let arguments = arguments::normalise(std::env::args_os());
-    let cli = command::Cli::parse_from(arguments);
-    match cli.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => exit::report(&error),
+    let is_json = arguments.iter().any(|argument| argument == "--json");
+    match command::Cli::try_parse_from(arguments) {
+        Ok(cli) => cli.run(),
+        Err(error) => exit::report_usage(&error, is_json),
     }
 }

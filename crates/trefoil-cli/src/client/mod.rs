@@ -72,6 +72,7 @@ pub(crate) struct ServerError {
     pub(crate) status: u16,
     pub(crate) code: String,
     pub(crate) message: String,
+    pub(crate) details: Option<serde_json::Value>,
 }
 
 /// A client with a token.
@@ -140,6 +141,7 @@ fn server_error(status: u16, body: Body) -> ServerError {
     struct Told {
         code: String,
         message: String,
+        details: Option<serde_json::Value>,
     }
     let mut text = Vec::new();
     // An answer that cannot be read leaves the status, which says enough.
@@ -152,11 +154,13 @@ fn server_error(status: u16, body: Body) -> ServerError {
             status,
             code: error.code,
             message: error.message,
+            details: error.details,
         },
         Err(_) => ServerError {
             status,
             code: format!("HTTP {status}"),
             message: String::from_utf8_lossy(&text).trim().to_owned(),
+            details: None,
         },
     }
 }

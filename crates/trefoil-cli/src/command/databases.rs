@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use trefoil::tools::is_database;
 
-use crate::exit::NotFound;
+use crate::exit::{self, NotFound};
 
 /// Where to look.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,7 +33,9 @@ impl Directory {
             }
         }
         databases.sort();
-        match databases.is_empty() {
+        // A data directory in which nothing was written yet is one all the same.
+        let is_nothing = databases.is_empty() && !self.directory.join("_meta").is_dir();
+        match is_nothing {
             true => Err(NotFound(format!("{shown} holds no database")).into()),
             false => Ok(databases),
         }
@@ -43,6 +45,7 @@ impl Directory {
 /// Runs `work` on each database. One that fails does not keep the others from their turn.
 pub(crate) fn for_each(
     databases: &[PathBuf],
+    is_json: bool,
     mut work: impl FnMut(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut failed = Vec::new();
@@ -58,7 +61,7 @@ pub(crate) fn for_each(
         return Ok(());
     };
     for (database, error) in failed {
-        eprintln!("error: {}: {error:#}", database.display());
+        exit::tell(&error.context(database.display().to_string()), is_json);
     }
     Err(last.context(database.display().to_string()))
 }

@@ -40,7 +40,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         let limit = self.limit.unwrap_or(usize::MAX);
-        for_each(&self.directory.databases()?, |database| {
+        let is_json = output.json;
+        for_each(&self.directory.databases()?, is_json, |database| {
             let inspection = inspect(database)?;
             match (self.records, &self.keys) {
                 (Some(segment), _) => print_records(&inspection, segment, limit, output),

@@ -26,9 +26,11 @@ mod verify;
 mod version;
 mod write;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
-use crate::exit::CODES;
+use crate::exit::{self, CODES};
 use crate::output::Output;
 
 /// An event database: one durable log per namespace, seen as streams, categories and tags.
@@ -97,30 +99,39 @@ enum Command {
 }
 
 impl Cli {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> ExitCode {
         let mut output = Output::new(self.json);
-        match self.command {
-            Command::Dev(arguments) => arguments.run(&mut output),
-            Command::Serve(arguments) => arguments.run(&mut output),
-            Command::Ns(arguments) => arguments.run(&mut output),
-            Command::Write(arguments) => arguments.run(&mut output),
-            Command::Append(arguments) => arguments.run(&mut output),
-            Command::Read(arguments) => arguments.run(&mut output),
-            Command::Query(arguments) => arguments.run(&mut output),
-            Command::Tail(arguments) => arguments.run(&mut output),
-            Command::Seats(arguments) => arguments.run(&mut output),
-            Command::Streams(arguments) => arguments.run(&mut output),
-            Command::Categories(arguments) => arguments.run(&mut output),
-            Command::Export(arguments) => arguments.run(output.json),
-            Command::Import(arguments) => arguments.run(&mut output),
-            Command::Verify(arguments) => arguments.run(&mut output),
-            Command::Repair(arguments) => arguments.run(&mut output),
-            Command::Inspect(arguments) => arguments.run(&mut output),
-            Command::Bench(arguments) => arguments.run(),
-            Command::Version(arguments) => arguments.run(&mut output),
-            Command::Completions(arguments) => arguments.run(&mut output),
-        }?;
-        Ok(output.flush()?)
+        let done = self.command.run(&mut output);
+        match done.and_then(|()| Ok(output.flush()?)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => exit::report(&error, output.json),
+        }
+    }
+}
+
+impl Command {
+    fn run(self, output: &mut Output) -> anyhow::Result<()> {
+        match self {
+            Self::Dev(arguments) => arguments.run(output),
+            Self::Serve(arguments) => arguments.run(output),
+            Self::Ns(arguments) => arguments.run(output),
+            Self::Write(arguments) => arguments.run(output),
+            Self::Append(arguments) => arguments.run(output),
+            Self::Read(arguments) => arguments.run(output),
+            Self::Query(arguments) => arguments.run(output),
+            Self::Tail(arguments) => arguments.run(output),
+            Self::Seats(arguments) => arguments.run(output),
+            Self::Streams(arguments) => arguments.run(output),
+            Self::Categories(arguments) => arguments.run(output),
+            Self::Export(arguments) => arguments.run(output.json),
+            Self::Import(arguments) => arguments.run(output),
+            Self::Verify(arguments) => arguments.run(output),
+            Self::Repair(arguments) => arguments.run(output),
+            Self::Inspect(arguments) => arguments.run(output),
+            Self::Bench(arguments) => arguments.run(),
+            Self::Version(arguments) => arguments.run(output),
+            Self::Completions(arguments) => arguments.run(output),
+        }
     }
 }
 

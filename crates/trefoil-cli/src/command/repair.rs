@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        for_each(&self.directory.databases()?, |database| {
+        let is_json = output.json;
+        for_each(&self.directory.databases()?, is_json, |database| {
             repair_one(database, output)
         })
     }

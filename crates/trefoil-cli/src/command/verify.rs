@@ -28,9 +28,11 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        for_each(&self.directory.databases()?, |database| {
-            verify_one(database, output)
-        })
+        let (databases, is_json) = (self.directory.databases()?, output.json);
+        if databases.is_empty() && !is_json {
+            output.line("no namespace holds anything yet: sound")?;
+        }
+        for_each(&databases, is_json, |database| verify_one(database, output))
     }
 }
 

@@ -67,6 +67,7 @@ impl Import {
                     status,
                     code,
                     message: progress.message.unwrap_or_default(),
+                    details: None,
                 };
                 let line = progress.line.unwrap_or(0);
                 return Err(Failure::Stopped { line, error });

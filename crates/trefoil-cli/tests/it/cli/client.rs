@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Cli, Process, ndjson, text};
@@ -114,9 +114,46 @@ fn each_failure_has_its_exit_code() {
     cli.fails(2, &["read", "account-1", "--group", "3/3"]);
     cli.fails(2, &["ns", "delete", "default"]);
     cli.fails(2, &["import", "--force"]);
-    cli.fails(2, &["streams", "--url", "https://localhost"]);
+    cli.fails(2, &["streams", "--url", "ftp://localhost"]);
     cli.fails(1, &["streams", "--url", "http://127.0.0.1:1"]);
     assert_eq!(cli.values(&["read", "account-1"]).len(), 1);
+}
+
+#[test]
+fn errors_are_json_where_data_is() {
+    let server = Server::in_test_mode();
+    let cli = Cli::of(&server);
+    cli.ok(&["write", "account-1", "Opened"]);
+    let told = |code, arguments: &[&str]| {
+        let said = cli.fails(code, &[arguments, &["--json"]].concat());
+        let told: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        assert!(told["error"]["message"].is_string(), "{told}");
+        told["error"].clone()
+    };
+    let conflict = told(
+        3,
+        &["write", "account-1", "Opened", "--expected-version", "7"],
+    );
+    assert_eq!(conflict["code"], "STREAM_VERSION_CONFLICT");
+    assert_eq!(conflict["details"], json!({"actual": 0, "expected": 7}));
+    assert_eq!(told(4, &["read", "account-2"])["code"], "NOT_FOUND");
+    assert_eq!(
+        told(2, &["read", "account-1", "--nonsense"])["code"],
+        "USAGE"
+    );
+    assert_eq!(
+        told(2, &["read", "account-1", "--url", "ftp://x"])["code"],
+        "USAGE"
+    );
+    assert_eq!(
+        told(1, &["read", "account-1", "--url", "http://127.0.0.1:1"])["code"],
+        "FAILED"
+    );
+    let empty = TempDir::new().unwrap();
+    assert_eq!(
+        told(4, &["verify", empty.path().to_str().unwrap()])["code"],
+        "NOT_FOUND"
+    );
 }
 
 #[test]
