@@ -2,6 +2,7 @@
 
 mod event;
 mod sse;
+mod tls;
 
 pub(crate) use event::{CategoryRow, Event, StreamRow, TaggedRow};
 pub(crate) use sse::Frames;
@@ -48,12 +49,16 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        if !self.url.starts_with("http://") {
+        let is_encrypted = self.url.starts_with("https://");
+        if !is_encrypted && !self.url.starts_with("http://") {
             let url = &self.url;
-            return Err(Usage(format!("{url:?} is not a URL that begins with http://")).into());
+            let text = format!("{url:?} is not a URL that begins with http:// or https://");
+            return Err(Usage(text).into());
         }
         let development = || Token::development().reveal().to_owned();
+        let file = is_encrypted.then(|| std::env::var_os("SSL_CERT_FILE"));
         let config = Agent::config_builder()
+            .tls_config(tls::config(file.flatten())?)
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .user_agent(concat!("trefoil/", env!("CARGO_PKG_VERSION")));

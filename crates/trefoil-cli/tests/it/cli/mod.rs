@@ -3,6 +3,7 @@
 mod client;
 mod grpc;
 mod help;
+mod https;
 mod pages;
 mod resp;
 mod seats;
