@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::output::visible;
 
-/// A row of `stream.get`: id, type, position, global position, data, metadata, time.
+/// A row of `stream.get`: id, type, position, global position, data, metadata, time, tags. A
+/// server that is older than they are does not tell the tags.
 #[derive(Debug, Deserialize)]
 pub(crate) struct StreamRow(
     String,
@@ -16,11 +17,13 @@ pub(crate) struct StreamRow(
     Box<RawValue>,
     Option<Box<RawValue>>,
     String,
+    #[serde(default)] Vec<String>,
 );
 
-/// A row of `category.get`: as of a stream, with the stream's name after the id.
+/// A row of `category.get`, `events.query` and `/events`: as of a stream, with the stream's name
+/// after the id.
 #[derive(Debug, Deserialize)]
-pub(crate) struct CategoryRow(
+pub(crate) struct Row(
     String,
     String,
     String,
@@ -29,20 +32,7 @@ pub(crate) struct CategoryRow(
     Box<RawValue>,
     Option<Box<RawValue>>,
     String,
-);
-
-/// A row of `events.query` and `/events`: as of a category, with the tags last.
-#[derive(Debug, Deserialize)]
-pub(crate) struct TaggedRow(
-    String,
-    String,
-    String,
-    i64,
-    u64,
-    Box<RawValue>,
-    Option<Box<RawValue>>,
-    String,
-    Vec<String>,
+    #[serde(default)] Vec<String>,
 );
 
 /// An event. Data and metadata are kept byte for byte, but for line breaks between their tokens
@@ -61,9 +51,7 @@ pub(crate) struct Event {
     #[serde(serialize_with = "on_one_line_if_any")]
     pub(crate) metadata: Option<Box<RawValue>>,
     pub(crate) time: String,
-    /// Not every row tells them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tags: Option<Vec<String>>,
+    pub(crate) tags: Vec<String>,
 }
 
 /// A line break between tokens is as good as a space, and within a string there is none.
@@ -87,22 +75,16 @@ fn on_one_line_if_any<S: Serializer>(
 
 impl StreamRow {
     pub(crate) fn into_event(self, stream: &str) -> Event {
-        let Self(id, event_type, position, global, data, metadata, time) = self;
-        CategoryRow(
-            id,
-            stream.to_owned(),
-            event_type,
-            position,
-            global,
-            data,
-            metadata,
-            time,
+        let Self(id, event_type, position, global, data, metadata, time, tags) = self;
+        let stream = stream.to_owned();
+        Row(
+            id, stream, event_type, position, global, data, metadata, time, tags,
         )
         .into_event()
     }
 }
 
-impl CategoryRow {
+impl Row {
     pub(crate) fn into_event(self) -> Event {
         Event {
             id: self.0,
@@ -113,23 +95,7 @@ impl CategoryRow {
             data: self.5,
             metadata: self.6,
             time: self.7,
-            tags: None,
-        }
-    }
-}
-
-impl TaggedRow {
-    pub(crate) fn into_event(self) -> Event {
-        Event {
-            id: self.0,
-            stream: self.1,
-            event_type: self.2,
-            position: self.3,
-            global_position: self.4,
-            data: self.5,
-            metadata: self.6,
-            time: self.7,
-            tags: Some(self.8),
+            tags: self.8,
         }
     }
 }
@@ -144,8 +110,8 @@ impl std::fmt::Display for Event {
             stream => write!(formatter, "{}@{}", visible(stream), self.position)?,
         }
         write!(formatter, "  {}  ", visible(&self.event_type))?;
-        if let Some(tags) = self.tags.as_ref().filter(|tags| !tags.is_empty()) {
-            write!(formatter, "[{}]  ", visible(&tags.join(", ")))?;
+        if !self.tags.is_empty() {
+            write!(formatter, "[{}]  ", visible(&self.tags.join(", ")))?;
         }
         formatter.write_str(&visible(self.data.get()))
     }

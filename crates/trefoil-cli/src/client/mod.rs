@@ -4,7 +4,7 @@ mod event;
 mod sse;
 mod tls;
 
-pub(crate) use event::{CategoryRow, Event, StreamRow, TaggedRow};
+pub(crate) use event::{Event, Row, StreamRow};
 pub(crate) use sse::Frames;
 
 use std::io::Read as _;

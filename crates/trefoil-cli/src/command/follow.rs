@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::read::print;
-use crate::client::{Client, Frames, Query, ServerError, TaggedRow};
+use crate::client::{Client, Frames, Query, Row, ServerError};
 use crate::output::Output;
 
 const PAUSE_MIN: Duration = Duration::from_millis(250);
@@ -45,8 +45,7 @@ impl Follower<'_> {
         let mut seen = false;
         for frame in Frames::new(body.into_reader()) {
             let Ok(frame) = frame else { break };
-            let row: TaggedRow =
-                serde_json::from_str(&frame.data).context("the server sent no event")?;
+            let row: Row = serde_json::from_str(&frame.data).context("the server sent no event")?;
             let event = row.into_event();
             let repeated = self
                 .last_seen

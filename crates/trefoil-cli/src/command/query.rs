@@ -6,7 +6,7 @@ use super::follow::Follower;
 use super::plan::Plan;
 use super::read::print;
 use super::terms::{Criteria, Item};
-use crate::client::{Client, Connection, Event, TaggedRow};
+use crate::client::{Client, Connection, Event, Row};
 use crate::output::Output;
 
 /// How many events are asked for at a time.
@@ -78,7 +78,7 @@ struct Page {
 
 #[derive(Deserialize)]
 struct Answer {
-    events: Vec<TaggedRow>,
+    events: Vec<Row>,
     head: u64,
 }
 
@@ -184,7 +184,7 @@ fn read(
     page: &Page,
 ) -> anyhow::Result<(Vec<Event>, u64)> {
     let Answer { events, head } = client.call(&("events.query", criteria, page))?;
-    let events = events.into_iter().map(TaggedRow::into_event).collect();
+    let events = events.into_iter().map(Row::into_event).collect();
     Ok((events, head))
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::source::{Source, SourceArguments};
-use crate::client::{CategoryRow, Client, Connection, Event, StreamRow};
+use crate::client::{Client, Connection, Event, Row, StreamRow};
 use crate::exit::{NotFound, Usage};
 use crate::output::Output;
 
@@ -12,7 +12,7 @@ const PAGE: u64 = 500;
 
 const EXAMPLES: &str =
     "A line shows the global position, the time, the stream with the position in \
-it, the type and the data.
+it, the type, the tags if there are any, and the data.
 
 Examples:
   trefoil read account-1
@@ -74,6 +74,7 @@ struct Page<'a> {
     correlation: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     consumer_group: Option<Group>,
+    tags: bool,
 }
 
 impl Arguments {
@@ -93,11 +94,7 @@ impl Arguments {
     }
 
     fn read_last(&self, client: &Client, stream: &str, output: &mut Output) -> anyhow::Result<()> {
-        let options = serde_json::json!({"type": self.event_type});
-        let options = self
-            .event_type
-            .as_ref()
-            .map_or_else(|| serde_json::json!({}), |_| options);
+        let options = serde_json::json!({"type": self.event_type, "tags": true});
         let row: Option<StreamRow> = client.call(&("stream.last", stream, options))?;
         match row {
             Some(row) => print(&row.into_event(stream), output),
@@ -148,6 +145,7 @@ impl Arguments {
             batch_size,
             correlation: self.correlation.as_deref(),
             consumer_group: self.group,
+            tags: true,
         };
         let category = match source {
             Source::Stream(stream) => {
@@ -157,8 +155,8 @@ impl Arguments {
             Source::Category(category) => category.as_str(),
             Source::All => "",
         };
-        let rows: Vec<CategoryRow> = client.call(&("category.get", category, page))?;
-        Ok(rows.into_iter().map(CategoryRow::into_event).collect())
+        let rows: Vec<Row> = client.call(&("category.get", category, page))?;
+        Ok(rows.into_iter().map(Row::into_event).collect())
     }
 }
 

@@ -70,6 +70,15 @@ pub(super) fn text_option<'a>(
         .ok_or_else(|| Failure::invalid(format!("{name} must be a string")))
 }
 
+/// An option that is true or false; false if it is missing.
+pub(super) fn flag_option(value: Option<&RawValue>, name: &str) -> Result<bool> {
+    match value.map(RawValue::get) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Failure::invalid(format!("{name} must be true or false"))),
+    }
+}
+
 /// The option `type`: an empty one filters nothing.
 pub(super) fn type_option(value: Option<&RawValue>) -> Result<Option<String>> {
     let found = text_option(value, "options.type")?.filter(|name| !name.is_empty());

@@ -1,17 +1,17 @@
 //! `["category.get", categoryName, {position?, globalPosition?, batchSize?, correlation?,
-//! consumerGroup?: {member, size}, direction?, type?}]`
+//! consumerGroup?: {member, size}, direction?, type?, tags?}]`
 //!
 //! Reads the streams of a category, or everything if the name is empty, by global position, and
 //! answers an array of rows with stream names. `globalPosition` is another word for `position`,
-//! and wins. `direction` and `type` go beyond EventoDB.
+//! and wins. `direction`, `type` and `tags` (whether rows end with the tags) go beyond EventoDB.
 
 use trefoil::{Direction, From, Read};
 use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
 
 use super::Context;
 use super::arguments::{
-    batch_size, check_length, consumer_group, direction, number_option, options, position,
-    text_option, type_option,
+    batch_size, check_length, consumer_group, direction, flag_option, number_option, options,
+    position, text_option, type_option,
 };
 use super::rows::Shape;
 use super::stream_get::answer_rows;
@@ -20,11 +20,15 @@ use crate::json::{Call, text};
 use crate::response::Answer;
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
-    let read = parse(call)?;
-    answer_rows(context, read, Shape::Category).await
+    let (read, has_tags) = parse(call)?;
+    let shape = Shape {
+        has_stream: true,
+        has_tags,
+    };
+    answer_rows(context, read, shape).await
 }
 
-fn parse(call: &Call<'_>) -> Result<Read> {
+fn parse(call: &Call<'_>) -> Result<(Read, bool)> {
     let missing = "category.get requires at least 1 argument: categoryName";
     let name = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let name = text(name).ok_or_else(|| Failure::invalid("categoryName must be a string"))?;
@@ -37,9 +41,18 @@ fn parse(call: &Call<'_>) -> Result<Read> {
         "consumerGroup",
         "direction",
         "type",
+        "tags",
     ];
-    let [start, global, size, correlation, group, order, event_type] =
-        options(call.argument(1), names)?;
+    let [
+        start,
+        global,
+        size,
+        correlation,
+        group,
+        order,
+        event_type,
+        tags,
+    ] = options(call.argument(1), names)?;
     let start = number_option(start, "options.position")?;
     let global = number_option(global, "options.globalPosition")?;
     let mut read = if name.is_empty() {
@@ -58,5 +71,5 @@ fn parse(call: &Call<'_>) -> Result<Read> {
     read.filter.correlation = correlation.filter(|name| !name.is_empty()).map(Into::into);
     read.filter.group = consumer_group(group)?;
     read.filter.event_type = type_option(event_type)?;
-    Ok(read)
+    Ok((read, flag_option(tags, "options.tags")?))
 }

@@ -30,7 +30,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     }
     let pages = Pages::new(database, read);
     let writer = RowsAndHead {
-        rows: Rows::new(Shape::Tagged),
+        rows: Rows::new(Shape::WHOLE),
         head: pages.head(),
     };
     let body = Reading::new(pages, writer, context.share).body().await?;

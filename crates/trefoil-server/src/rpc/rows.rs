@@ -7,15 +7,19 @@ use trefoil::Event;
 use crate::json::{put_display, put_id, put_number, put_string, put_time};
 use crate::reading::Writer;
 
-/// What a row holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// `[id, type, position, globalPosition, data, metadata, time]`
-    Stream,
-    /// `[id, streamName, type, position, globalPosition, data, metadata, time]`
-    Category,
-    /// `[id, streamName, type, position, globalPosition, data, metadata, time, tags]`
-    Tagged,
+/// What a row holds: `[id, streamName?, type, position, globalPosition, data, metadata, time, tags?]`
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) has_stream: bool,
+    pub(crate) has_tags: bool,
+}
+
+impl Shape {
+    /// All of it.
+    pub(crate) const WHOLE: Self = Self {
+        has_stream: true,
+        has_tags: true,
+    };
 }
 
 /// Appends an event as a row. Data and metadata appear byte for byte as they were written.
@@ -24,7 +28,7 @@ pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: Shape) {
     out.push(b'[');
     put_id(out, event.id());
     out.push(b',');
-    if shape != Shape::Stream {
+    if shape.has_stream {
         put_string(out, event.stream().unwrap_or_default());
         out.push(b',');
     }
@@ -39,7 +43,7 @@ pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: Shape) {
     out.extend_from_slice(event.metadata().unwrap_or(b"null"));
     out.push(b',');
     put_time(out, event.time());
-    if shape == Shape::Tagged {
+    if shape.has_tags {
         out.push(b',');
         put_tags(out, event);
     }

@@ -1,14 +1,14 @@
-//! `["stream.get", streamName, {position?, globalPosition?, batchSize?, direction?, type?}]`
+//! `["stream.get", streamName, {position?, globalPosition?, batchSize?, direction?, type?, tags?}]`
 //!
 //! Reads a stream and answers an array of rows. `position` is inclusive; `globalPosition` replaces
-//! it. A negative `batchSize` means without limit. `direction` ("forwards" or "backwards") and
-//! `type` go beyond EventoDB.
+//! it. A negative `batchSize` means without limit. `direction` ("forwards" or "backwards"),
+//! `type` and `tags` (whether rows end with the tags) go beyond EventoDB.
 
 use trefoil::{Direction, From, Read};
 
 use super::Context;
 use super::arguments::{
-    batch_size, direction, number_option, options, position, stream_name, type_option,
+    batch_size, direction, flag_option, number_option, options, position, stream_name, type_option,
 };
 use super::rows::{Rows, Shape};
 use crate::error::Result;
@@ -18,8 +18,12 @@ use crate::reading::Reading;
 use crate::response::{self, Answer};
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
-    let read = parse(call)?;
-    answer_rows(context, read, Shape::Stream).await
+    let (read, has_tags) = parse(call)?;
+    let shape = Shape {
+        has_stream: false,
+        has_tags,
+    };
+    answer_rows(context, read, shape).await
 }
 
 /// Answers the rows of a read.
@@ -29,7 +33,7 @@ pub(super) async fn answer_rows(context: Context<'_>, read: Read, shape: Shape) 
     Ok(response::json_body(reading.body().await?))
 }
 
-fn parse(call: &Call<'_>) -> Result<Read> {
+fn parse(call: &Call<'_>) -> Result<(Read, bool)> {
     let stream = stream_name(call, "stream.get requires at least 1 argument: streamName")?;
     let names = [
         "position",
@@ -37,8 +41,9 @@ fn parse(call: &Call<'_>) -> Result<Read> {
         "batchSize",
         "direction",
         "type",
+        "tags",
     ];
-    let [start, global, size, order, event_type] = options(call.argument(1), names)?;
+    let [start, global, size, order, event_type, tags] = options(call.argument(1), names)?;
     let start = number_option(start, "options.position")?;
     let global = number_option(global, "options.globalPosition")?;
     let mut read = Read::stream(stream).limit(batch_size(size)?);
@@ -50,5 +55,5 @@ fn parse(call: &Call<'_>) -> Result<Read> {
         (None, None) => From::StreamPosition(0),
     };
     read.filter.event_type = type_option(event_type)?;
-    Ok(read)
+    Ok((read, flag_option(tags, "options.tags")?))
 }

@@ -1,9 +1,10 @@
-//! `["stream.last", streamName, {type?}]`
+//! `["stream.last", streamName, {type?, tags?}]`
 //!
-//! Answers the row of a stream's last event, optionally the last of one type, or `null`.
+//! Answers the row of a stream's last event, optionally the last of one type, or `null`. `tags`
+//! (whether the row ends with the tags) goes beyond EventoDB.
 
 use super::Context;
-use super::arguments::{options, stream_name, type_option};
+use super::arguments::{flag_option, options, stream_name, type_option};
 use super::rows::{Shape, put_row};
 use crate::error::Result;
 use crate::json::Call;
@@ -11,8 +12,12 @@ use crate::response::{self, Answer};
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
     let stream = stream_name(call, "stream.last requires at least 1 argument: streamName")?;
-    let [event_type] = options(call.argument(1), ["type"])?;
+    let [event_type, tags] = options(call.argument(1), ["type", "tags"])?;
     let event_type = type_option(event_type)?;
+    let shape = Shape {
+        has_stream: false,
+        has_tags: flag_option(tags, "options.tags")?,
+    };
     let last = context
         .database()
         .await?
@@ -21,6 +26,6 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         return Ok(response::json("null"));
     };
     let mut out = Vec::new();
-    put_row(&mut out, &event, Shape::Stream);
+    put_row(&mut out, &event, shape);
     Ok(response::json(out))
 }

@@ -43,7 +43,7 @@ fn put_event(out: &mut Vec<u8>, event: &Event) {
     put_number(out, event.position());
     out.extend_from_slice(b"\nevent: event\ndata: ");
     let mut row = Vec::new();
-    put_row(&mut row, event, Shape::Tagged);
+    put_row(&mut row, event, Shape::WHOLE);
     put_on_one_line(out, &row);
     out.extend_from_slice(b"\n\n");
 }

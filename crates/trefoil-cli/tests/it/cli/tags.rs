@@ -29,6 +29,35 @@ fn positions(cli: &Cli, arguments: &[&str]) -> Vec<u64> {
 }
 
 #[test]
+fn tags_are_shown_wherever_events_are_read() {
+    let (_server, cli) = courses();
+    cli.ok(&[
+        "append",
+        "Enrolled",
+        "--stream",
+        "course-1",
+        "--tag",
+        "course:c1",
+    ]);
+    for arguments in [
+        &["read", "course-1"][..],
+        &["read", "course-1", "--last"],
+        &["read", "course"],
+    ] {
+        let line = cli.ok(arguments);
+        assert!(
+            line.contains("course-1@0  Enrolled  [course:c1]  {}"),
+            "{line}"
+        );
+        assert_eq!(cli.values(arguments)[0]["tags"], json!(["course:c1"]));
+    }
+    let all = cli.values(&["read", "--all"]);
+    assert_eq!(all[1]["tags"], json!(["course:c1", "student:s1"]));
+    assert_eq!(all[3]["tags"], json!([]));
+    assert!(cli.ok(&["read", "order-1"]).contains("  Placed  {}"));
+}
+
+#[test]
 fn events_are_appended_with_tags_and_found_by_them() {
     let (_server, cli) = courses();
     let line = cli.ok(&["query", "--tag", "student:s1"]);

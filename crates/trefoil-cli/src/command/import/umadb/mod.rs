@@ -16,7 +16,7 @@ use trefoil::Timestamp;
 use trefoil_grpc::{Connect, SequencedEvent};
 
 use super::request::{Failure, Import, REQUEST_BYTES};
-use crate::client::{Client, Connection, TaggedRow};
+use crate::client::{Client, Connection, Row};
 use crate::output::{Output, count_progress};
 use line::Line;
 use source::Source;
@@ -101,18 +101,18 @@ impl Arguments {
 fn check_same(source: &mut Source, client: &Client, head: u64) -> anyhow::Result<()> {
     #[derive(Deserialize)]
     struct Answer {
-        events: Vec<TaggedRow>,
+        events: Vec<Row>,
     }
     if head == 0 {
         return Ok(());
     }
     let options = json!({"from": head, "batchSize": 1});
     let answer: Answer = client.call(&("events.query", json!({}), options))?;
-    let here = answer.events.into_iter().next().map(TaggedRow::into_event);
+    let here = answer.events.into_iter().next().map(Row::into_event);
     let there = source.event_at(head)?.and_then(|event| event.event);
     let is_same = here.zip(there).is_some_and(|(here, there)| {
         here.event_type == there.event_type
-            && here.tags.as_ref() == Some(&there.tags)
+            && here.tags == there.tags
             && (there.uuid.is_empty() || here.id.eq_ignore_ascii_case(&there.uuid))
     });
     if !is_same {
