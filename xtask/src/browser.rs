@@ -14,12 +14,22 @@ const NAMES: [&str; 4] = [
     "google-chrome-stable",
 ];
 
+const PACKAGE: &str = "chromium";
+
+/// The package of Debian that has one, if this machine has none.
+pub(crate) fn missing() -> Vec<&'static str> {
+    match find() {
+        Some(_) => Vec::new(),
+        None => vec![PACKAGE],
+    }
+}
+
 /// The browser of this machine; Debian's is installed if there is none.
 pub(crate) fn find_or_install() -> anyhow::Result<PathBuf> {
     if let Some(found) = find() {
         return Ok(found);
     }
-    packages::install("a browser", &["chromium"])?;
+    packages::install("a browser", &[PACKAGE])?;
     find().context("the package chromium was installed and has no browser")
 }
 

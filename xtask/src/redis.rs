@@ -27,6 +27,22 @@ const NODE: [(&str, &str); 2] = [
     ("target/node-redis", "redis@6.3.1"),
 ];
 
+/// The clients that are put into `target`.
+pub(crate) fn clients() -> Vec<&'static str> {
+    let clients = PYTHON.iter().chain(&NODE);
+    clients.map(|(_, client)| *client).collect()
+}
+
+/// The packages of Debian that this machine lacks.
+pub(crate) fn missing() -> Vec<&'static str> {
+    let missing = PROGRAMS.iter();
+    let missing = missing.filter(|(program, _)| !packages::is_there(program));
+    missing
+        .flat_map(|(_, packages)| *packages)
+        .copied()
+        .collect()
+}
+
 /// Installs all of it; `python` has pip.
 pub(crate) fn install(root: &Path, python: &Path) -> anyhow::Result<()> {
     for (program, packages) in PROGRAMS {

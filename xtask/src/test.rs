@@ -1,5 +1,9 @@
 //! `cargo xtask test`: the whole gate, on a machine with Rust and Python; what else it needs is
-//! installed. It stops at the first step that fails and says which one it was.
+//! installed, and said before. It stops at the first step that fails and says which one it was.
+//!
+//! Clippy looks at the code while it is compiled for the tests: it takes the compiler's place for
+//! the crates of the workspace, as `cargo clippy` puts it there, and everything else is compiled
+//! once, by the compiler itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,28 +18,31 @@ const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 const STEPS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
-    &[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ],
+    // Without `--all-targets`, which leaves out the tests in the documentation.
     &["test", "--workspace"],
+];
+
+/// What `cargo clippy -- -D warnings` tells the compiler that it puts into the place of `rustc`.
+const CLIPPY: [(&str, &str); 2] = [
+    ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+    (
+        "CLIPPY_ARGS",
+        "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
+    ),
 ];
 
 /// Runs everything.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     println!("==> tidy");
     tidy::run(root)?;
+    announce();
     let path = python(root)?;
     redis::install(root, &python_of(root))?;
     let browser = browser::find_or_install()?;
     for arguments in STEPS {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(*arguments).current_dir(root);
+        command.args(*arguments).current_dir(root).envs(CLIPPY);
         command.env("PATH", &path).env("CHROMIUM", &browser);
         // Tests that are skipped on other machines must not be skipped here.
         command
@@ -45,6 +52,20 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     }
     println!("==> all of it passed");
     Ok(())
+}
+
+/// Says what is about to be installed, and where.
+fn announce() {
+    println!("==> what is installed first, if it is not there");
+    println!(
+        "    into target: {REQUIREMENTS}, {}",
+        redis::clients().join(", ")
+    );
+    let missing = [redis::missing(), browser::missing()].concat();
+    match missing.is_empty() {
+        true => println!("    on this machine: nothing"),
+        false => println!("    on this machine, with apt-get: {}", missing.join(", ")),
+    }
 }
 
 pub(crate) fn step(name: &str, command: &mut Command) -> anyhow::Result<()> {
