@@ -5,6 +5,7 @@ mod connections;
 mod long_names;
 mod memory;
 mod requests;
+mod transactions;
 
 use std::time::{Duration, Instant};
 
