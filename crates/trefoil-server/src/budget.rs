@@ -218,6 +218,11 @@ impl Share {
         self.reserve_for(Purpose::Request)
     }
 
+    /// A reservation of nothing, which can grow with a reply that is being made.
+    pub(crate) fn for_reply(&self) -> Reservation {
+        self.reserve_for(Purpose::Reply)
+    }
+
     fn reserve_for(&self, purpose: Purpose) -> Reservation {
         Reservation {
             connection: Arc::clone(&self.0),
@@ -229,7 +234,7 @@ impl Share {
 
     /// A reservation of so many bytes for a reply, or a refusal without waiting.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
-        let mut reservation = self.reserve_for(Purpose::Reply);
+        let mut reservation = self.for_reply();
         reservation.grow_to(bytes)?;
         Ok(reservation)
     }

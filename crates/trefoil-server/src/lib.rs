@@ -42,6 +42,7 @@ mod panics;
 mod query;
 mod reading;
 mod record;
+mod reply_memory;
 mod resp;
 mod response;
 mod rpc;

@@ -135,6 +135,18 @@ pub(crate) const RESP_BATCH_READS_MAX: usize = 16;
 pub(crate) const RESP_SHORT_ELEMENTS_MAX: usize = 256;
 /// And one that reads a whole string if it has at most so many bytes.
 pub(crate) const RESP_SHORT_STRING_BYTES_MAX: usize = 1024 * 1024;
+/// The bytes of replies that every RESP connection may keep before they are sent.
+pub(crate) const RESP_OUTPUT_BYTES: usize = 16 * 1024;
+/// A RESP reply that takes more memory than this is made elsewhere, in pieces if it can be.
+pub(crate) const RESP_SHORT_REPLY_BYTES: usize = 1024 * 1024;
+/// How many bytes of a long string are read at a time.
+pub(crate) const RESP_PIECE_BYTES: u64 = 256 * 1024;
+/// How many elements of a large collection are read at a time, and how much memory they may take
+/// unless there is only one of them.
+pub(crate) const RESP_PIECE_ELEMENTS: usize = 512;
+/// How many bytes of a long reply a client must take in a second, on average, after the time that it
+/// may take nothing: it keeps the state of a moment meanwhile.
+pub(crate) const RESP_REPLY_BYTES_PER_SECOND: u64 = 64 * 1024;
 /// The bytes of replies after which they are sent before more are made.
 pub(crate) const RESP_REPLY_BYTES: usize = 256 * 1024;
 /// How long a RESP client may take nothing of the replies that are sent to it. Until then, nothing

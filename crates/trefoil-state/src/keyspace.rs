@@ -9,6 +9,7 @@ use trefoil_core::{Damage, Direction, Error, NewEvent};
 use crate::failure::{Failure, Result, WRONG_TYPE};
 use crate::layout::{self, HASH_BYTES};
 use crate::meta::{Collection, Kind, Meta, Root, Value};
+use crate::meter::{Meter, Weighed};
 use crate::space::Space;
 
 /// When a command runs, and what makes it unforeseeable.
@@ -34,6 +35,8 @@ pub struct Keyspace<'a> {
     position: u64,
     /// Events that are to be appended by the same commit.
     events: Vec<NewEvent>,
+    /// Counts what replies take.
+    meter: Option<&'a Meter<'a>>,
 }
 
 /// An element of a collection: its place and its value.
@@ -54,7 +57,37 @@ impl<'a> Keyspace<'a> {
             random: moment.seed,
             position: moment.position,
             events: Vec::new(),
+            meter: None,
         })
+    }
+
+    /// The same keys, where replies are counted.
+    #[must_use]
+    pub fn metered(mut self, meter: &'a Meter<'a>) -> Self {
+        self.meter = Some(meter);
+        self
+    }
+
+    pub(crate) fn meter(&self) -> Option<&'a Meter<'a>> {
+        self.meter
+    }
+
+    /// Counts bytes that are about to be held for a reply, or refuses.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<()> {
+        Ok(self.meter.map_or(Ok(()), |meter| meter.hold(bytes))?)
+    }
+
+    /// Collects what a reply is made of, and counts it meanwhile.
+    pub(crate) fn collect_counted<T: Weighed>(
+        &self,
+        all: impl Iterator<Item = Result<T>>,
+    ) -> Result<Vec<T>> {
+        let counted = all.map(|one| {
+            let one = one?;
+            self.hold(one.weight())?;
+            Ok(one)
+        });
+        counted.collect()
     }
 
     /// Milliseconds since 1970.

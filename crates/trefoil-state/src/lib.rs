@@ -14,6 +14,7 @@
 //! survey     how many keys there are, and how many of them expire
 //! layout     the names of all entries
 //! space      what must be there to stand on: ordered entries, bytes under bytes
+//! meter      how much memory replies take while they are made
 //! reply      what a command answers, and stored: how that is kept; failure: why it does not
 //! ```
 //!
@@ -31,6 +32,7 @@ mod keyspace;
 mod layout;
 mod long_double;
 mod meta;
+mod meter;
 mod named;
 mod number;
 mod pack;
@@ -42,13 +44,14 @@ mod string;
 mod survey;
 
 pub use cleaning::{Expired, ExpiryPlace};
-pub use command::{Access, Call, Keys, Spec, commands, find_command};
+pub use command::{Access, Call, Keys, Spec, commands, find_command, index_range, string_range};
 pub use failure::Failure;
 pub use garbage::{Collected, GarbagePlace, Portion};
 pub use glob::matches_glob;
 pub use keyspace::{Keyspace, Moment, damaged};
 pub use layout::{KEY_BYTES_MAX, ROOT, STRING_BYTES_MAX};
 pub use meta::{Kind, is_younger};
+pub use meter::{Allowance, Meter};
 pub use number::{format_double, parse_double, parse_integer};
 pub use reply::Reply;
 pub use seats::{SeatValue, replay_seats};

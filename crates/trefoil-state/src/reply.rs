@@ -37,6 +37,25 @@ impl Reply {
     /// The usual answer of what succeeded.
     pub const OK: Self = Self::Simple("OK");
 
+    /// About how many bytes of memory it takes.
+    pub fn size(&self) -> usize {
+        let pairs = |pairs: &[(Self, Self)]| {
+            let sizes = pairs
+                .iter()
+                .map(|(first, second)| first.size() + second.size());
+            sizes.sum::<usize>()
+        };
+        let inside = match self {
+            Self::Bulk(bytes) => bytes.len(),
+            Self::Text(text) => text.len(),
+            Self::Error(text) => text.len(),
+            Self::Array(items) | Self::Set(items) => items.iter().map(Self::size).sum(),
+            Self::Map(all) | Self::Pairs(all) => pairs(all),
+            Self::Simple(_) | Self::Integer(_) | Self::Double(_) | Self::Nil | Self::NilArray => 0,
+        };
+        size_of::<Self>() + inside
+    }
+
     /// 1 or 0.
     pub fn flag(is_set: bool) -> Self {
         Self::Integer(i64::from(is_set))

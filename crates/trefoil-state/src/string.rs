@@ -119,6 +119,7 @@ impl Keyspace<'_> {
         {
             return Ok(bytes.slice(range.start as usize..range.end as usize));
         }
+        self.hold((range.end - range.start) as usize)?;
         let mut read = vec![0; (range.end - range.start) as usize];
         for chunk in self.chunks(text, range.clone()) {
             let (at, bytes) = chunk?;

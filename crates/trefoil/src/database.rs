@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
 };
-use trefoil_state::{Call, Reply, Survey};
+use trefoil_state::{Call, Meter, Reply, Survey};
 use trefoil_storage::Storage;
 use trefoil_storage::local::DirectoryLock;
 
@@ -21,13 +21,14 @@ use crate::condition::{self, Checked};
 use crate::engine::Engine;
 use crate::explain::Explanation;
 use crate::home::Home;
+use crate::look::{self, Snapshot};
 use crate::state::{View, Watch};
 use crate::stats::StatsSnapshot;
 use crate::subscription::Subscription;
 use crate::transaction::{Executed, Transaction};
 use crate::wake::Wake;
 use crate::write::{Work, carry_over, check_version};
-use crate::{Options, Page, look, read};
+use crate::{Options, Page, read};
 
 pub(crate) use reopen::reopen_in_background;
 
@@ -330,7 +331,17 @@ impl Database {
 
     /// Runs commands that only read, all on the state of one moment, which is durable.
     pub fn look(&self, calls: &[Call]) -> Result<Vec<Reply>> {
-        look::look(self.engine()?.as_ref(), calls.iter())
+        self.look_within(calls, &Meter::asking(None))
+    }
+
+    /// The same; what the replies take is counted by `meter`.
+    pub fn look_within(&self, calls: &[Call], meter: &Meter<'_>) -> Result<Vec<Reply>> {
+        look::look(self.engine()?.as_ref(), calls.iter(), meter)
+    }
+
+    /// The state as it is now, for a read that takes several steps.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::new(self.engine()?.as_ref()))
     }
 
     /// How many keys there are, and how many of them expire: exact where few do, else by a sample.

@@ -222,8 +222,10 @@ impl Engine {
         transactions: Vec<Result<Transaction>>,
     ) -> Result<Executions> {
         let transactions = match Looks::new(transactions) {
-            Ok(looks) if looks.are_short() => return Ok(looks.run(self)),
-            Ok(looks) => return self.look_elsewhere(looks).await,
+            Ok(looks) => match looks.run_if_short(self) {
+                Some(executed) => return Ok(executed),
+                None => return self.look_elsewhere(looks).await,
+            },
             Err(transactions) => transactions,
         };
         let mut works = Vec::with_capacity(transactions.len());

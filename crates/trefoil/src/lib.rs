@@ -88,6 +88,7 @@ pub use database::{Database, Info, Recovery};
 pub use explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 pub use host::Host;
 pub use listing::{CategoryInfo, List, StreamInfo};
+pub use look::Snapshot;
 pub use namespaces::{
     NamespaceEntry, Namespaces, NamespacesOptions, NewNamespace, OpenDatabase, Settings,
 };
@@ -104,8 +105,8 @@ pub use trefoil_core::{
     located_position, parse_event_id,
 };
 pub use trefoil_state::{
-    Access, Call, Failure, Keys, Reply, SeatValue, Spec, Survey, commands, find_command,
-    replay_seats,
+    Access, Allowance, Call, Failure, Keys, Meter, Reply, SeatValue, Spec, Survey, commands,
+    find_command, replay_seats,
 };
 
 /// The README's example is compiled and run like the one above.

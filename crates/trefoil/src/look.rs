@@ -1,7 +1,7 @@
 //! Reading the state: commands that change nothing, all on the state of one moment.
 
 use trefoil_core::{Error, Result};
-use trefoil_state::{Access, Call, Failure, Keyspace, Moment, Reply, Survey};
+use trefoil_state::{Access, Call, Failure, Keyspace, Meter, Moment, Reply, Survey};
 
 use crate::engine::Engine;
 use crate::state::View;
@@ -10,24 +10,47 @@ use crate::transaction::{Executed, Step, Transaction};
 /// So many commands that each read little are read at once by whoever asks.
 const SHORT_MAX: usize = 64;
 
-/// Runs commands that only read, on the state of one moment, which is durable.
-pub(crate) fn look<'a>(
-    engine: &Engine,
-    calls: impl Iterator<Item = &'a Call>,
-) -> Result<Vec<Reply>> {
-    let mut view = View::new(&engine.store);
-    let moment = moment(engine);
-    let look = |call: &Call| {
+/// How many bytes of replies are made at once by whoever asks.
+const SHORT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The state of one moment, which is durable, for commands that only read. It stays as it is for as
+/// long as this is held.
+#[derive(Debug)]
+pub struct Snapshot {
+    view: View,
+    moment: Moment,
+}
+
+impl Snapshot {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        Self {
+            view: View::new(&engine.store),
+            moment: moment(engine),
+        }
+    }
+
+    /// Runs a command. What its reply takes is counted by `meter`.
+    pub fn look(&mut self, call: &Call, meter: &Meter<'_>) -> Result<Reply> {
         if call.spec().access == Access::Write {
             return Err(Error::invalid(format!("{} may write", call.spec().name)));
         }
-        match call.run(&mut Keyspace::new(&mut view, moment)?) {
+        let mut keyspace = Keyspace::new(&mut self.view, self.moment)?.metered(meter);
+        match call.run(&mut keyspace) {
             Ok(reply) => Ok(reply),
             Err(Failure::Refused(text)) => Ok(Reply::Error(text)),
             Err(Failure::Engine(error)) => Err(error),
         }
-    };
-    calls.map(look).collect()
+    }
+}
+
+/// Runs commands that only read, on the state of one moment, which is durable.
+pub(crate) fn look<'a>(
+    engine: &Engine,
+    calls: impl Iterator<Item = &'a Call>,
+    meter: &Meter<'_>,
+) -> Result<Vec<Reply>> {
+    let mut snapshot = Snapshot::new(engine);
+    calls.map(|call| snapshot.look(call, meter)).collect()
 }
 
 /// The moment of a read.
@@ -69,26 +92,43 @@ impl Looks {
     }
 
     /// Whether nobody is kept for long by running them.
-    pub(crate) fn are_short(&self) -> bool {
+    fn are_short(&self) -> bool {
         let calls = || self.0.iter().flat_map(calls);
         calls().nth(SHORT_MAX).is_none() && calls().all(|call| call.spec().access != Access::Read)
     }
 
+    /// Runs them, with as much memory for replies as each is allowed.
     pub(crate) fn run(&self, engine: &Engine) -> Vec<Result<Executed>> {
         let run = |transaction: &Transaction| {
-            let replies = look(engine, calls(transaction))?;
-            if transaction.is_strict {
-                refuse_errors(&replies)?;
-            }
-            Ok(Executed {
-                commit: None,
-                replies,
-                events: Vec::new(),
-                replayed: false,
-            })
+            let meter = Meter::asking(transaction.allowance.as_deref());
+            run(engine, transaction, &meter)
         };
         self.0.iter().map(run).collect()
     }
+
+    /// Runs them if they are short and so are their replies.
+    pub(crate) fn run_if_short(&self, engine: &Engine) -> Option<Vec<Result<Executed>>> {
+        if !self.are_short() {
+            return None;
+        }
+        let meter = Meter::within(SHORT_BYTES_MAX);
+        let executed = { self.0.iter() }.map(|transaction| run(engine, transaction, &meter));
+        let executed = executed.collect();
+        (!meter.is_exceeded()).then_some(executed)
+    }
+}
+
+fn run(engine: &Engine, transaction: &Transaction, meter: &Meter<'_>) -> Result<Executed> {
+    let replies = look(engine, calls(transaction), meter)?;
+    if transaction.is_strict {
+        refuse_errors(&replies)?;
+    }
+    Ok(Executed {
+        commit: None,
+        replies,
+        events: Vec::new(),
+        replayed: false,
+    })
 }
 
 /// Says which of a strict transaction's commands failed, if one did.

@@ -1,12 +1,14 @@
 //! A transaction: commands on the state and events to append, all in one commit.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use trefoil_core::limits::{
     COMMIT_ID_BYTES_MAX, EVENTS_PER_COMMIT_MAX, GUARDS_PER_TRANSACTION_MAX,
     STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX,
 };
 use trefoil_core::{Appended, Condition, Error, NewEvent, Result, Tracking, validate_conditions};
-use trefoil_state::{Access, Call, Reply};
+use trefoil_state::{Access, Allowance, Call, Reply};
 
 use crate::state::Watch;
 
@@ -31,6 +33,9 @@ pub struct Transaction {
     pub id: Option<Bytes>,
     /// How far the writer has come in another log.
     pub tracking: Option<Tracking>,
+    /// Who is asked for memory for the replies before anything is written; without it they may take
+    /// any amount.
+    pub allowance: Option<Arc<dyn Allowance>>,
 }
 
 /// One thing that a transaction does.
@@ -96,6 +101,7 @@ impl Default for Transaction {
             is_strict: true,
             id: None,
             tracking: None,
+            allowance: None,
         }
     }
 }

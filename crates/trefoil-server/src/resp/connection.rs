@@ -58,11 +58,7 @@ pub(crate) async fn serve(
     let (reader, writer) = socket.split();
     let mut connection = Connection {
         input: Input::new(reader, shared, guest),
-        output: Output {
-            socket: writer,
-            shared: Arc::clone(shared),
-            buffer: BytesMut::new(),
-        },
+        output: Output::new(writer, shared, &guest.share),
         session,
     };
     let ended = tokio::select! {

@@ -2,21 +2,24 @@
 //! neighbours.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use trefoil::{Access, Call, OpenDatabase, Reply, Spec, Step, Transaction};
+use trefoil::{Access, Allowance, Call, Meter, OpenDatabase, Reply, Spec, Step, Transaction};
 
 use super::command::{self, Action, AtOnce, Found, Own};
 use super::failure::{of_error, of_failure};
 use super::metrics::UNKNOWN_COMMAND;
 use super::multi::call;
 use super::output::Output;
-use super::pending::{Outcomes, Shape, Slot};
+use super::pending::{Outcomes, Pending, Shape, Slot};
+use super::pieces;
 use super::session::{Session, not_authenticated};
-use super::weight::is_light;
+use super::weight::{answers_much, is_light};
 use super::words::{Answer, error, is, text};
-use crate::limits::RESP_BATCH_READS_MAX;
+use crate::limits::{RESP_BATCH_READS_MAX, RESP_SHORT_REPLY_BYTES};
+use crate::reply_memory::ReplyMemory;
 use crate::service::blocking;
 
 /// The reply, whether it is an error or not.
@@ -141,6 +144,9 @@ impl Session {
             Access::FastRead if self.pending.transactions.is_empty() => {
                 self.read_soon(call, output).await?;
             }
+            Access::FastRead if self.is_long_string(&call).await => {
+                return self.read(call, output).await;
+            }
             access => {
                 let mut transaction = Transaction::of_call(call).lenient();
                 if access == Access::Write {
@@ -150,6 +156,15 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a call reads a long string, with which the writer is not to be kept.
+    async fn is_long_string(&mut self, call: &Call) -> bool {
+        if call.spec().name != "get" {
+            return false;
+        }
+        let database = self.database().await;
+        database.is_ok_and(|database| !is_light(call, &database))
     }
 
     /// A command that may read much: after the writes before it, and on a thread for such work if it
@@ -167,7 +182,28 @@ impl Session {
             return Ok(None);
         }
         self.settle(output).await?;
-        Ok(Some(flat(look_elsewhere(database, call).await)))
+        match self.is_silent {
+            true => Ok(None),
+            false => self.read_long(&database, call, output).await,
+        }
+    }
+
+    /// A command that answers much: in pieces if it can be, else on a thread for such work, with
+    /// memory for its reply. `None`: it is answered.
+    async fn read_long(
+        &mut self,
+        database: &OpenDatabase,
+        call: Call,
+        output: &mut Output<'_>,
+    ) -> io::Result<Option<Reply>> {
+        let protocol = self.protocol();
+        if let Some(answered) = pieces::answer(database, &call, protocol, output).await {
+            return answered;
+        }
+        let memory = ReplyMemory::new(&self.guest.share);
+        let reply = look_elsewhere(database.clone(), call, &memory).await;
+        self.pending.memory.push(memory);
+        Ok(Some(flat(reply)))
     }
 
     /// Reads together with its neighbours, on this thread.
@@ -180,15 +216,26 @@ impl Session {
         Ok(())
     }
 
+    /// Lets a transaction take memory for its replies, before it is written.
+    pub(super) fn reply_allowance(&mut self) -> Arc<dyn Allowance> {
+        let memory = ReplyMemory::new(&self.guest.share);
+        let allowance = memory.allowance();
+        self.pending.memory.push(memory);
+        allowance
+    }
+
     /// Hands in a transaction together with its neighbours.
     pub(super) async fn transact(
         &mut self,
-        transaction: Transaction,
+        mut transaction: Transaction,
         shape: Shape,
         output: &mut Output<'_>,
     ) -> io::Result<()> {
         if !self.pending.reads.is_empty() {
             self.settle(output).await?;
+        }
+        if answers_much(&transaction) {
+            transaction.allowance = Some(self.reply_allowance());
         }
         self.pending.transactions.push(transaction);
         self.pend(shape);
@@ -240,7 +287,8 @@ impl Session {
             }
             Action::Look(lookup) => {
                 let database = self.database().await?;
-                command::lookup(lookup, database, words).await
+                let memory = self.reply_allowance();
+                command::lookup(lookup, database, words, memory.as_ref()).await
             }
             Action::Require => {
                 let condition = command::requirement(words)?;
@@ -269,13 +317,18 @@ impl Session {
 
     /// Carries out what is pending, and answers it.
     pub(super) async fn settle(&mut self, output: &mut Output<'_>) -> io::Result<()> {
-        let pending = std::mem::take(&mut self.pending);
-        if pending.slots.is_empty() {
+        if self.pending.slots.is_empty() {
             return Ok(());
         }
+        let pending = std::mem::take(&mut self.pending);
         let mut outcomes = match self.database().await {
             Err(reply) => Outcomes::Failed(reply),
-            Ok(database) if pending.transactions.is_empty() => look(&database, &pending.reads),
+            Ok(database) if pending.transactions.is_empty() => {
+                match look(&database, &pending.reads) {
+                    Some(outcomes) => outcomes,
+                    None => return self.settle_long(&database, pending, output).await,
+                }
+            }
             Ok(database) => self.execute(&database, pending.transactions).await,
         };
         let protocol = self.protocol();
@@ -290,6 +343,52 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Answers reads one after the other that together answer much.
+    async fn settle_long(
+        &mut self,
+        database: &OpenDatabase,
+        pending: Pending,
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        let protocol = self.protocol();
+        let mut reads = pending.reads.into_iter();
+        for slot in pending.slots {
+            let reply = match slot.shape {
+                Shape::Ready(reply) => Some(reply),
+                _ if slot.is_silent => {
+                    reads.next();
+                    None
+                }
+                _ => match reads.next() {
+                    Some(call) => self.read_one(database, call, slot.command, output).await?,
+                    None => None,
+                },
+            };
+            if let Some(reply) = reply.filter(|_| !slot.is_silent) {
+                output.put(&reply, protocol).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads on this thread if that answers little. `None`: it is answered.
+    async fn read_one(
+        &mut self,
+        database: &OpenDatabase,
+        call: Call,
+        command: &'static str,
+        output: &mut Output<'_>,
+    ) -> io::Result<Option<Reply>> {
+        let reply = match look(database, std::slice::from_ref(&call)) {
+            Some(mut outcomes) => Some(outcomes.take(Shape::Single)),
+            None => self.read_long(database, call, output).await?,
+        };
+        if matches!(reply, Some(Reply::Error(_))) {
+            self.shared().resp.usage.fail(command);
+        }
+        Ok(reply)
     }
 
     /// Hands transactions to the writer.
@@ -310,19 +409,27 @@ impl Session {
     }
 }
 
-/// A read that may take long, on a thread for such work.
-async fn look_elsewhere(database: OpenDatabase, call: Call) -> Answer {
-    let looked = blocking(move || database.look(&[call])).await;
+/// A read that may take long, on a thread for such work. If nobody waits for it any more, it ends.
+async fn look_elsewhere(database: OpenDatabase, call: Call, memory: &ReplyMemory) -> Answer {
+    let allowance = memory.allowance();
+    let looked = blocking(move || {
+        let meter = Meter::asking(Some(allowance.as_ref()));
+        database.look_within(&[call], &meter)
+    });
+    let looked = looked.await;
     let looked = looked.map_err(|failure| of_failure(&failure))?;
     let mut replies = looked.map_err(|failure| of_error(&failure))?;
     let missing = || error("ERR the command has no reply");
     replies.pop().ok_or_else(missing)
 }
 
-fn look(database: &OpenDatabase, reads: &[Call]) -> Outcomes {
-    match database.look(reads) {
-        Ok(replies) => Outcomes::Read(replies.into_iter()),
-        Err(failure) => Outcomes::Failed(of_error(&failure)),
+/// Reads on this thread; `None` if they answer too much for that.
+fn look(database: &OpenDatabase, reads: &[Call]) -> Option<Outcomes> {
+    let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
+    match database.look_within(reads, &meter) {
+        Ok(replies) => Some(Outcomes::Read(replies.into_iter())),
+        Err(_) if meter.is_exceeded() => None,
+        Err(failure) => Some(Outcomes::Failed(of_error(&failure))),
     }
 }
 

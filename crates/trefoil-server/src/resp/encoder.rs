@@ -23,8 +23,122 @@ impl Protocol {
     }
 }
 
-/// Appends a reply to `out`.
-pub(super) fn encode(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
+/// A reply that is being written, piece by piece.
+#[derive(Debug)]
+pub(super) struct Encoding<'r> {
+    protocol: Protocol,
+    /// What is still to be written, the next part last.
+    rest: Vec<Part<'r>>,
+}
+
+#[derive(Debug)]
+enum Part<'r> {
+    One(&'r Reply),
+    Items(std::slice::Iter<'r, Reply>),
+    Pairs {
+        pairs: std::slice::Iter<'r, (Reply, Reply)>,
+        /// Whether each pair is a list of its own.
+        are_lists: bool,
+    },
+    /// What is left of a long string.
+    Bytes(&'r [u8]),
+}
+
+impl<'r> Encoding<'r> {
+    pub(super) fn new(reply: &'r Reply, protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            rest: vec![Part::One(reply)],
+        }
+    }
+
+    /// Appends to `out` until it has about so many bytes. Answers whether there is more to come.
+    pub(super) fn fill(&mut self, out: &mut BytesMut, bytes_max: usize) -> bool {
+        while let Some(part) = self.rest.pop() {
+            match part {
+                Part::One(reply) => self.begin(reply, out),
+                Part::Items(mut items) => {
+                    if let Some(item) = items.next() {
+                        self.rest.push(Part::Items(items));
+                        self.begin(item, out);
+                    }
+                }
+                Part::Pairs {
+                    mut pairs,
+                    are_lists,
+                } => {
+                    if let Some((first, second)) = pairs.next() {
+                        if are_lists {
+                            put_length(out, b'*', 2);
+                        }
+                        self.rest.push(Part::Pairs { pairs, are_lists });
+                        self.rest.push(Part::One(second));
+                        self.begin(first, out);
+                    }
+                }
+                Part::Bytes(bytes) => {
+                    let room = bytes_max.saturating_sub(out.len()).max(1);
+                    let (now, later) = bytes.split_at(bytes.len().min(room));
+                    out.put_slice(now);
+                    match later.is_empty() {
+                        true => out.put_slice(b"\r\n"),
+                        false => self.rest.push(Part::Bytes(later)),
+                    }
+                }
+            }
+            if out.len() >= bytes_max && !self.rest.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Writes a reply, or the beginning of it if it is long.
+    fn begin(&mut self, reply: &'r Reply, out: &mut BytesMut) {
+        let is_three = self.protocol == Protocol::Three;
+        let (marker, length, rest) = match reply {
+            Reply::Bulk(bytes) if bytes.len() > LONG_BYTES => {
+                (b'$', bytes.len(), Part::Bytes(bytes))
+            }
+            Reply::Array(items) => (b'*', items.len(), Part::Items(items.iter())),
+            Reply::Set(items) => {
+                let marker = if is_three { b'~' } else { b'*' };
+                (marker, items.len(), Part::Items(items.iter()))
+            }
+            Reply::Map(all) | Reply::Pairs(all) => {
+                let are_lists = is_three && matches!(reply, Reply::Pairs(_));
+                let (marker, length) = match reply {
+                    Reply::Map(_) if is_three => (b'%', all.len()),
+                    _ if is_three => (b'*', all.len()),
+                    _ => (b'*', all.len() * 2),
+                };
+                let pairs = all.iter();
+                (marker, length, Part::Pairs { pairs, are_lists })
+            }
+            leaf => return put_leaf(leaf, self.protocol, out),
+        };
+        put_length(out, marker, length);
+        self.rest.push(rest);
+    }
+}
+
+/// Strings that are longer than this are written in pieces.
+const LONG_BYTES: usize = 64 * 1024;
+
+/// Appends a reply to `out` if it is neither long nor made of others.
+pub(super) fn encode_short(reply: &Reply, protocol: Protocol, out: &mut BytesMut) -> bool {
+    let is_short = match reply {
+        Reply::Array(_) | Reply::Set(_) | Reply::Map(_) | Reply::Pairs(_) => false,
+        Reply::Bulk(bytes) => bytes.len() <= LONG_BYTES,
+        _ => true,
+    };
+    if is_short {
+        put_leaf(reply, protocol, out);
+    }
+    is_short
+}
+
+fn put_leaf(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
     let is_three = protocol == Protocol::Three;
     match reply {
         Reply::Simple(text) => put_line(out, b'+', text),
@@ -36,25 +150,6 @@ pub(super) fn encode(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
         Reply::Nil | Reply::NilArray if is_three => out.put_slice(b"_\r\n"),
         Reply::Nil => out.put_slice(b"$-1\r\n"),
         Reply::NilArray => out.put_slice(b"*-1\r\n"),
-        Reply::Array(items) => put_all(out, b'*', items, protocol),
-        Reply::Set(items) if is_three => put_all(out, b'~', items, protocol),
-        Reply::Set(items) => put_all(out, b'*', items, protocol),
-        Reply::Map(pairs) if is_three => {
-            put_length(out, b'%', pairs.len());
-            put_flat(out, pairs, protocol);
-        }
-        Reply::Pairs(pairs) if is_three => {
-            put_length(out, b'*', pairs.len());
-            for (first, second) in pairs {
-                put_length(out, b'*', 2);
-                encode(first, protocol, out);
-                encode(second, protocol, out);
-            }
-        }
-        Reply::Map(pairs) | Reply::Pairs(pairs) => {
-            put_length(out, b'*', pairs.len() * 2);
-            put_flat(out, pairs, protocol);
-        }
         Reply::Text(text) if is_three => {
             put_length(out, b'=', text.len() + 4);
             out.put_slice(b"txt:");
@@ -62,20 +157,8 @@ pub(super) fn encode(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
             out.put_slice(b"\r\n");
         }
         Reply::Text(text) => put_bulk(out, text.as_bytes()),
-    }
-}
-
-fn put_all(out: &mut BytesMut, marker: u8, items: &[Reply], protocol: Protocol) {
-    put_length(out, marker, items.len());
-    for item in items {
-        encode(item, protocol, out);
-    }
-}
-
-fn put_flat(out: &mut BytesMut, pairs: &[(Reply, Reply)], protocol: Protocol) {
-    for (key, value) in pairs {
-        encode(key, protocol, out);
-        encode(value, protocol, out);
+        // These are never leaves.
+        Reply::Array(_) | Reply::Set(_) | Reply::Map(_) | Reply::Pairs(_) => {}
     }
 }
 
@@ -105,7 +188,8 @@ fn put_error(out: &mut BytesMut, text: &str) {
     out.put_slice(b"\r\n");
 }
 
-fn put_length(out: &mut BytesMut, marker: u8, length: usize) {
+/// The beginning of what has a length.
+pub(super) fn put_length(out: &mut BytesMut, marker: u8, length: usize) {
     put_number(out, marker, i64::try_from(length).unwrap_or(i64::MAX));
 }
 
@@ -125,6 +209,10 @@ mod tests {
 
     use super::value::{Value, decode};
     use super::*;
+
+    fn encode(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
+        assert!(!Encoding::new(reply, protocol).fill(out, usize::MAX));
+    }
 
     #[test]
     fn every_kind_of_reply_in_both_versions() {
@@ -183,6 +271,27 @@ mod tests {
                 assert_eq!(out, expected.as_bytes(), "{reply:?} {protocol:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_string_is_written_in_pieces() {
+        let reply = Reply::Array(vec![Reply::bulk(vec![b'x'; 3 * LONG_BYTES]), Reply::OK]);
+        let mut encoding = Encoding::new(&reply, Protocol::Two);
+        let (mut whole, mut n_pieces) = (BytesMut::new(), 0);
+        loop {
+            let mut piece = BytesMut::new();
+            let has_more = encoding.fill(&mut piece, 1000);
+            assert!(piece.len() < 1100, "{}", piece.len());
+            whole.extend_from_slice(&piece);
+            n_pieces += 1;
+            if !has_more {
+                break;
+            }
+        }
+        assert!(n_pieces > 3 * LONG_BYTES / 1100);
+        let mut expected = BytesMut::new();
+        encode(&reply, Protocol::Two, &mut expected);
+        assert_eq!(whole, expected);
     }
 
     /// What a client is to read.
@@ -251,6 +360,16 @@ mod tests {
                 encode(&reply, protocol, &mut out);
                 let read = decode(&out);
                 prop_assert_eq!(read, Some((expected(&reply, protocol), out.len())));
+                let (mut encoding, mut pieces) = (Encoding::new(&reply, protocol), BytesMut::new());
+                loop {
+                    let mut piece = BytesMut::new();
+                    let has_more = encoding.fill(&mut piece, 7);
+                    pieces.extend_from_slice(&piece);
+                    if !has_more {
+                        break;
+                    }
+                }
+                prop_assert_eq!(pieces, out);
             }
         }
     }

@@ -8,7 +8,8 @@
 //! output       replies on their way to a client
 //! session      one client: who it is, what it has begun
 //! dispatch     what becomes of a request
-//! pending      requests that are carried out together; weight: reads that take long
+//! pending      requests that are carried out together; weight: those that take or answer much
+//! pieces       long replies, made as the client takes them
 //! multi        requests that wait for EXEC; transact: EXEC and its like; wishes: how it is to be
 //! criteria     conditions and queries in words
 //! command      every command that is not about state
@@ -32,6 +33,7 @@ mod multi;
 mod output;
 mod parser;
 mod pending;
+mod pieces;
 mod session;
 mod threads;
 mod transact;

@@ -5,33 +5,79 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::tcp::WriteHalf;
 use trefoil::Reply;
 
-use super::encoder::{Protocol, encode};
-use crate::limits::RESP_REPLY_BYTES;
+use super::encoder::{Encoding, Protocol, encode_short, put_length};
+use crate::budget::{Reservation, Share};
+use crate::limits::{RESP_OUTPUT_BYTES, RESP_REPLY_BYTES, RESP_REPLY_TIMEOUT};
 use crate::service::Shared;
 
 /// Replies on their way to a client.
 pub(super) struct Output<'a> {
-    pub(super) socket: WriteHalf<'a>,
+    socket: WriteHalf<'a>,
     pub(super) shared: Arc<Shared>,
-    pub(super) buffer: BytesMut,
+    buffer: BytesMut,
+    /// What the buffer takes of the memory for clients.
+    reservation: Reservation,
+    /// How many bytes it may have before they are sent.
+    room: usize,
 }
 
-impl Output<'_> {
-    /// Adds a reply, and sends what there is if that is much.
+impl<'a> Output<'a> {
+    pub(super) fn new(socket: WriteHalf<'a>, shared: &Arc<Shared>, share: &Share) -> Self {
+        Self {
+            socket,
+            shared: Arc::clone(shared),
+            buffer: BytesMut::new(),
+            reservation: share.for_request(),
+            room: RESP_OUTPUT_BYTES,
+        }
+    }
+
+    /// Adds a reply, and sends what there is if that is much. A long one is sent in pieces, between
+    /// which others are served.
     pub(super) async fn put(&mut self, reply: &Reply, protocol: Protocol) -> io::Result<()> {
         if matches!(reply, Reply::Error(_)) {
             self.shared.metrics.resp.errors.inc();
         }
-        encode(reply, protocol, &mut self.buffer);
-        if self.buffer.len() >= RESP_REPLY_BYTES {
-            return self.send().await;
+        if !encode_short(reply, protocol, &mut self.buffer) {
+            let mut encoding = Encoding::new(reply, protocol);
+            while encoding.fill(&mut self.buffer, self.room) {
+                self.make_room().await?;
+            }
         }
+        self.make_room().await
+    }
+
+    /// Adds the beginning of a reply that is made piece by piece.
+    pub(super) async fn put_head(&mut self, marker: u8, length: usize) -> io::Result<()> {
+        put_length(&mut self.buffer, marker, length);
+        self.make_room().await
+    }
+
+    /// Adds bytes of a reply that is made piece by piece.
+    pub(super) async fn put_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        self.make_room().await
+    }
+
+    /// Sends what there is if it is much.
+    async fn make_room(&mut self) -> io::Result<()> {
+        if self.buffer.len() < self.room {
+            return Ok(());
+        }
+        // Without memory for more, less is sent at a time.
+        if self.room < RESP_REPLY_BYTES && self.reservation.grow_to(RESP_REPLY_BYTES).is_ok() {
+            self.room = RESP_REPLY_BYTES;
+            return Ok(());
+        }
+        self.send().await?;
+        tokio::task::yield_now().await;
         Ok(())
     }
 
@@ -51,11 +97,15 @@ impl Output<'_> {
         Ok(())
     }
 
+    /// How long the client may take nothing.
+    pub(super) fn reply_timeout(&self) -> Duration {
+        let resp = self.shared.config.resp.as_ref();
+        resp.map_or(RESP_REPLY_TIMEOUT, |resp| resp.reply_timeout)
+    }
+
     /// Waits until the client takes something.
     async fn wait(&mut self) -> io::Result<()> {
-        let resp = self.shared.config.resp.as_ref();
-        let timeout = resp.map_or(crate::limits::RESP_REPLY_TIMEOUT, |resp| resp.reply_timeout);
-        match tokio::time::timeout(timeout, self.socket.writable()).await {
+        match tokio::time::timeout(self.reply_timeout(), self.socket.writable()).await {
             Ok(ready) => ready,
             Err(_) => {
                 tracing::debug!("a RESP client does not take its replies");
@@ -68,6 +118,8 @@ impl Output<'_> {
     pub(super) fn release(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
+            self.room = RESP_OUTPUT_BYTES;
+            self.reservation.shrink_to(RESP_OUTPUT_BYTES);
         }
     }
 

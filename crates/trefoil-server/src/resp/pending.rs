@@ -7,6 +7,7 @@ use trefoil::{Call, Error, Executed, Reply, Transaction};
 
 use super::failure::of_error;
 use super::multi::{merge, of_transaction};
+use crate::reply_memory::ReplyMemory;
 
 /// Requests whose replies are not there yet, and replies that come after those.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct Pending {
     pub(super) slots: Vec<Slot>,
     pub(super) reads: Vec<Call>,
     pub(super) transactions: Vec<Transaction>,
+    /// What the replies of transactions take, until they are answered.
+    pub(super) memory: Vec<ReplyMemory>,
 }
 
 /// The place of one reply.

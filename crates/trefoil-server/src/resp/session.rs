@@ -212,6 +212,7 @@ impl Session {
     /// client does.
     pub(super) fn rest(&mut self, began: Instant) {
         self.database = None;
+        self.pending.memory.clear();
         let now = self.leave_word();
         let time = now.saturating_duration_since(began);
         self.tally.flush(&self.shared, time);

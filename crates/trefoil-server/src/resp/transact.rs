@@ -125,7 +125,7 @@ impl Session {
     /// before it, the others after it.
     async fn execute_with_own(&mut self, plan: Plan) -> Reply {
         let Plan {
-            transaction,
+            mut transaction,
             mut extra,
             own,
         } = plan;
@@ -148,6 +148,7 @@ impl Session {
             Ok(database) => database,
             Err(reply) => return reply,
         };
+        transaction.allowance = Some(self.reply_allowance());
         let mut outcomes = self.execute(&database, vec![transaction]).await;
         let mut reply = outcomes.take(Shape::Exec(extra));
         if let Reply::Array(replies) = &mut reply {

@@ -1,8 +1,8 @@
 //! Whether a command that may read much will: what is small is read at once, on the thread that
-//! asks, and does not have to wait for another thread.
+//! asks, and does not have to wait for another thread. And whether one that writes may answer much.
 
 use bytes::Bytes;
-use trefoil::{Call, Database, Reply};
+use trefoil::{Access, Call, Database, Reply, Step, Transaction};
 
 use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_STRING_BYTES_MAX};
 
@@ -39,9 +39,25 @@ pub(super) fn is_light(call: &Call, database: &Database) -> bool {
     }
 }
 
+/// Whether a transaction may answer what it read, however large that is.
+pub(super) fn answers_much(transaction: &Transaction) -> bool {
+    let call = match transaction.steps.as_slice() {
+        [Step::Call(call)] => call,
+        steps => return steps.len() > 1,
+    };
+    let n_words = call.arguments().len();
+    match call.spec().name {
+        // Without options, it answers nothing.
+        "set" => n_words > 3,
+        "getset" | "getdel" | "getex" | "hgetdel" | "hgetex" | "sort" | "lmpop" | "zmpop" => true,
+        "lpop" | "rpop" | "spop" | "zpopmin" | "zpopmax" => n_words > 2,
+        name => call.spec().access != Access::Write || name.starts_with("seats."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use trefoil::{Options, Transaction};
+    use trefoil::Options;
 
     use super::*;
 

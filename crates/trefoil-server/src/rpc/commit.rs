@@ -23,6 +23,7 @@ use crate::error::{Failure, Result};
 use crate::json::{Call, number, present, put_id, put_number, put_string, text};
 use crate::limits::COMMANDS_PER_COMMIT_MAX;
 use crate::new_event::{self, event_id};
+use crate::reply_memory::ReplyMemory;
 use crate::response::{self, Answer};
 use crate::strict;
 
@@ -32,7 +33,8 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         .map(|event| event.stream.clone())
         .collect();
     let database = context.database().await?;
-    let (committed, replies) = match commit(&database, request).await {
+    let memory = ReplyMemory::new(context.share);
+    let (committed, replies) = match commit(&database, request, &memory).await {
         Ok(done) => done,
         Err(error) => {
             // Only now does it matter what was written where.
@@ -41,20 +43,25 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         }
     };
     context.shared.metrics.count_commit(&committed);
-    Ok(response::json(answer(&committed, &streams, &replies)))
+    let out = answer(&committed, &streams, &replies);
+    drop(replies);
+    Ok(response::json(memory.hold(out)))
 }
 
 /// Commits; the replies are those of the commands.
 async fn commit(
     database: &OpenDatabase,
     request: Request,
+    memory: &ReplyMemory,
 ) -> trefoil::Result<(Committed, Vec<Reply>)> {
     if !request.has_state() {
         let committed = database.commit_async(request.commit).await?;
         return Ok((committed, Vec::new()));
     }
     let n_events = request.commit.events.len();
-    let mut executed = database.execute(vec![request.into_transaction()]).await?;
+    let mut transaction = request.into_transaction();
+    transaction.allowance = Some(memory.allowance());
+    let mut executed = database.execute(vec![transaction]).await?;
     let executed = executed.pop().unwrap_or_else(unanswered)?;
     let last = executed.events.last().map(|event| event.position);
     let committed = Committed {

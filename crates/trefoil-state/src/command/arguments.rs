@@ -73,7 +73,7 @@ pub(crate) fn integer_from(min: i64, argument: &[u8], error: &'static str) -> Re
 
 /// The indexes that `start` and `end`, both included and from the end if negative, mean among
 /// `len` elements.
-pub(crate) fn index_range(start: i64, end: i64, len: u64) -> Range<u64> {
+pub fn index_range(start: i64, end: i64, len: u64) -> Range<u64> {
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     let from_end = |index: i64| if index < 0 { index + len } else { index };
     let start = from_end(start).max(0);

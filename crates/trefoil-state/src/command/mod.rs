@@ -16,6 +16,9 @@ mod sort;
 mod string;
 pub(crate) mod zset;
 
+pub use arguments::index_range;
+pub use string::string_range;
+
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -177,6 +180,11 @@ impl Call {
 
     /// Runs it. If it fails, what it changed must be taken back.
     pub fn run(&self, keyspace: &mut Keyspace<'_>) -> Result<Reply> {
-        (self.spec.run)(keyspace, &self.arguments)
+        let meter = keyspace.meter();
+        let mut run = || (self.spec.run)(keyspace, &self.arguments);
+        match meter {
+            Some(meter) => meter.count(run),
+            None => run(),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
 use trefoil_core::{Appended, Error, Event, Result};
-use trefoil_state::{Call, Failure, Keyspace, Reply};
+use trefoil_state::{Call, Failure, Keyspace, Meter, Reply};
 
 use super::conditions::check_version;
 use super::known::replayed;
@@ -102,11 +102,12 @@ impl<'a> Stage<'a> {
     /// Runs a transaction whose conditions hold.
     fn run(&mut self, transaction: &'a Transaction) -> Result<Executed> {
         let mut progress = Progress::default();
+        let meter = Meter::asking(transaction.allowance.as_deref());
         for (index, step) in transaction.steps.iter().enumerate() {
             let reply = match step {
                 Step::Call(call) => {
                     progress.has_calls = true;
-                    self.call(&mut progress, call, index, transaction.is_strict)?
+                    self.call(&mut progress, call, index, transaction.is_strict, &meter)?
                 }
                 Step::Append { event, expected } => {
                     let event = StagedEvent::HandedIn(event);
@@ -155,12 +156,13 @@ impl<'a> Stage<'a> {
         call: &Call,
         index: usize,
         is_strict: bool,
+        meter: &Meter<'_>,
     ) -> Result<Reply> {
         let mut moment = self.moment();
         moment.position += progress.events.len() as u64;
         let view = self.view();
         view.begin_command();
-        let mut keyspace = Keyspace::new(view, moment)?;
+        let mut keyspace = Keyspace::new(view, moment)?.metered(meter);
         match call.run(&mut keyspace) {
             Ok(reply) => {
                 for event in keyspace.take_events() {

@@ -96,7 +96,8 @@ fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Commi
 
 fn get(engine: &Engine, key: &str) -> Reply {
     let calls = [call(&format!("get {key}"))];
-    look(engine, calls.iter()).unwrap().pop().unwrap()
+    let meter = trefoil_state::Meter::asking(None);
+    look(engine, calls.iter(), &meter).unwrap().pop().unwrap()
 }
 
 fn text(text: &str) -> Reply {

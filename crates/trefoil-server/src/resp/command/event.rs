@@ -13,7 +13,7 @@
 
 use bytes::Bytes;
 use trefoil::{
-    Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Payload, Read, Reply, Step,
+    Allowance, Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Payload, Read, Reply, Step,
     parse_event_id,
 };
 use trefoil_core::limits::{BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, READ_BYTES_MAX};
@@ -86,6 +86,7 @@ pub(in super::super) async fn lookup(
     lookup: Lookup,
     database: OpenDatabase,
     words: &[Bytes],
+    memory: &dyn Allowance,
 ) -> Answer {
     let mut words = Words::after(words, 1);
     match lookup {
@@ -99,17 +100,17 @@ pub(in super::super) async fn lookup(
         Lookup::Last => last(&database, words),
         Lookup::Stream => {
             let read = Read::stream(stream_name(words.text()?)?);
-            let events = read_all(database, options(read, lookup, &mut words)?).await?;
+            let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
             Ok(Reply::Array(events.1))
         }
         Lookup::Category => {
             let read = Read::category(words.text()?);
-            let events = read_all(database, options(read, lookup, &mut words)?).await?;
+            let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
             Ok(Reply::Array(events.1))
         }
         Lookup::Query => {
             let read = options(Read::all(), lookup, &mut words)?;
-            let (head, events) = read_all(database, read).await?;
+            let (head, events) = read_all(database, read, memory).await?;
             Ok(Reply::Array(vec![position(head), Reply::Array(events)]))
         }
     }
@@ -181,10 +182,14 @@ fn count(words: &mut Words<'_>) -> Answer<usize> {
 }
 
 /// Reads page by page: a short read begins on this thread, where most of them end.
-async fn read_all(database: OpenDatabase, read: Read) -> Answer<(u64, Vec<Reply>)> {
+async fn read_all(
+    database: OpenDatabase,
+    read: Read,
+    memory: &dyn Allowance,
+) -> Answer<(u64, Vec<Reply>)> {
     let mut pages = Pages::new(database, read);
     let head = pages.head();
-    let (mut events, mut bytes) = (Vec::new(), 0);
+    let (mut events, mut bytes, mut held) = (Vec::new(), 0, 0);
     let mut is_inline = pages.is_short();
     while !pages.is_done() {
         let page;
@@ -205,7 +210,10 @@ async fn read_all(database: OpenDatabase, read: Read) -> Answer<(u64, Vec<Reply>
             let text = format!("ERR events of more than {READ_BYTES_MAX} bytes: use a lower COUNT");
             return Err(error(text));
         }
+        let first = events.len();
         events.extend(page.iter().map(describe));
+        held += events[first..].iter().map(Reply::size).sum::<usize>();
+        memory.allow(held).map_err(|failure| of_error(&failure))?;
     }
     Ok((head, events))
 }

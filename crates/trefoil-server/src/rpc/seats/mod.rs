@@ -21,11 +21,12 @@ pub(super) use bookings::{booking, finalize, release, reserve};
 pub(super) use sections::{check, init, map, sections, stats};
 
 use serde_json::value::RawValue;
-use trefoil::{Access, Call, Error, Reply, Transaction};
+use trefoil::{Access, Call, Error, Meter, Reply, Transaction};
 
 use super::Context;
 use crate::error::{Failure, Result};
 use crate::json::{self, present};
+use crate::reply_memory::ReplyMemory;
 use crate::response::Answer;
 use crate::service::blocking;
 use crate::strict;
@@ -56,7 +57,13 @@ async fn run(context: Context<'_>, call: Call) -> Result<Answer> {
         context.shared.metrics.count_executed(&executed);
         executed.replies
     } else {
-        blocking(move || database.look(&[call])).await??
+        let memory = ReplyMemory::new(context.share);
+        let allowance = memory.allowance();
+        let look = move || {
+            let meter = Meter::asking(Some(allowance.as_ref()));
+            database.look_within(&[call], &meter)
+        };
+        blocking(look).await??
     };
     let reply: Reply = replies.into_iter().next().ok_or_else(unanswered)?;
     answer::of_reply(reply)

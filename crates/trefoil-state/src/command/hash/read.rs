@@ -6,6 +6,7 @@ use super::field::Field;
 use super::fields::Hash;
 use crate::failure::Result;
 use crate::keyspace::Keyspace;
+use crate::meter::Weighed;
 use crate::reply::Reply;
 
 fn find(keyspace: &Keyspace<'_>, key: &Bytes, field: &Bytes) -> Result<Option<Field>> {
@@ -82,7 +83,7 @@ pub(super) fn hvals(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 }
 
 /// Something of every field.
-fn all<T>(
+fn all<T: Weighed>(
     keyspace: &Keyspace<'_>,
     key: &Bytes,
     take: impl Fn(Bytes, Field) -> T,
@@ -91,7 +92,5 @@ fn all<T>(
         return Ok(Vec::new());
     };
     let fields = hash.all(keyspace);
-    fields
-        .map(|field| field.map(|(name, field)| take(name, field)))
-        .collect()
+    keyspace.collect_counted(fields.map(|field| field.map(|(name, field)| take(name, field))))
 }

@@ -8,6 +8,7 @@ use crate::failure::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::hash;
 use crate::matches_glob;
+use crate::meter::Weighed as _;
 use crate::named::Part;
 use crate::reply::Reply;
 
@@ -39,6 +40,7 @@ pub(super) fn keys(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
     for key in keyspace.keys_from(0) {
         let (key, _) = key?;
         if matches_glob(&arguments[1], &key) {
+            keyspace.hold(key.weight())?;
             found.push(Reply::Bulk(key));
         }
     }

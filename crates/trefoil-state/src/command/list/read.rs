@@ -36,7 +36,7 @@ pub(super) fn lrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     let range = index_range(start, stop, row.len());
     let elements = row.elements(keyspace, range, Direction::Forwards);
     let elements = elements.map(|element| element.map(Reply::Bulk));
-    Ok(Reply::Array(elements.collect::<Result<_>>()?))
+    Ok(Reply::Array(keyspace.collect_counted(elements)?))
 }
 
 /// Which indexes of an element are asked for.

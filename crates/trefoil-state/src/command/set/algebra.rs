@@ -9,13 +9,14 @@ use crate::command::arguments::Rest;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::meta::{Collection, Kind};
+use crate::meter::Weighed as _;
 use crate::number::parse_integer;
 use crate::reply::Reply;
 
 /// `SINTER key [key …]`
 pub(super) fn sinter(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let members = intersection(keyspace, &arguments[1..])?;
-    Ok(answer(members.collect::<Result<Vec<_>>>()?))
+    Ok(answer(keyspace.collect_counted(members)?))
 }
 
 /// `SUNION key [key …]`
@@ -26,7 +27,7 @@ pub(super) fn sunion(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 /// `SDIFF key [key …]`
 pub(super) fn sdiff(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let members = difference(keyspace, &arguments[1..])?;
-    Ok(answer(members.collect::<Result<Vec<_>>>()?))
+    Ok(answer(keyspace.collect_counted(members)?))
 }
 
 fn answer(members: impl IntoIterator<Item = Bytes>) -> Reply {
@@ -156,5 +157,13 @@ fn select<'s>(
 fn union(keyspace: &Keyspace<'_>, keys: &[Bytes]) -> Result<HashSet<Bytes>> {
     let sets = find(keyspace, keys)?;
     let sets = sets.into_iter().flatten();
-    sets.flat_map(|set| members(keyspace, set)).collect()
+    let mut all = HashSet::new();
+    for member in sets.flat_map(|set| members(keyspace, set)) {
+        let member = member?;
+        let weight = member.weight();
+        if all.insert(member) {
+            keyspace.hold(weight)?;
+        }
+    }
+    Ok(all)
 }

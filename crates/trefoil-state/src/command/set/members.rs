@@ -89,5 +89,5 @@ pub(super) fn smembers(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
     };
     let members = keyspace.all_named(found.collection.id);
     let replies = members.map(|member| member.map(|(name, _)| Reply::Bulk(name)));
-    replies.collect::<Result<_>>().map(Reply::Set)
+    keyspace.collect_counted(replies).map(Reply::Set)
 }

@@ -9,6 +9,7 @@ mod part;
 mod set;
 
 pub(super) use compare::Comparison;
+pub use part::string_range;
 
 use super::{Access, Keys, Spec};
 

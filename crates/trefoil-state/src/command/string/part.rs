@@ -47,7 +47,7 @@ pub(super) fn getrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
     let start = integer(&arguments[2])?;
     let end = integer(&arguments[3])?;
     let range = match keyspace.string(&arguments[1])? {
-        Some(text) => range(start, end, text.len()).map(|range| (text, range)),
+        Some(text) => string_range(start, end, text.len()).map(|range| (text, range)),
         None => None,
     };
     Ok(Reply::Bulk(match range {
@@ -57,7 +57,7 @@ pub(super) fn getrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
 }
 
 /// The bytes between two indexes, which count from the end if they are negative.
-fn range(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
+pub fn string_range(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     if start < 0 && end < 0 && start > end {
         return None;
     }

@@ -63,7 +63,7 @@ impl Bounds {
             }
             Self::Scores { min, max } => {
                 let members = scores.span(keyspace, &span(min, max), direction);
-                members.skip(skipped).take(n_max).collect()
+                keyspace.collect_counted(members.skip(skipped).take(n_max))
             }
             Self::Names(names) => names.members(keyspace, scores, direction, (skipped, n_max)),
         }

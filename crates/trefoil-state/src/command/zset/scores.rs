@@ -164,11 +164,12 @@ impl Scores {
         let n_after = self.len().saturating_sub(ranks.end);
         if ranks.start <= n_after {
             let members = self.span(keyspace, &Span::all(), direction);
-            return members.skip(ranks.start as usize).take(n_found).collect();
+            let members = members.skip(ranks.start as usize).take(n_found);
+            return keyspace.collect_counted(members);
         }
         let members = self.span(keyspace, &Span::all(), opposite(direction));
         let members = members.skip(n_after as usize).take(n_found);
-        let mut members = members.collect::<Result<Vec<_>>>()?;
+        let mut members = keyspace.collect_counted(members)?;
         members.reverse();
         Ok(members)
     }
