@@ -1,5 +1,7 @@
 //! A commit: events for any number of streams, and the conditions under which they are written.
 
+use std::collections::HashSet;
+
 use crate::limits::{
     COMMIT_BYTES_MAX, CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX, QUERY_TERMS_MAX,
     STREAM_NAME_BYTES_MAX,
@@ -17,6 +19,19 @@ pub struct Commit {
     pub events: Vec<NewEvent>,
     /// How far the writer has come in another log.
     pub tracking: Option<Tracking>,
+    /// What the ids of the events are good for.
+    pub ids: Ids,
+}
+
+/// What the ids that clients give to events are good for. The nil UUID is no id.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ids {
+    /// An id names one event. A commit whose ids are all known is a repetition if its events are
+    /// those that were written under them first; otherwise a known id is refused.
+    #[default]
+    Unique,
+    /// Several events may have one id, as in UmaDB: it is stored whether it is known or not.
+    Repeatable,
 }
 
 /// Something that must be true of the log for a commit to be written.
@@ -100,7 +115,7 @@ impl Commit {
         Self {
             conditions: Vec::new(),
             events: events.into_iter().collect(),
-            tracking: None,
+            ..Self::default()
         }
     }
 
@@ -138,11 +153,16 @@ impl Commit {
         self.with_condition(Condition::StreamVersion { stream, expected })
     }
 
-    /// Says of each body that may be JSON or not which of the two it is.
+    /// Allows ids that other events have.
+    #[must_use]
+    pub fn with_repeatable_ids(mut self) -> Self {
+        self.ids = Ids::Repeatable;
+        self
+    }
+
+    /// Settles what was left open in its events.
     pub fn settle(&mut self) {
-        for event in &mut self.events {
-            event.data.settle();
-        }
+        self.events.iter_mut().for_each(NewEvent::settle);
     }
 
     /// Checks every limit that does not depend on what is stored.
@@ -161,6 +181,9 @@ impl Commit {
         validate_conditions(&self.conditions)?;
         if let Some(tracking) = &self.tracking {
             tracking.validate()?;
+        }
+        if self.ids == Ids::Unique {
+            validate_ids(self.events.iter().filter_map(|event| event.id))?;
         }
         validate_events(&self.events, data_bytes_max)?;
         let bytes: usize = self.events.iter().map(NewEvent::size).sum();
@@ -193,6 +216,20 @@ pub fn validate_conditions(conditions: &[Condition]) -> Result<()> {
         return Err(Error::over_limit(what, n, QUERY_TERMS_MAX));
     }
     Ok(())
+}
+
+/// Checks that no two events are given the same id.
+pub fn validate_ids(ids: impl Iterator<Item = EventId>) -> Result<()> {
+    let mut ids = ids.filter(|id| !id.is_nil());
+    let Some(first) = ids.next() else {
+        return Ok(());
+    };
+    let mut seen: HashSet<EventId> = HashSet::new();
+    let is_repeated = |id: &EventId| *id == first || !seen.insert(*id);
+    match ids.find(is_repeated) {
+        Some(id) => Err(Error::RepeatedId(id)),
+        None => Ok(()),
+    }
 }
 
 /// From so many events on it pays to check them on two threads: JSON is read byte by byte.

@@ -18,6 +18,15 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
 
+    /// The data of an event is larger than it may be. Do not retry.
+    #[error("event data length is {bytes}, the limit is {limit}")]
+    DataTooLarge {
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+
     /// A stream is not at the version the commit expected. Read it again and decide anew.
     #[error("Expected version {expected}, stream is at version {actual}")]
     VersionConflict {
@@ -83,6 +92,10 @@ pub enum Error {
         position: u64,
     },
 
+    /// Two events of one commit are given the same id. Do not retry.
+    #[error("two events of this commit have the id {0}: give each one its own")]
+    RepeatedId(EventId),
+
     /// An imported event claims a global position that is taken.
     #[error("global position already exists: {0}")]
     PositionExists(u64),
@@ -90,6 +103,15 @@ pub enum Error {
     /// An imported event cannot be taken; the text says why.
     #[error("{0}")]
     ImportRefused(String),
+
+    /// An event stops an import: nothing of what was handed in with it was written.
+    #[error("{error}")]
+    ImportStopped {
+        /// The index of the event.
+        index: usize,
+        /// Why it cannot be taken.
+        error: Box<Error>,
+    },
 
     /// There is no such namespace.
     #[error("Namespace '{0}' not found")]

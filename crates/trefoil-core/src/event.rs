@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::commit::validate_stream_name;
 use crate::limits::{
     EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX, EVENT_TYPE_BYTES_MAX, POSITION_MAX,
-    TAG_BYTES_MAX, TAGS_PER_EVENT_MAX,
+    TAG_BYTES_MAX, TAGS_BYTES_PER_EVENT_MAX, TAGS_PER_EVENT_MAX,
 };
 use crate::{
     Error, EventId, Result, Timestamp, Tracking, correlation_category, is_json, is_json_object,
@@ -114,6 +114,13 @@ impl NewEvent {
         self
     }
 
+    /// Says of a body that may be JSON or not which of the two it is, and takes the nil UUID for
+    /// what it is: no id.
+    pub fn settle(&mut self) {
+        self.data.settle();
+        self.id = self.id.filter(|id| !id.is_nil());
+    }
+
     /// About how many bytes the event takes in the log.
     pub fn size(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + 1).sum();
@@ -122,13 +129,14 @@ impl NewEvent {
         64 + stream + self.event_type.len() + tags + metadata + self.data.bytes().len()
     }
 
-    /// Checks every limit on a single event.
+    /// Checks every limit on a single event. Without a stream its type and its tags may be empty, as
+    /// UmaDB's may.
     pub fn validate(&self, data_bytes_max: usize) -> Result<()> {
         if let Some(stream) = &self.stream {
             validate_stream_name(stream)?;
         }
         let length = self.event_type.len();
-        if length == 0 {
+        if length == 0 && self.stream.is_some() {
             return Err(Error::invalid("event type must be a non-empty string"));
         }
         if length > EVENT_TYPE_BYTES_MAX {
@@ -141,11 +149,10 @@ impl NewEvent {
         self.validate_tags()?;
         let length = self.data.bytes().len();
         if length > data_bytes_max {
-            return Err(Error::over_limit(
-                "event data length",
-                length,
-                data_bytes_max,
-            ));
+            return Err(Error::DataTooLarge {
+                bytes: length,
+                limit: data_bytes_max,
+            });
         }
         if matches!(&self.data, Payload::Json(text) if !is_json(text)) {
             return Err(Error::invalid("event data is not valid JSON"));
@@ -171,8 +178,13 @@ impl NewEvent {
                 TAGS_PER_EVENT_MAX,
             ));
         }
+        let bytes: usize = self.tags.iter().map(String::len).sum();
+        if bytes > TAGS_BYTES_PER_EVENT_MAX {
+            let limit = TAGS_BYTES_PER_EVENT_MAX;
+            return Err(Error::over_limit("bytes of all tags", bytes, limit));
+        }
         for tag in &self.tags {
-            if tag.is_empty() {
+            if tag.is_empty() && self.stream.is_some() {
                 return Err(Error::invalid("a tag must be a non-empty string"));
             }
             if tag.len() > TAG_BYTES_MAX {

@@ -20,7 +20,7 @@ mod tracking;
 mod varint;
 
 pub use both::both;
-pub use commit::{Appended, Commit, Committed, Condition, validate_conditions};
+pub use commit::{Appended, Commit, Committed, Condition, Ids, validate_conditions, validate_ids};
 pub use error::{Damage, Error, Result, is_disk_full};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent, Payload};
 pub use id::{EventId, located_position, make_event_id, parse_event_id};

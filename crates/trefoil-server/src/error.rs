@@ -121,6 +121,7 @@ impl From<Error> for Failure {
         let new = |status, code| Self::new(status, code, message);
         match error {
             Error::Invalid(_) => new(StatusCode::BAD_REQUEST, "INVALID_REQUEST"),
+            Error::DataTooLarge { .. } => new(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_REQUEST"),
             Error::VersionConflict {
                 expected, actual, ..
             } => new(StatusCode::CONFLICT, "STREAM_VERSION_CONFLICT")
@@ -150,8 +151,12 @@ impl From<Error> for Failure {
             Error::DuplicateId { id, .. } => {
                 new(StatusCode::CONFLICT, "DUPLICATE_ID").with_text("id", &id.to_string())
             }
+            Error::RepeatedId(id) => {
+                new(StatusCode::CONFLICT, "DUPLICATE_ID").with_text("id", &id.to_string())
+            }
             Error::PositionExists(_) => new(StatusCode::CONFLICT, "POSITION_EXISTS"),
             Error::ImportRefused(_) => new(StatusCode::BAD_REQUEST, "IMPORT_FAILED"),
+            Error::ImportStopped { error, .. } => Self::from(*error),
             Error::NamespaceNotFound(_) => new(StatusCode::NOT_FOUND, "NAMESPACE_NOT_FOUND"),
             Error::NamespaceExists(_) => new(StatusCode::CONFLICT, "NAMESPACE_EXISTS"),
             Error::Overloaded(_) => new(StatusCode::SERVICE_UNAVAILABLE, "OVERLOADED"),

@@ -3,7 +3,8 @@
 //! "tracking"?: {"source", "position"}}`.
 //!
 //! `data64` stands for data that is not JSON, or that a line of JSON could not hold byte for byte.
-//! An event without a stream has the stream `""` and the position -1.
+//! An event without a stream has the stream `""` and the position -1: a line that says nothing of its
+//! stream is a mistake.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -79,18 +80,27 @@ pub(crate) enum Refusal {
     Record(String),
 }
 
+/// What becomes of ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// They are kept, or the line is refused.
+    Kept,
+    /// Events whose ids cannot be kept get new ones.
+    NewIfNeeded,
+}
+
 const NAMES: [&str; 11] = [
     "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags", "tracking",
 ];
 
 /// Reads a line.
-pub(crate) fn parse_line(line: &Bytes) -> Result<ImportedEvent, Refusal> {
+pub(crate) fn parse_line(line: &Bytes, ids: Ids) -> Result<ImportedEvent, Refusal> {
     let value: &RawValue =
         serde_json::from_slice(line).map_err(|error| Refusal::Json(error.to_string()))?;
-    parse_record(line, value).map_err(Refusal::Record)
+    parse_record(line, value, ids).map_err(Refusal::Record)
 }
 
-fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String> {
+fn parse_record(line: &Bytes, value: &RawValue, ids: Ids) -> Result<ImportedEvent, String> {
     let values = fields(value, NAMES).ok_or("record must be an object")?;
     let [
         id,
@@ -105,12 +115,13 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
         tags,
         tracking,
     ] = values;
-    let id = present(id).map(parse_id).transpose()?;
-    let stream = match present(stream) {
-        None => None,
-        Some(stream) => Some(text(stream).ok_or("stream must be a string")?.into_owned()),
+    let id = match present(id).map(parse_id).transpose() {
+        Err(_) if ids == Ids::NewIfNeeded => None,
+        id => id?,
     };
-    let stream = stream.filter(|stream| !stream.is_empty());
+    let stream = present(stream).ok_or("stream is missing")?;
+    let stream = text(stream).ok_or("stream must be a string")?;
+    let stream = Some(stream.into_owned()).filter(|stream| !stream.is_empty());
     let event_type = event_type
         .and_then(text)
         .ok_or("type must be a string")?
@@ -149,7 +160,7 @@ fn parse_record(line: &Bytes, value: &RawValue) -> Result<ImportedEvent, String>
 
 fn parse_id(value: &RawValue) -> Result<EventId, String> {
     let id = text(value).and_then(|id| parse_event_id(&id));
-    id.ok_or_else(|| "id must be a UUID".to_owned())
+    id.ok_or_else(|| "id must be a UUID; newIds=true has one made".to_owned())
 }
 
 fn parse_position(value: Option<&RawValue>, name: &str) -> Result<u64, String> {
@@ -221,7 +232,7 @@ mod tests {
 
     fn refused(from: &str, to: &str) -> String {
         assert!(LINE.contains(from), "{from}");
-        match parse_line(&Bytes::from(LINE.replace(from, to))) {
+        match parse_line(&Bytes::from(LINE.replace(from, to)), Ids::Kept) {
             Err(Refusal::Record(text)) => text,
             other => panic!("{to}: {other:?}"),
         }
@@ -229,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_line_of_eventodb_is_read() {
-        let read = parse_line(&Bytes::from_static(LINE.as_bytes())).unwrap();
+        let read = parse_line(&Bytes::from_static(LINE.as_bytes()), Ids::Kept).unwrap();
         assert_eq!((read.position, read.stream_position), (47, 0));
         assert_eq!(read.time.to_string(), "2025-01-15T09:00:00Z");
         assert_eq!(
@@ -250,9 +261,12 @@ mod tests {
         ] {
             let data64 = format!("\"data64\":\"{packed}\"");
             let line = line.replace("\"data\":{\"amount\":1.0}", &data64);
-            let read = parse_line(&Bytes::from(line)).unwrap();
+            let read = parse_line(&Bytes::from(line), Ids::Kept).unwrap();
             assert_eq!((read.event.data, read.event.id), (expected, None));
         }
+        let line = Bytes::from(LINE.replace("550e8400", "nope"));
+        let read = parse_line(&line, Ids::NewIfNeeded).unwrap();
+        assert_eq!(read.event.id, None);
     }
 
     #[test]
@@ -263,7 +277,13 @@ mod tests {
                 "yesterday",
                 "time must be an RFC 3339 time",
             ),
-            ("550e8400", "nope", "id must be a UUID"),
+            (
+                "550e8400",
+                "nope",
+                "id must be a UUID; newIds=true has one made",
+            ),
+            ("\"stream\":\"order-1\",", "", "stream is missing"),
+            ("\"order-1\"", "null", "stream is missing"),
             (
                 "\"meta\":null",
                 "\"tracking\":{\"source\":1}",
@@ -303,7 +323,7 @@ mod tests {
         for (from, to, expected) in cases {
             assert_eq!(refused(from, to), expected);
         }
-        let not_json = parse_line(&Bytes::from_static(b"{\"id\":"));
+        let not_json = parse_line(&Bytes::from_static(b"{\"id\":"), Ids::Kept);
         assert!(matches!(not_json, Err(Refusal::Json(_))));
     }
 }

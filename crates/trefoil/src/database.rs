@@ -27,7 +27,7 @@ use crate::stats::StatsSnapshot;
 use crate::subscription::Subscription;
 use crate::transaction::{Executed, Transaction};
 use crate::wake::Wake;
-use crate::write::{Work, carry_over, check_version};
+use crate::write::{Import, Work, carry_over, check_version};
 use crate::{Options, Page, read};
 
 pub(crate) use reopen::reopen_in_background;
@@ -189,8 +189,18 @@ impl Database {
     }
 
     /// Appends events with the positions and times they bring along, all or nothing, and returns
-    /// when they are durable. Blocks the thread.
+    /// when they are durable. An event in a stream whose id another event has is refused; without
+    /// a stream it is taken. Blocks the thread.
     pub fn import(&self, events: Vec<ImportedEvent>) -> Result<()> {
+        self.import_events(events, false)
+    }
+
+    /// As [`Self::import`], but events whose ids others have get new ones.
+    pub fn import_with_new_ids(&self, events: Vec<ImportedEvent>) -> Result<()> {
+        self.import_events(events, true)
+    }
+
+    fn import_events(&self, mut events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
         if events.is_empty() {
             return Ok(());
         }
@@ -198,13 +208,25 @@ impl Database {
             let limit = limits::EVENTS_PER_COMMIT_MAX;
             return Err(Error::over_limit("number of events", events.len(), limit));
         }
-        events.iter().try_for_each(ImportedEvent::validate)?;
+        for (index, event) in events.iter().enumerate() {
+            event.validate().map_err(|error| Error::ImportStopped {
+                index,
+                error: Box::new(error),
+            })?;
+        }
         let bytes: usize = events.iter().map(|event| event.event.size()).sum();
         if bytes > limits::COMMIT_BYTES_MAX {
             let limit = limits::COMMIT_BYTES_MAX;
             return Err(Error::over_limit("bytes of an import", bytes, limit));
         }
-        self.engine()?.write(Work::Import(events)).map(drop)
+        for event in &mut events {
+            event.event.settle();
+        }
+        let import = Import {
+            events,
+            with_new_ids,
+        };
+        self.engine()?.write(Work::Import(import)).map(drop)
     }
 
     /// Removes all events and starts again at position 1; the state stays as it is. Subscriptions

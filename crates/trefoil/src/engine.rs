@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use trefoil_core::{Commit, Committed, Condition, Error, Result};
+use trefoil_core::{Commit, Committed, Condition, Error, Ids, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use crate::Options;
@@ -489,14 +489,16 @@ impl Engine {
     }
 }
 
-/// Refuses a commit that is known to fail: a match was found, and nothing in it could be a
-/// repetition of what was written before.
+/// Refuses a commit that is known to fail: a match was found, and it cannot be a repetition of what
+/// was written before.
 fn decide(work: CheckedCommit) -> Result<CheckedCommit> {
-    let has_ids = work.commit.events.iter().any(|event| event.id.is_some());
+    let commit = &work.commit;
+    let may_be_known =
+        commit.ids == Ids::Unique && commit.events.iter().all(|event| event.id.is_some());
     let matches = work.checked.matches.iter().enumerate();
     let found = matches.filter_map(|(index, found)| Some((index, (*found)?)));
     match { found }.next() {
-        Some((condition, position)) if !has_ids => Err(Error::ConditionFailed {
+        Some((condition, position)) if !may_be_known => Err(Error::ConditionFailed {
             condition,
             position,
         }),

@@ -100,7 +100,7 @@ pub use subscription::Subscription;
 pub use transaction::{Executed, Guard, Step, Transaction, Wanted};
 pub use trefoil_core::{
     Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
-    Error, Event, EventId, Filter, From, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
+    Error, Event, EventId, Filter, From, Ids, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
     QueryItem, Read, Result, Source, Timestamp, Token, TokenError, Tracking, limits,
     located_position, parse_event_id,
 };

@@ -7,7 +7,9 @@ use trefoil_core::limits::{
     COMMIT_ID_BYTES_MAX, EVENTS_PER_COMMIT_MAX, GUARDS_PER_TRANSACTION_MAX,
     STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX,
 };
-use trefoil_core::{Appended, Condition, Error, NewEvent, Result, Tracking, validate_conditions};
+use trefoil_core::{
+    Appended, Condition, Error, NewEvent, Result, Tracking, validate_conditions, validate_ids,
+};
 use trefoil_state::{Access, Allowance, Call, Reply};
 
 use crate::state::Watch;
@@ -161,21 +163,26 @@ impl Transaction {
         if let Some(tracking) = &self.tracking {
             tracking.validate()?;
         }
-        let mut n_events = 0;
-        for step in &self.steps {
-            if let Step::Append { event, .. } = step {
-                n_events += 1;
-                event.validate(data_bytes_max)?;
-            }
-        }
-        check_limit("number of events", n_events, EVENTS_PER_COMMIT_MAX)
+        let n_events = self.appended().count();
+        check_limit("number of events", n_events, EVENTS_PER_COMMIT_MAX)?;
+        validate_ids(self.appended().filter_map(|event| event.id))?;
+        self.appended()
+            .try_for_each(|event| event.validate(data_bytes_max))
     }
 
-    /// Says of each body that may be JSON or not which of the two it is.
+    /// The events that it names; commands may append others.
+    pub(crate) fn appended(&self) -> impl Iterator<Item = &NewEvent> + Clone {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Append { event, .. } => Some(event.as_ref()),
+            Step::Call(_) => None,
+        })
+    }
+
+    /// Settles what was left open in its events.
     pub(crate) fn settle(&mut self) {
         for step in &mut self.steps {
             if let Step::Append { event, .. } = step {
-                event.data.settle();
+                event.settle();
             }
         }
     }

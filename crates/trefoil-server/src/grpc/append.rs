@@ -13,6 +13,7 @@ use trefoil_grpc::{AppendCondition, AppendResponse, TrackingInfo};
 use super::body::Answer;
 use super::metadata::Object;
 use super::read::query;
+use super::repetition;
 use super::request::Received;
 use super::status::{Result, invalid, malformed, of_error};
 use super::wire::{Fields, Value};
@@ -29,12 +30,30 @@ pub(super) async fn answer(
         append_nothing(shared, database, commit).await?;
         0
     } else {
-        let committed = database.commit_async(commit).await;
-        let committed = committed.map_err(|error| of_error(&error))?;
-        shared.metrics.count_commit(&committed);
-        committed.position
+        append(shared, database, commit, &request).await?
     };
     Ok(Answer::message(&AppendResponse { position }))
+}
+
+/// Appends events. Answers the position of the last one.
+async fn append(
+    shared: &Shared,
+    database: OpenDatabase,
+    commit: Commit,
+    request: &Received,
+) -> Result<u64> {
+    match database.commit_async(commit).await {
+        Ok(committed) => {
+            shared.metrics.count_commit(&committed);
+            Ok(committed.position)
+        }
+        Err(Error::ConditionFailed { position, .. }) => {
+            // The commit is gone: one that succeeds need not be kept for this.
+            let commit = decode(&request.message)?;
+            repetition::answer(shared, database, commit, position).await
+        }
+        Err(failure) => Err(of_error(&failure)),
+    }
 }
 
 /// Without events, the condition is checked all the same, and a tracked position is recorded.
@@ -54,7 +73,7 @@ const MESSAGE: &str = "AppendRequest";
 /// Understands an `AppendRequest`.
 fn decode(message: &Bytes) -> Result<Commit> {
     let wrong = || malformed(MESSAGE);
-    let mut commit = Commit::default();
+    let mut commit = Commit::default().with_repeatable_ids();
     commit.events.reserve(count_events(message)?);
     let mut condition: Option<AppendCondition> = None;
     let mut tracking: Option<TrackingInfo> = None;

@@ -27,6 +27,7 @@ mod health;
 mod lookup;
 mod metadata;
 mod read;
+mod repetition;
 mod request;
 mod socket;
 mod status;

@@ -49,13 +49,14 @@ pub(super) fn malformed(message_name: &str) -> Box<Status> {
 /// An error of the database.
 pub(super) fn of_error(error: &Error) -> Box<Status> {
     let (code, error_type) = match error {
-        Error::Invalid(_) | Error::ImportRefused(_) => {
+        Error::Invalid(_) | Error::DataTooLarge { .. } | Error::ImportRefused(_) => {
             (Code::InvalidArgument, ErrorType::InvalidArgument)
         }
         Error::VersionConflict { .. }
         | Error::ConditionFailed { .. }
         | Error::TrackingConflict { .. }
         | Error::DuplicateId { .. }
+        | Error::RepeatedId(_)
         | Error::PositionExists(_) => (Code::FailedPrecondition, ErrorType::Integrity),
         Error::NamespaceNotFound(_) => (Code::NotFound, ErrorType::Io),
         Error::Overloaded(_) | Error::Closed(_) => (Code::Unavailable, ErrorType::Io),

@@ -1,4 +1,4 @@
-//! `POST /import?force=true`: events in NDJSON, with the positions and times they bring along.
+//! `POST /import?force=true&newIds=true`: events in NDJSON, with the positions and times they bring along.
 //!
 //! The body is read line by line and written in batches, each all or nothing; nothing holds it as
 //! a whole. The answer tells the progress as it goes.
@@ -20,7 +20,7 @@ use crate::error::{Failure, Result};
 use crate::json::{put_display, put_number, put_string};
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_EVENTS};
 use crate::query::Query;
-use crate::record::{Refusal, parse_line};
+use crate::record::{Ids, Refusal, parse_line};
 use crate::response::{Answer, Body};
 use crate::service::{Shared, blocking};
 use crate::sse::event_stream;
@@ -35,13 +35,18 @@ pub(crate) async fn answer(
     reader: Reader,
 ) -> Result<Answer> {
     let database = shared.database(&access.namespace).await?;
-    if Query::of(&parts.uri).get("force").as_deref() == Some("true") {
+    let query = Query::of(&parts.uri);
+    if query.get("force").as_deref() == Some("true") {
         clear(database.clone()).await?;
     }
     let mut import = Import {
         shared: Arc::clone(shared),
         database,
         lines: Lines::new(reader),
+        ids: match query.get("newIds").as_deref() {
+            Some("true") => Ids::NewIfNeeded,
+            _ => Ids::Kept,
+        },
         batch: Vec::new(),
         batch_bytes: 0,
         imported: 0,
@@ -76,6 +81,7 @@ struct Import {
     shared: Arc<Shared>,
     database: OpenDatabase,
     lines: Lines,
+    ids: Ids,
     /// Events that are not written yet, with the numbers of their lines.
     batch: Vec<(u64, ImportedEvent)>,
     batch_bytes: usize,
@@ -123,7 +129,7 @@ impl Import {
             };
             self.batch_bytes += line.len();
             let number = self.lines.number();
-            let event = parse_line(&line).map_err(|refusal| match refusal {
+            let event = parse_line(&line, self.ids).map_err(|refusal| match refusal {
                 Refusal::Json(text) => self.stop(
                     "INVALID_JSON",
                     format!("malformed JSON at line {number}: {text}"),
@@ -153,8 +159,8 @@ impl Import {
             return Ok(None);
         };
         let (position, count) = (last.position, batch.len() as u64);
-        let database = self.database.clone();
-        blocking(move || write_batch(&database, batch))
+        let (database, ids) = (self.database.clone(), self.ids);
+        blocking(move || write_batch(&database, batch, ids))
             .await
             .map_err(|failure| self.stop("IMPORT_FAILED", failure.message))??;
         self.imported += count;
@@ -163,49 +169,36 @@ impl Import {
     }
 }
 
-/// What tells the events of a batch apart when one of them is refused.
-struct Place {
-    line: u64,
-    position: u64,
-    id: Option<trefoil::EventId>,
-}
-
-fn write_batch(database: &OpenDatabase, batch: Vec<(u64, ImportedEvent)>) -> Result<(), Stop> {
-    let place = |(line, event): &(u64, ImportedEvent)| Place {
-        line: *line,
-        position: event.position,
-        id: event.event.id,
+fn write_batch(
+    database: &OpenDatabase,
+    batch: Vec<(u64, ImportedEvent)>,
+    ids: Ids,
+) -> Result<(), Stop> {
+    let (lines, events): (Vec<u64>, Vec<ImportedEvent>) = batch.into_iter().unzip();
+    let imported = match ids {
+        Ids::Kept => database.import(events),
+        Ids::NewIfNeeded => database.import_with_new_ids(events),
     };
-    let places: Vec<Place> = batch.iter().map(place).collect();
-    let events = batch.into_iter().map(|(_, event)| event).collect();
-    database.import(events).map_err(|error| Stop {
-        code: match error {
+    imported.map_err(|error| {
+        let (index, error) = match error {
+            Error::ImportStopped { index, error } => (index, *error),
+            error => (0, error),
+        };
+        let code = match error {
             Error::PositionExists(_) => "POSITION_EXISTS",
             _ => "IMPORT_FAILED",
-        },
-        line: offending_line(&places, &error, database.head()),
-        message: error.to_string(),
-    })
-}
-
-/// The line of the event that made its batch fail: the error names its position or its id, or
-/// else it is the first one that does not come after those before it.
-fn offending_line(places: &[Place], error: &Error, head: u64) -> u64 {
-    let last_of =
-        |matches: &dyn Fn(&Place) -> bool| places.iter().rev().find(|place| matches(place));
-    let named = match error {
-        Error::PositionExists(position) => last_of(&|place| place.position == *position),
-        Error::DuplicateId { id, .. } => last_of(&|place| place.id == Some(*id)),
-        _ => {
-            let mut before = head;
-            places.iter().find(|place| {
-                let is_late = place.position <= before;
-                before = place.position;
-                is_late
-            })
+        };
+        let message = match error {
+            Error::DuplicateId { .. } => format!("{error}; newIds=true gives such events new ids"),
+            _ => error.to_string(),
+        };
+        let line = lines.get(index).copied().unwrap_or(0);
+        Stop {
+            code,
+            message,
+            line,
         }
-    };
-    named.or(places.first()).map_or(0, |place| place.line)
+    })
 }
 
 fn progress_frame(imported: u64, position: u64) -> Vec<u8> {

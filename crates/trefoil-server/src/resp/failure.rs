@@ -23,6 +23,7 @@ pub(super) fn of_error(failure: &Error) -> Reply {
         )),
         Error::ConditionFailed { .. }
         | Error::DuplicateId { .. }
+        | Error::RepeatedId(_)
         | Error::TrackingConflict { .. } => error(format!("CONFLICT {failure}")),
         Error::Overloaded(_) => error(format!("BUSY {failure}")),
         Error::Poisoned(_) => error(format!("READONLY {failure}")),

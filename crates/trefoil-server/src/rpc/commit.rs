@@ -170,8 +170,8 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Request> {
     let mut request = Request {
         commit: Commit {
             tracking: tracked.transpose()?,
-            conditions: Vec::new(),
             events: events.collect::<Result<_>>()?,
+            ..Commit::default()
         },
         id,
         guards: Vec::new(),

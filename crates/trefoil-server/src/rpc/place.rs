@@ -82,13 +82,13 @@ fn find(error: &Error, request: &Request, data_bytes_max: usize) -> Option<Place
             let index = index.checked_sub(commit.events.len())?;
             Some(Place::Command(index))
         }
-        Error::DuplicateId { id, .. } => {
+        Error::DuplicateId { id, .. } | Error::RepeatedId(id) => {
             // Where an id is there twice, the later one is too many.
             let is_taken = |event: &trefoil::NewEvent| event.id == Some(*id);
             commit.events.iter().rposition(is_taken).map(Place::Event)
         }
         Error::TrackingConflict { .. } => Some(Place::Tracking),
-        Error::Invalid(_) => find_invalid(request, data_bytes_max),
+        Error::Invalid(_) | Error::DataTooLarge { .. } => find_invalid(request, data_bytes_max),
         _ => None,
     }
 }

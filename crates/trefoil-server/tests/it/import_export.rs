@@ -171,6 +171,140 @@ fn the_offending_line_is_named() {
     assert_eq!(export(&server).lines().count(), 20);
 }
 
+/// A line of a stream that is not there yet, with its own id unless one is given.
+fn line(stream: &str, position: u64, global: u64, id: Option<&str>) -> String {
+    let made = format!("00000000-0000-4000-8001-{global:012}");
+    let id = id.unwrap_or(&made);
+    format!(
+        "{{\"id\":\"{id}\",\"stream\":\"{stream}\",\"type\":\"T\",\"pos\":{position},\"gpos\":{global},\"data\":{{}},\"meta\":null,\"time\":\"2025-01-15T10:00:00Z\"}}\n"
+    )
+}
+
+/// Imports lines that must be refused, and says at which line and why.
+fn refusal(server: &TestServer, body: &str) -> (u64, String) {
+    let answer = import(server, "/import", "", body.as_bytes());
+    let frame = answer.trim_end().strip_prefix("data: ").unwrap();
+    let frame: serde_json::Value = serde_json::from_str(frame).unwrap();
+    let message = frame["message"].as_str().unwrap().to_owned();
+    (frame["line"].as_u64().unwrap(), message)
+}
+
+#[test]
+fn whatever_is_wrong_with_a_line_it_is_that_line_that_is_named() {
+    let server = TestServer::production();
+    import(&server, "/import", "", lines(1, 20).as_bytes());
+    let good = |global| line("b-1", global, global, None);
+    let id = "00000000-0000-4000-8000-000000000003";
+    for (wrong, reason) in [
+        (
+            line("a-1", 2, 33, None),
+            "position 2 of stream a-1 is not after 2",
+        ),
+        (
+            line("b-1", 31, 33, None),
+            "position 31 of stream b-1 is not after 32",
+        ),
+        (
+            line("c-1", 0, 33, Some(id)),
+            "already exists at global position 3",
+        ),
+        (
+            line("c-1", 0, 12, None),
+            "global position already exists: 12",
+        ),
+        (
+            line("c-1", 0, 26, None),
+            "global position 26 is not after 32",
+        ),
+        (line("c-1", 0, 33, Some("x")), "id must be a UUID"),
+        (
+            line("c-1", 0, 33, None).replace("\"stream\":\"c-1\",", ""),
+            "stream is missing",
+        ),
+    ] {
+        let body = [&good(31), "\n", &good(32), &wrong, &good(34)].concat();
+        let (line, message) = refusal(&server, &body);
+        assert_eq!(line, 4, "{message}");
+        assert!(message.contains(reason), "{message}");
+    }
+    assert_eq!(export(&server).lines().count(), 20);
+}
+
+#[test]
+fn a_second_import_is_taken_where_the_order_allows() {
+    let server = TestServer::production();
+    import(&server, "/import", "", lines(100, 5).as_bytes());
+    let later = line("other-1", 7, 200, None);
+    let answer = import(&server, "/import", "", later.as_bytes());
+    assert!(answer.contains("\"imported\":1"), "{answer}");
+    let (_, message) = refusal(&server, &line("other-2", 0, 50, None));
+    assert!(
+        message.contains("global position 50 is not after 200"),
+        "{message}"
+    );
+    assert!(
+        message.contains("to merge, export what is here"),
+        "{message}"
+    );
+    assert_eq!(export(&server), format!("{}{later}", lines(100, 5)));
+}
+
+#[test]
+fn ids_that_cannot_be_kept_are_made_anew_if_the_client_says_so() {
+    let server = TestServer::production();
+    let known = "00000000-0000-4000-8000-000000000001";
+    let body = |first: u64| {
+        let stream = format!("a-{first}");
+        let ids = [Some(known), Some(known), Some("17"), None];
+        let numbered = (0..).zip(ids);
+        let lines = numbered.map(|(n, id)| line(&stream, n, first + n, id));
+        lines.collect::<Vec<String>>()
+    };
+    let (at, message) = refusal(&server, &body(1).concat());
+    assert_eq!(
+        (at, message.contains("newIds=true")),
+        (3, true),
+        "{message}"
+    );
+    let (at, message) = refusal(&server, &body(1)[..2].concat());
+    assert_eq!(
+        (at, message.contains("newIds=true")),
+        (2, true),
+        "{message}"
+    );
+    for first in [1, 5] {
+        let body = body(first).concat();
+        let answer = import(&server, "/import?newIds=true", "", body.as_bytes());
+        assert!(answer.contains("\"imported\":4"), "{answer}");
+    }
+    let exported = export(&server);
+    let ids: std::collections::BTreeSet<&str> = exported.lines().map(|line| &line[7..43]).collect();
+    assert_eq!(ids.len(), 8, "{exported}");
+    assert!(
+        exported.starts_with(&format!("{{\"id\":\"{known}\"")),
+        "{exported}"
+    );
+}
+
+/// What has no stream came over gRPC, where ids may be repeated.
+#[test]
+fn repeated_ids_survive_an_export() {
+    let server = TestServer::production();
+    let id = Some("00000000-0000-4000-8000-000000000001");
+    let body: String = (1..=2500).map(|global| line("", 0, global, id)).collect();
+    let body = body.replace("\"pos\":0", "\"pos\":-1");
+    let answer = import(&server, "/import", "", body.as_bytes());
+    assert!(
+        answer.contains("\"done\":true,\"imported\":2500"),
+        "{answer}"
+    );
+    let exported = export(&server);
+    assert!(exported == body, "{}", &exported[..400]);
+    let second = TestServer::production();
+    import(&second, "/import", "", exported.as_bytes());
+    assert!(export(&second) == exported);
+}
+
 #[test]
 fn a_position_with_a_fraction_is_refused() {
     let server = TestServer::production();
@@ -243,7 +377,7 @@ fn bodies_may_be_compressed_both_ways() {
 fn a_line_that_is_too_long_ends_the_import() {
     let server = TestServer::production();
     let mut body = lines(1, 1).into_bytes();
-    body.resize(body.len() + 24 * 1024 * 1024, b'x');
+    body.resize(body.len() + 32 * 1024 * 1024, b'x');
     let answer = import(&server, "/import", "", &body);
     assert!(
         answer.contains("\"error\":\"READ_ERROR\",\"message\":\"line 2 is too long, the limit is "),

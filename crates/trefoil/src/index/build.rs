@@ -14,7 +14,7 @@ use super::run::{
     BLOCK, BLOCK_POSTINGS, ID, INLINE_POSTINGS_MAX, Run, RunTerm, TERM, TIME, decode_positions,
     encode_positions, time_key,
 };
-use super::tail::Tail;
+use super::tail::{POSITIONS_PER_ID_MAX, Tail};
 use super::term::{Kind, put_term};
 
 /// Hands the entries of a run with the contents of `tail` to `sink`.
@@ -115,6 +115,7 @@ pub(crate) fn from_runs(runs: &[Arc<Run>], sink: &mut Sink<'_>) -> Result<()> {
         for (run, value) in values {
             decode_positions(value, &mut positions).ok_or_else(|| run.damaged("unreadable id"))?;
         }
+        positions.truncate(POSITIONS_PER_ID_MAX);
         sink(key.to_vec(), encode_positions(&positions))
     })?;
     merge(runs, TIME, &mut |key, values| match values.first() {

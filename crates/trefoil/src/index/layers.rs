@@ -101,7 +101,7 @@ impl Layers {
         Ok(None)
     }
 
-    /// The positions of events whose ids have this hash.
+    /// The positions of events whose ids have this hash, of many the first ones.
     pub(crate) fn positions_of_id(&self, hash: u64) -> Result<Vec<u64>> {
         let mut positions = Vec::new();
         for layer in &self.layers {

@@ -45,7 +45,7 @@ use run::Run;
 pub(crate) use stream_ends::StreamEnd;
 use stream_ends::{KnownEnds, StreamEnds};
 use tail::Places;
-pub(crate) use tail::{IndexedEvent, Tags, Tail, id_hash};
+pub(crate) use tail::{IndexedEvent, POSITIONS_PER_ID_MAX, Tags, Tail, id_hash};
 pub(crate) use term::Kind;
 
 /// So many runs of one size class become one run of the next.

@@ -82,6 +82,10 @@ const EVENTS_FOR_TWO_THREADS: usize = 4096;
 const POSTING_BYTES: usize = 16;
 const ID_BYTES: usize = 80;
 
+/// How many positions are kept for the hash of an id, the first ones: an id that many events have
+/// stands for the first of them, and that more than a few ids have one hash does not happen.
+pub(crate) const POSITIONS_PER_ID_MAX: usize = 8;
+
 /// Where events go in the tail that they were prepared for.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -112,7 +116,7 @@ pub(crate) struct Tail {
     all: List,
     /// Those of streams, types and so on. A list without postings is one that was only prepared.
     lists: [Lists; Kind::EVERY.len()],
-    /// Keyed hash of each id that does not itself say where its event is, to its positions.
+    /// Keyed hash of each id that does not itself say where its event is, to its first positions.
     ids: HashMap<u64, Vec<u64>>,
     id_seed: u64,
     times: Times,
@@ -244,8 +248,11 @@ impl Tail {
                     category.add_new_streams(new_streams);
                 }
                 if let Some(hash) = event.id {
-                    self.ids.entry(hash).or_default().push(position);
-                    self.posting_bytes += ID_BYTES;
+                    let positions = self.ids.entry(hash).or_default();
+                    if positions.len() < POSITIONS_PER_ID_MAX {
+                        positions.push(position);
+                        self.posting_bytes += ID_BYTES;
+                    }
                 }
                 self.times.add(position, event.time);
             }

@@ -103,8 +103,8 @@ impl Decisions {
                 Request::Write(Work::Commit(commit), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.commit(commit)))
                 }
-                Request::Write(Work::Import(events), _) => {
-                    Decision::Write(Decided::on(stage, |stage| stage.import(events)))
+                Request::Write(Work::Import(import), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.import(import)))
                 }
                 Request::Clean(chore, _) => {
                     Decision::Clean(Decided::on(stage, |stage| stage.clean(chore)))

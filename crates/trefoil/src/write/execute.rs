@@ -27,7 +27,6 @@ struct Progress<'a> {
     events: Vec<StagedEvent<'a>>,
     /// The versions of the streams that the events go to, those events included.
     versions: HashMap<String, i64>,
-    has_calls: bool,
 }
 
 impl<'a> Stage<'a> {
@@ -38,6 +37,9 @@ impl<'a> Stage<'a> {
             checked,
         } = work;
         if let Some(executed) = self.executed_before(transaction)? {
+            return Ok(executed);
+        }
+        if let Some(executed) = self.appended_before(transaction)? {
             return Ok(executed);
         }
         self.check_watch(transaction)?;
@@ -64,6 +66,25 @@ impl<'a> Stage<'a> {
         }))
     }
 
+    /// What became of a transaction that only appends events, and did so before.
+    fn appended_before(&mut self, transaction: &Transaction) -> Result<Option<Executed>> {
+        let is_call = |step: &Step| matches!(step, Step::Call(_));
+        if transaction.steps.iter().any(is_call) {
+            return Ok(None);
+        }
+        let known = self.known_of(transaction.appended())?;
+        let Some(written) = replayed(&known) else {
+            return Ok(None);
+        };
+        self.track_again(transaction.tracking.as_ref())?;
+        Ok(Some(Executed {
+            commit: Some(written.commit),
+            replies: written.events.iter().map(event_reply).collect(),
+            events: written.events,
+            replayed: true,
+        }))
+    }
+
     /// Where the event at a position, staged or durable, went.
     fn appended_at(&self, position: u64) -> Result<Appended> {
         let appended = |event: &Event| Appended {
@@ -71,8 +92,8 @@ impl<'a> Stage<'a> {
             position,
             stream_position: event.stream_position(),
         };
-        match self.staged_at(position) {
-            Some(appended) => Ok(appended),
+        match self.staged_event(position) {
+            Some(staged) => Ok(staged.appended()),
             None => self.durable(position).map(|event| appended(&event)),
         }
     }
@@ -106,7 +127,6 @@ impl<'a> Stage<'a> {
         for (index, step) in transaction.steps.iter().enumerate() {
             let reply = match step {
                 Step::Call(call) => {
-                    progress.has_calls = true;
                     self.call(&mut progress, call, index, transaction.is_strict, &meter)?
                 }
                 Step::Append { event, expected } => {
@@ -122,15 +142,7 @@ impl<'a> Stage<'a> {
             return Err(Error::over_limit(what, n_events, EVENTS_PER_COMMIT_MAX));
         }
         let (events, tracking) = (progress.events, transaction.tracking.as_ref());
-        let known = self.known_ids(events.iter().map(|event| event.id))?;
-        if let Some(written) = replayed(&events, &known).filter(|_| !progress.has_calls) {
-            return Ok(Executed {
-                commit: Some(written.commit),
-                replies: written.events.iter().map(event_reply).collect(),
-                events: written.events,
-                replayed: true,
-            });
-        }
+        let known = self.known_of(events.iter().map(|event| &**event))?;
         if let Some(name) = &transaction.id {
             self.remember(name, events.len() as u64, &progress.replies)?;
         }

@@ -1,15 +1,28 @@
 //! Staging imported events, which bring their positions and times along.
 
-use hashbrown::HashMap;
-use trefoil_core::{Committed, Error, EventId, ImportedEvent, Result};
+use hashbrown::{HashMap, HashSet};
+use trefoil_core::{Committed, Error, EventId, ImportedEvent, NewEvent, Result};
 
 use super::stage::{Front, Place, Stage};
 use super::staged::StagedEvent;
 
+/// Events to import.
+#[derive(Debug)]
+pub(crate) struct Import {
+    pub(crate) events: Vec<ImportedEvent>,
+    /// Whether those whose ids others have get new ones.
+    pub(crate) with_new_ids: bool,
+}
+
 impl<'a> Stage<'a> {
     /// Stages imported events, or says why they are not written.
-    pub(crate) fn import(&mut self, events: &'a [ImportedEvent]) -> Result<Committed> {
-        self.check_import(events)?;
+    pub(crate) fn import(&mut self, import: &'a Import) -> Result<Committed> {
+        let events = &import.events;
+        let renamed = match import.with_new_ids {
+            true => self.with_known_ids(events)?,
+            false => HashSet::new(),
+        };
+        self.check_import(events, &renamed)?;
         let streams = events.iter().map(|event| event.event.stream.as_deref());
         let streams = self.resolve(streams)?;
         self.whole_or_not(|stage| {
@@ -34,7 +47,11 @@ impl<'a> Stage<'a> {
                     is_imported: true,
                     tracking: event.tracking.as_ref(),
                 };
-                appended.push(self.append(StagedEvent::HandedIn(&event.event), number, &place));
+                let event = match renamed.contains(&event.position) {
+                    true => without_id(&event.event),
+                    false => StagedEvent::HandedIn(&event.event),
+                };
+                appended.push(self.append(event, number, &place));
                 expected += 1;
                 n_events += 1;
             }
@@ -53,57 +70,124 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn check_import(&self, events: &[ImportedEvent]) -> Result<()> {
-        let mut last = self.front.position;
-        let mut ordinals: HashMap<&str, u64> = HashMap::new();
-        let mut seen: HashMap<EventId, u64> = HashMap::new();
+    /// Checks events, of which those at the positions `renamed` get new ids.
+    fn check_import(&self, events: &[ImportedEvent], renamed: &HashSet<u64>) -> Result<()> {
+        let mut checked = Checked::default();
         for (index, event) in events.iter().enumerate() {
-            if event.position <= last {
-                return Err(self.position_refused(event.position, &events[..index]));
+            let mut taken = self.check_imported(event, &events[..index], &mut checked);
+            if taken.is_ok() && !renamed.contains(&event.position) {
+                taken = self.check_imported_id(event, &mut checked.ids);
             }
-            last = event.position;
-            if let Some(id) = event.event.id {
-                let known = self.find_id(&id)?.map(|known| known.position);
-                if let Some(position) = known.or(seen.insert(id, event.position)) {
-                    return Err(Error::DuplicateId { id, position });
-                }
-            }
-            if let Some(stream) = event.event.stream.as_deref() {
-                let before = match ordinals.insert(stream, event.stream_position) {
-                    Some(ordinal) => Some(ordinal),
-                    None => self.last_ordinal(stream)?,
-                };
-                check_stream_position(stream, event.stream_position, before)?;
-            }
+            taken.map_err(|error| Error::ImportStopped {
+                index,
+                error: Box::new(error),
+            })?;
         }
         Ok(())
     }
 
-    /// Why an imported position at or below the last one is refused, after `earlier` ones.
-    fn position_refused(&self, position: u64, earlier: &[ImportedEvent]) -> Error {
+    /// Checks an event that comes after `earlier` ones.
+    fn check_imported<'e>(
+        &self,
+        event: &'e ImportedEvent,
+        earlier: &[ImportedEvent],
+        checked: &mut Checked<'e>,
+    ) -> Result<()> {
+        let last = earlier
+            .last()
+            .map_or(self.front.position, |event| event.position);
+        if event.position <= last {
+            return Err(self.position_refused(event.position, last, earlier));
+        }
+        let Some(stream) = event.event.stream.as_deref() else {
+            return Ok(());
+        };
+        let before = match checked.ordinals.insert(stream, event.stream_position) {
+            Some(ordinal) => Some(ordinal),
+            None => self.last_ordinal(stream)?,
+        };
+        check_stream_position(stream, event.stream_position, before)
+    }
+
+    /// What stands in a stream has an id of its own. Events without a stream may share one: UmaDB
+    /// allows that.
+    fn check_imported_id(
+        &self,
+        event: &ImportedEvent,
+        seen: &mut HashMap<EventId, u64>,
+    ) -> Result<()> {
+        let Some(id) = event.event.id else {
+            return Ok(());
+        };
+        let before = seen.insert(id, event.position);
+        if event.event.stream.is_none() {
+            return Ok(());
+        }
+        let known = self.find_known(&event.event)?;
+        let known = known.map(|known| known.appended.position);
+        match known.or(before) {
+            Some(position) => Err(Error::DuplicateId { id, position }),
+            None => Ok(()),
+        }
+    }
+
+    /// The positions of events whose ids others have.
+    fn with_known_ids(&self, events: &[ImportedEvent]) -> Result<HashSet<u64>> {
+        let mut seen: HashSet<EventId> = HashSet::new();
+        let mut found = HashSet::new();
+        for ImportedEvent {
+            event, position, ..
+        } in events
+        {
+            let Some(id) = event.id else { continue };
+            if !seen.insert(id) || self.find_known(event)?.is_some() {
+                found.insert(*position);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Why an imported position at or below the `last` one is refused, after `earlier` ones.
+    fn position_refused(&self, position: u64, last: u64, earlier: &[ImportedEvent]) -> Error {
         let is_taken = earlier
             .binary_search_by_key(&position, |event| event.position)
             .is_ok()
-            || self
-                .staged
-                .binary_search_by_key(&position, |staged| staged.position)
-                .is_ok()
+            || self.staged_event(position).is_some()
             || (position > 0 && position <= self.base && self.durable(position).is_ok());
         if is_taken {
             return Error::PositionExists(position);
         }
-        let last = earlier
-            .last()
-            .map_or(self.front.position, |event| event.position);
-        Error::ImportRefused(format!("global position {position} is not after {last}"))
+        Error::ImportRefused(format!(
+            "global position {position} is not after {last}, and events are only added at the end: \
+             {HOW_TO_MERGE}"
+        ))
     }
+}
+
+/// An event that gets a new id.
+fn without_id(event: &NewEvent) -> StagedEvent<'static> {
+    let id = None;
+    let event = event.clone();
+    StagedEvent::Made(Box::new(NewEvent { id, ..event }))
+}
+
+/// What helps when positions do not follow those that are there.
+const HOW_TO_MERGE: &str = "to merge, export what is here, sort it and the new lines by gpos, and \
+                            import them together with force, or import into another namespace";
+
+/// What has been seen of an import that is being checked.
+#[derive(Default)]
+struct Checked<'e> {
+    ids: HashMap<EventId, u64>,
+    /// The last position in each stream.
+    ordinals: HashMap<&'e str, u64>,
 }
 
 /// Places in a stream ascend, also imported ones.
 fn check_stream_position(stream: &str, position: u64, before: Option<u64>) -> Result<()> {
     match before {
         Some(before) if position <= before => Err(Error::ImportRefused(format!(
-            "position {position} of stream {stream} is not after {before}"
+            "position {position} of stream {stream} is not after {before}: {HOW_TO_MERGE}"
         ))),
         _ => Ok(()),
     }

@@ -1,77 +1,167 @@
 //! Events that are known already: how a commit that is sent again is recognised.
 
-use trefoil_core::{Appended, Committed, Event, EventId};
+use trefoil_core::{
+    Appended, Commit, Committed, Error, Event, EventId, Ids, NewEvent, Result, Tracking,
+    located_position,
+};
 
-use super::staged::{Staged, StagedEvent};
+use super::stage::Stage;
+use super::staged::Staged;
 
-/// An event that has an id which a request brings again.
+/// The first event that was stored under an id which a request brings again.
 #[derive(Debug)]
 pub(super) struct Known {
-    id: EventId,
-    pub(super) position: u64,
+    pub(super) appended: Appended,
     commit: u64,
-    stream: Option<(String, u64)>,
+    /// Whether all that the client says of the two events is the same.
+    is_same: bool,
 }
 
 impl Known {
-    pub(super) fn durable(event: &Event) -> Self {
-        let stream = event
-            .stream()
-            .map(str::to_owned)
-            .zip(event.stream_position());
+    fn durable(event: &Event, new: &NewEvent) -> Self {
         Self {
-            id: event.id(),
-            position: event.position(),
+            appended: Appended {
+                id: event.id(),
+                position: event.position(),
+                stream_position: event.stream_position(),
+            },
             commit: event.commit(),
-            stream,
+            is_same: event.stream() == new.stream.as_deref()
+                && event.event_type() == new.event_type
+                && event.data() == new.data.bytes()
+                && event.metadata() == new.metadata.as_deref()
+                && has_same_tags(event.tags(), new),
         }
     }
 
-    pub(super) fn staged(staged: &Staged<'_>) -> Self {
-        let stream = staged
-            .event
-            .stream
-            .clone()
-            .map(|stream| (stream, staged.stream_position));
+    fn staged(staged: &Staged<'_>, new: &NewEvent) -> Self {
+        let event: &NewEvent = &staged.event;
         Self {
-            id: staged.id,
-            position: staged.position,
+            appended: staged.appended(),
             commit: staged.commit,
-            stream,
+            is_same: event.stream == new.stream
+                && event.event_type == new.event_type
+                && event.data.bytes() == new.data.bytes()
+                && event.metadata == new.metadata
+                && has_same_tags(event.tags.iter().map(String::as_str), new),
         }
     }
 }
 
-/// The answer to a commit that was written before: every id is known, in the same streams and the
-/// same order.
-pub(super) fn replayed(
-    handed_in: &[StagedEvent<'_>],
-    known: &[Option<Known>],
-) -> Option<Committed> {
+/// The order of tags means nothing, and a client may not keep it.
+fn has_same_tags<'a>(tags: impl Iterator<Item = &'a str> + Clone, new: &NewEvent) -> bool {
+    let new_tags = new.tags.iter().map(String::as_str);
+    if tags.clone().eq(new_tags.clone()) {
+        return true;
+    }
+    let (mut tags, mut new_tags): (Vec<_>, Vec<_>) = (tags.collect(), new_tags.collect());
+    tags.sort_unstable();
+    new_tags.sort_unstable();
+    tags == new_tags
+}
+
+/// The answer to a commit that was written before: every event is known, and in the same order.
+pub(super) fn replayed(known: &[Option<Known>]) -> Option<Committed> {
     let mut events: Vec<Appended> = Vec::with_capacity(known.len());
-    let mut number = 0;
-    for (event, known) in handed_in.iter().zip(known) {
-        let known = known.as_ref()?;
-        let is_same_stream = known.stream.as_ref().map(|(name, _)| name) == event.stream.as_ref();
+    let mut commit = 0;
+    for known in known {
+        let known = known.as_ref().filter(|known| known.is_same)?;
         let is_in_order = events
             .last()
-            .is_none_or(|before| before.position < known.position);
-        if !is_same_stream || !is_in_order {
+            .is_none_or(|before| before.position < known.appended.position);
+        if !is_in_order {
             return None;
         }
-        let stream_position = known.stream.as_ref().map(|(_, at)| *at);
-        events.push(Appended {
-            id: known.id,
-            position: known.position,
-            stream_position,
-        });
-        number = known.commit;
+        events.push(known.appended.clone());
+        commit = known.commit;
     }
     let position = events.last()?.position;
     Some(Committed {
-        commit: number,
+        commit,
         position,
         events,
         replayed: true,
     })
+}
+
+impl Stage<'_> {
+    /// For each event of a commit the one that has its id already, if there is one; nothing if that
+    /// does not matter.
+    pub(super) fn known(&self, commit: &Commit) -> Result<Vec<Option<Known>>> {
+        match commit.ids {
+            Ids::Repeatable => Ok(Vec::new()),
+            Ids::Unique => self.known_of(commit.events.iter()),
+        }
+    }
+
+    /// For each event the one that has its id already, if there is one; nothing if none has an id.
+    pub(super) fn known_of<'e>(
+        &self,
+        events: impl Iterator<Item = &'e NewEvent> + Clone,
+    ) -> Result<Vec<Option<Known>>> {
+        if events.clone().all(|event| event.id.is_none()) {
+            return Ok(Vec::new());
+        }
+        events.map(|event| self.find_known(event)).collect()
+    }
+
+    /// The first event that has the id of this one.
+    pub(super) fn find_known(&self, new: &NewEvent) -> Result<Option<Known>> {
+        let Some(id) = &new.id else { return Ok(None) };
+        if let Some(event) = self.find_durable(id)? {
+            return Ok(Some(Known::durable(&event, new)));
+        }
+        let staged = self.staged_with_id(id);
+        Ok(staged.map(|staged| Known::staged(staged, new)))
+    }
+
+    fn staged_with_id(&self, id: &EventId) -> Option<&Staged<'_>> {
+        if let Some(&index) = self.ids.get(id) {
+            return self.staged.get(index);
+        }
+        // An id that the server made is not among those: it tells where its event is.
+        let staged = self.staged_event(located_position(id)?)?;
+        (staged.id == *id).then_some(staged)
+    }
+
+    /// The first durable event that has this id.
+    fn find_durable(&self, id: &EventId) -> Result<Option<Event>> {
+        let hash = self.index.id_hash(id);
+        let mut positions = self.index.layers().positions_of_id(hash)?;
+        positions.extend(located_position(id).filter(|at| (1..=self.base).contains(at)));
+        positions.sort_unstable();
+        for position in positions {
+            match self.durable(position) {
+                Ok(event) if event.id() == *id => return Ok(Some(event)),
+                Ok(_) => {}
+                // A position that an id merely seems to carry need not exist.
+                Err(Error::Invalid(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Records the tracked position of a commit that was written before, if it is a new one.
+    pub(super) fn track_again(&mut self, tracking: Option<&Tracking>) -> Result<()> {
+        let Some(tracking) = tracking else {
+            return Ok(());
+        };
+        let recorded = self.view().tracking(&tracking.source)?;
+        if recorded.is_none_or(|recorded| recorded < tracking.position) {
+            self.whole_or_not(|stage| stage.stage_commit(Vec::new(), Some(tracking), &[]))?;
+        }
+        Ok(())
+    }
+}
+
+/// Every id must be new to the log.
+pub(super) fn check_unknown(known: &[Option<Known>]) -> Result<()> {
+    match known.iter().flatten().next() {
+        Some(Known { appended, .. }) => Err(Error::DuplicateId {
+            id: appended.id,
+            position: appended.position,
+        }),
+        None => Ok(()),
+    }
 }

@@ -25,6 +25,7 @@ pub(crate) use carry::carry_over;
 pub(crate) use changes::{logged_bytes, state_changes};
 pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
+pub(crate) use import::Import;
 pub(crate) use queue::{Execution, Executions, Request, Work};
 pub(crate) use stage::Front;
 pub(crate) use writer::{Writer, freeze};

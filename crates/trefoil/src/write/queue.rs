@@ -6,10 +6,11 @@ use parking_lot::Mutex;
 use trefoil_core::limits::{
     COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX, GROUP_BYTES_MAX, GROUP_COMMITS_MAX,
 };
-use trefoil_core::{Committed, Error, ImportedEvent, Result};
+use trefoil_core::{Committed, Error, Result};
 
 use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
+use super::import::Import;
 use crate::agenda::Chore;
 use crate::condition::CheckedCommit;
 use crate::transaction::Executed;
@@ -67,7 +68,7 @@ impl Execution {
 #[derive(Debug)]
 pub(crate) enum Work {
     Commit(CheckedCommit),
-    Import(Vec<ImportedEvent>),
+    Import(Import),
 }
 
 impl Request {
@@ -90,7 +91,9 @@ impl Request {
             Self::Write(Work::Commit(work), _) => {
                 Some(Box::new(std::mem::take(&mut work.commit.events)))
             }
-            Self::Write(Work::Import(events), _) => Some(Box::new(std::mem::take(events))),
+            Self::Write(Work::Import(import), _) => {
+                Some(Box::new(std::mem::take(&mut import.events)))
+            }
             Self::Execute(_) | Self::Clean(..) => None,
         }
     }
@@ -100,8 +103,9 @@ impl Request {
             Self::Write(Work::Commit(work), _) => {
                 work.commit.events.iter().map(|event| event.size()).sum()
             }
-            Self::Write(Work::Import(events), _) => {
-                events.iter().map(|event| event.event.size()).sum()
+            Self::Write(Work::Import(import), _) => {
+                let events = import.events.iter();
+                events.map(|event| event.event.size()).sum()
             }
             Self::Execute(execution) => {
                 let works = execution.works.iter().flatten();

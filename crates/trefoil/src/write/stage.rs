@@ -6,15 +6,14 @@
 use hashbrown::HashMap;
 use trefoil_core::limits::GROUP_BYTES_MAX;
 use trefoil_core::{
-    Appended, Committed, EVENTS_TOUCHED, Error, Event, EventId, EventItem, Result, Timestamp,
-    Tracking, both, correlation_category, located_position, make_event_id, put_varint,
-    stream_group_hash, touch_bodies,
+    Appended, Committed, EVENTS_TOUCHED, Event, EventId, EventItem, Result, Timestamp, Tracking,
+    both, correlation_category, make_event_id, put_varint, stream_group_hash, touch_bodies,
 };
 use trefoil_state::Moment;
 use trefoil_storage::{Group, Label, Record};
 
 use super::changes;
-use super::known::{Known, replayed};
+use super::known::{Known, check_unknown, replayed};
 use super::staged::{Staged, StagedEvent, StagedTerms};
 use crate::condition::CheckedCommit;
 use crate::index::{Index, Named, StreamEnd};
@@ -43,7 +42,7 @@ pub(crate) struct Front {
 
 /// A group being put together.
 pub(crate) struct Stage<'a> {
-    index: &'a Index,
+    pub(super) index: &'a Index,
     fetch: &'a Fetch<'a>,
     pub(super) search: &'a Search<'a>,
     pub(super) front: Front,
@@ -56,8 +55,8 @@ pub(crate) struct Stage<'a> {
     pub(super) staged: Vec<Staged<'a>>,
     /// The streams the group has to do with.
     streams: Named<Stream>,
-    /// The ids that clients gave to events of the group, to the index of the event.
-    ids: HashMap<EventId, usize>,
+    /// The ids that clients gave to events of the group, to the index of the first such event.
+    pub(super) ids: HashMap<EventId, usize>,
     /// The types and tags of the staged events.
     pub(super) terms: StagedTerms,
     /// The state as the group changes it, once a commit has to do with it.
@@ -142,12 +141,13 @@ impl<'a> Stage<'a> {
     /// Stages a commit, or says why it is not written.
     pub(crate) fn commit(&mut self, commit: &'a CheckedCommit) -> Result<Committed> {
         let CheckedCommit { commit, checked } = commit;
-        let events: Vec<_> = commit.events.iter().map(StagedEvent::HandedIn).collect();
-        let known = self.known_ids(events.iter().map(|event| event.id))?;
-        if let Some(committed) = replayed(&events, &known) {
+        let known = self.known(commit)?;
+        if let Some(committed) = replayed(&known) {
+            self.track_again(commit.tracking.as_ref())?;
             return Ok(committed);
         }
         self.check_conditions(&commit.conditions, checked)?;
+        let events = commit.events.iter().map(StagedEvent::HandedIn).collect();
         self.whole_or_not(|stage| stage.stage_commit(events, commit.tracking.as_ref(), &known))
     }
 
@@ -170,7 +170,7 @@ impl<'a> Stage<'a> {
         tracking: Option<&Tracking>,
         known: &[Option<Known>],
     ) -> Result<Committed> {
-        self.check_unique(&events, known)?;
+        check_unknown(known)?;
         let streams = events.iter().map(|event| event.stream.as_deref());
         let mut streams = self.resolve(streams)?.into_iter();
         if let Some(tracking) = tracking {
@@ -208,48 +208,6 @@ impl<'a> Stage<'a> {
             events: appended,
             replayed: false,
         })
-    }
-
-    /// The event that each id belongs to already, as far as there is one.
-    pub(super) fn known_ids(
-        &self,
-        ids: impl Iterator<Item = Option<EventId>>,
-    ) -> Result<Vec<Option<Known>>> {
-        ids.map(|id| id.map_or(Ok(None), |id| self.find_id(&id)))
-            .collect()
-    }
-
-    pub(super) fn find_id(&self, id: &EventId) -> Result<Option<Known>> {
-        if let Some(&index) = self.ids.get(id) {
-            return Ok(Some(Known::staged(&self.staged[index])));
-        }
-        let mut positions = self
-            .index
-            .layers()
-            .positions_of_id(self.index.id_hash(id))?;
-        match located_position(id) {
-            Some(position) if position > self.base => {
-                let index = self
-                    .staged
-                    .binary_search_by_key(&position, |staged| staged.position);
-                if let Ok(index) = index
-                    && self.staged[index].id == *id
-                {
-                    return Ok(Some(Known::staged(&self.staged[index])));
-                }
-            }
-            located => positions.extend(located),
-        }
-        for position in positions.into_iter().filter(|position| *position > 0) {
-            match (self.fetch)(position) {
-                Ok(event) if event.id() == *id => return Ok(Some(Known::durable(&event))),
-                Ok(_) => {}
-                // A position that an id merely seems to carry need not exist.
-                Err(Error::Invalid(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 
     pub(super) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
@@ -301,19 +259,6 @@ impl<'a> Stage<'a> {
             found.append(&mut back?);
             Ok(found)
         })
-    }
-
-    /// Every id of the commit must be new, to the log and within the commit.
-    fn check_unique(&self, events: &[StagedEvent<'_>], known: &[Option<Known>]) -> Result<()> {
-        let mut seen: HashMap<EventId, u64> = HashMap::new();
-        for ((event, known), position) in events.iter().zip(known).zip(self.front.position + 1..) {
-            let Some(id) = event.id else { continue };
-            let known = known.as_ref().map(|known| known.position);
-            if let Some(position) = known.or(seen.insert(id, position)) {
-                return Err(Error::DuplicateId { id, position });
-            }
-        }
-        Ok(())
     }
 
     /// Makes sure that the group's last record goes on at `position`.
@@ -386,16 +331,11 @@ impl<'a> Stage<'a> {
         self.store
     }
 
-    /// Where the event at a position went, if it is one of the group.
-    pub(super) fn staged_at(&self, position: u64) -> Option<Appended> {
+    /// The event at a position, if it is one of the group.
+    pub(super) fn staged_event(&self, position: u64) -> Option<&Staged<'a>> {
         let by_position = |staged: &Staged<'_>| staged.position;
         let index = self.staged.binary_search_by_key(&position, by_position);
-        let staged = self.staged.get(index.ok()?)?;
-        Some(Appended {
-            id: staged.id,
-            position,
-            stream_position: staged.event.stream.as_ref().map(|_| staged.stream_position),
-        })
+        self.staged.get(index.ok()?)
     }
 
     /// The event at a durable position.
@@ -453,27 +393,23 @@ impl<'a> Stage<'a> {
         let label = label::make(place.is_imported, is_new_stream, group_hash);
         self.push_item(label, &item);
         if event.id.is_some() {
-            self.ids.insert(id, self.staged.len());
+            self.ids.entry(id).or_insert(self.staged.len());
         }
-        let appended = Appended {
-            id,
-            position,
-            stream_position: stream.map(|(_, at)| at),
-        };
         let correlation = event.metadata.as_deref().and_then(correlation_category);
         self.front.position = position;
-        let time = place.time;
-        self.staged.push(Staged {
+        let staged = Staged {
             event,
             id,
             position,
             commit,
-            time,
+            time: place.time,
             stream_position,
             group_hash,
             is_new_stream,
             correlation,
-        });
+        };
+        let appended = staged.appended();
+        self.staged.push(staged);
         appended
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use hashbrown::HashMap;
-use trefoil_core::{EventId, NewEvent, QueryItem, Timestamp};
+use trefoil_core::{Appended, EventId, NewEvent, QueryItem, Timestamp};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::index::{IndexedEvent, Kind, Tags};
@@ -44,6 +44,16 @@ pub(crate) struct Staged<'a> {
 }
 
 impl Staged<'_> {
+    /// Where it goes.
+    pub(super) fn appended(&self) -> Appended {
+        let stream_position = self.stream_position;
+        Appended {
+            id: self.id,
+            position: self.position,
+            stream_position: self.event.stream.as_ref().map(|_| stream_position),
+        }
+    }
+
     /// What the index needs to know of it.
     pub(super) fn indexed(&self) -> IndexedEvent<'_> {
         let stream = self.event.stream.as_deref();
@@ -75,7 +85,7 @@ pub(super) struct StagedTerms {
 }
 
 impl StagedTerms {
-    /// The position of a staged event after `after` that is selected.
+    /// The position of the first staged event after `after` that is selected.
     pub(super) fn find(
         &mut self,
         staged: &[Staged<'_>],
@@ -91,31 +101,28 @@ impl StagedTerms {
         if selection.query.is_all() {
             return staged.iter().find(is_hit).map(|event| event.position);
         }
-        items.iter().find_map(|item| {
-            let candidates = self.candidates(item).map(|index| &staged[index as usize]);
-            candidates
-                .into_iter()
-                .find(is_hit)
-                .map(|event| event.position)
-        })
+        let lists = items.iter().flat_map(|item| self.candidates(item));
+        let first = |list: &[u32]| {
+            let mut events = list.iter().map(|index| &staged[*index as usize]);
+            events.find(is_hit).map(|event| event.position)
+        };
+        lists.filter_map(first).min()
     }
 
-    /// The events that have the rarest tag of an item, or one of its types.
-    fn candidates(&self, item: &QueryItem) -> impl Iterator<Item = u32> {
+    /// The events that have the rarest tag of an item, or for each of its types those that have it.
+    fn candidates(&self, item: &QueryItem) -> Vec<&[u32]> {
         let list = |kind, name: &String| {
             let found = self.by_term.get(&hash(kind, name));
             found.map_or(&[][..], Vec::as_slice)
         };
         let by_tag = item.tags.iter().map(|tag| list(Kind::Tag, tag));
-        let lists: Vec<&[u32]> = match by_tag.min_by_key(|list| list.len()) {
+        match by_tag.min_by_key(|list| list.len()) {
             Some(rarest) => vec![rarest],
-            None => item
-                .types
-                .iter()
-                .map(|name| list(Kind::Type, name))
-                .collect(),
-        };
-        lists.into_iter().flatten().copied()
+            None => {
+                let types = item.types.iter();
+                types.map(|name| list(Kind::Type, name)).collect()
+            }
+        }
     }
 
     /// Takes in the events that were staged since it was asked last.

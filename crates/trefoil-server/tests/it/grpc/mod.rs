@@ -5,6 +5,7 @@ mod appends;
 mod both_worlds;
 mod conditions;
 mod hostile;
+mod ids;
 mod reads;
 mod shutdown;
 mod sizes;

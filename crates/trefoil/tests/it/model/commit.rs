@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trefoil::{Appended, Commit, Condition, Error, NewEvent, Timestamp};
+use trefoil::{Appended, Commit, Condition, Error, Ids, NewEvent, Timestamp, Tracking};
 
 use super::{Model, Record};
 
@@ -25,11 +25,12 @@ impl Model {
         if let Err(error) = commit.validate(data_bytes_max) {
             return Outcome::Refused(vec![error]);
         }
-        if let Some(appended) = self.replay(commit) {
+        let has_unique_ids = commit.ids == Ids::Unique;
+        if let Some(appended) = self.replay(commit).filter(|_| has_unique_ids) {
             return Outcome::Replayed(appended);
         }
         let mut refusals = self.check(&commit.conditions);
-        if refusals.is_empty() {
+        if refusals.is_empty() && has_unique_ids {
             refusals.extend(self.check_ids(commit));
         }
         if refusals.is_empty() {
@@ -50,7 +51,18 @@ impl Model {
         }
     }
 
-    /// Every id is known, in the streams the commit names and in the same order.
+    /// Records the tracked position of a repetition, if it is a new one. Answers whether it is.
+    pub(crate) fn track_again(&mut self, tracking: &Tracking) -> bool {
+        let recorded = self.tracked.get(&tracking.source);
+        let is_new = recorded.is_none_or(|recorded| *recorded < tracking.position);
+        if is_new {
+            self.tracked
+                .insert(tracking.source.clone(), tracking.position);
+        }
+        is_new
+    }
+
+    /// Every id is known, of the same events and in the same order.
     fn replay(&self, commit: &Commit) -> Option<Vec<Appended>> {
         let mut appended: Vec<Appended> = Vec::new();
         for event in &commit.events {
@@ -58,7 +70,7 @@ impl Model {
             let in_order = appended
                 .last()
                 .is_none_or(|before| before.position < known.position);
-            if known.stream_name() != event.stream.as_deref() || !in_order {
+            if !known.is_same(event) || !in_order {
                 return None;
             }
             appended.push(known.appended());
@@ -117,16 +129,10 @@ impl Model {
     }
 
     fn check_ids(&self, commit: &Commit) -> Option<Error> {
-        let mut seen = BTreeMap::new();
-        for (event, position) in commit.events.iter().zip(self.head() + 1..) {
-            let Some(id) = event.id else { continue };
-            let taken = self.with_id(id).map(|known| known.position);
-            if let Some(position) = taken.or(seen.get(&id).copied()) {
-                return Some(Error::DuplicateId { id, position });
-            }
-            seen.insert(id, position);
-        }
-        None
+        let ids = commit.events.iter().filter_map(|event| event.id);
+        let known = ids.filter_map(|id| self.with_id(id)).next()?;
+        let (id, position) = (known.id, known.position);
+        Some(Error::DuplicateId { id, position })
     }
 
     fn place(&self, commit: &Commit) -> Vec<Record> {

@@ -74,6 +74,20 @@ impl Record {
         self.stream.as_ref().map(|(name, _)| name.as_str())
     }
 
+    /// Whether all that the client says of an event is so of this one.
+    fn is_same(&self, event: &NewEvent) -> bool {
+        let sorted = |tags: &[String]| {
+            let mut tags = tags.to_vec();
+            tags.sort();
+            tags
+        };
+        self.stream_name() == event.stream.as_deref()
+            && self.event_type == event.event_type
+            && self.data.bytes() == event.data.bytes()
+            && self.metadata.as_deref() == event.metadata.as_deref()
+            && sorted(&self.tags) == sorted(&event.tags)
+    }
+
     pub(crate) fn appended(&self) -> Appended {
         let stream_position = self.stream.as_ref().map(|(_, position)| *position);
         Appended {
@@ -180,7 +194,8 @@ impl Model {
         if position <= self.head() {
             return refused("the global position is below the head");
         }
-        if let Some(known) = event.id.and_then(|id| self.with_id(id)) {
+        let known = event.id.and_then(|id| self.with_id(id));
+        if let Some(known) = known.filter(|_| event.stream.is_some()) {
             return Err(Error::DuplicateId {
                 id: known.id,
                 position: known.position,

@@ -1,7 +1,7 @@
 //! Commits, one after the other or many at a time: each must be answered as the model decides.
 
 use proptest::test_runner::TestCaseError;
-use trefoil::{Commit, Committed, NewEvent, Read, Result};
+use trefoil::{Commit, Committed, NewEvent, Payload, Read, Result, Tracking};
 
 use super::driver::{Check, Driver, kind, same};
 use super::ops::*;
@@ -56,6 +56,11 @@ impl Driver {
             }
             (Ok(committed), Outcome::Replayed(appended)) => {
                 same("replayed", committed.replayed, true)?;
+                let tracking = commit.tracking.as_ref();
+                if tracking.is_some_and(|tracking| self.model.track_again(tracking)) {
+                    // That is a commit of its own.
+                    self.commit_number = self.commit_number.map(|number| number + 1);
+                }
                 let last = appended.last().map(|last| last.position);
                 same("position", Some(committed.position), last)?;
                 same("replayed commit", committed.events, appended)
@@ -120,6 +125,14 @@ impl Driver {
                 .events
                 .push(NewEvent::new(STREAMS[0], TYPES[0], "{}")),
             Resend::ToOtherStream => commit.events[0].stream = Some("elsewhere-1".to_owned()),
+            Resend::WithOtherData => commit.events[0].data = Payload::Json("[]".into()),
+            Resend::WithTagsTurned => commit.events[0].tags.reverse(),
+            Resend::WithNewTracking(source) => {
+                let recorded = self.model.tracked.get(SOURCES[*source]);
+                let position = recorded.map_or(3, |recorded| recorded.saturating_add(1));
+                commit.tracking = Some(Tracking::new(SOURCES[*source], position));
+            }
+            Resend::Repeatable => commit = commit.with_repeatable_ids(),
         }
         self.commit(commit)
     }

@@ -52,6 +52,7 @@ pub(super) fn kind(error: &Error) -> String {
     match error {
         Error::Invalid(_) => "Invalid".to_owned(),
         Error::ImportRefused(_) => "ImportRefused".to_owned(),
+        Error::ImportStopped { error, .. } => kind(error),
         other => format!("{other:?}"),
     }
 }

@@ -91,6 +91,8 @@ pub(crate) struct CommitSpec {
     pub(crate) conditions: Vec<ConditionSpec>,
     /// The source, and what to add to the position recorded for it: 1 is the next one.
     pub(crate) tracking: Option<(usize, i64)>,
+    /// Whether known ids may be stored again.
+    pub(crate) has_repeatable_ids: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -160,6 +162,12 @@ pub(crate) enum Resend {
     WithoutLast,
     WithNewEvent,
     ToOtherStream,
+    WithOtherData,
+    /// The order of tags means nothing.
+    WithTagsTurned,
+    WithNewTracking(usize),
+    /// The events are stored again.
+    Repeatable,
 }
 
 #[derive(Debug, Clone)]
@@ -293,11 +301,14 @@ fn commit() -> impl Strategy<Value = CommitSpec> {
     ];
     let tracked = (0..SOURCES.len(), prop_oneof![4 => 1..4i64, 1 => -2..1i64]);
     let tracking = prop_oneof![4 => Just(None), 1 => tracked.prop_map(Some)];
-    (events, conditions, tracking).prop_map(|(events, conditions, tracking)| CommitSpec {
-        events,
-        conditions,
-        tracking,
-    })
+    (events, conditions, tracking, prop::bool::weighted(0.2)).prop_map(
+        |(events, conditions, tracking, has_repeatable_ids)| CommitSpec {
+            events,
+            conditions,
+            tracking,
+            has_repeatable_ids,
+        },
+    )
 }
 
 fn resend() -> impl Strategy<Value = Op> {
@@ -308,6 +319,10 @@ fn resend() -> impl Strategy<Value = Op> {
         1 => Just(Resend::WithoutLast),
         1 => Just(Resend::WithNewEvent),
         1 => Just(Resend::ToOtherStream),
+        1 => Just(Resend::WithOtherData),
+        1 => Just(Resend::WithTagsTurned),
+        1 => (0..SOURCES.len()).prop_map(Resend::WithNewTracking),
+        2 => Just(Resend::Repeatable),
     ];
     (any::<usize>(), how).prop_map(|(which, how)| Op::Resend { which, how })
 }

@@ -46,7 +46,10 @@ impl Driver {
             let position = recorded.unwrap_or(7).saturating_add_signed(offset);
             Tracking::new(SOURCES[source], position)
         });
-        commit
+        match spec.has_repeatable_ids {
+            true => commit.with_repeatable_ids(),
+            false => commit,
+        }
     }
 
     pub(super) fn conditions_of(&self, specs: &[ConditionSpec]) -> Vec<Condition> {
