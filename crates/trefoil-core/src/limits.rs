@@ -5,18 +5,20 @@
 /// The longest stream name, in bytes.
 pub const STREAM_NAME_BYTES_MAX: usize = 1024;
 /// The longest event type, in bytes.
-pub const EVENT_TYPE_BYTES_MAX: usize = 255;
+pub const EVENT_TYPE_BYTES_MAX: usize = 4096;
 /// The longest tag, in bytes.
-pub const TAG_BYTES_MAX: usize = 255;
+pub const TAG_BYTES_MAX: usize = 4096;
 /// The most tags on one event.
-pub const TAGS_PER_EVENT_MAX: usize = 64;
+pub const TAGS_PER_EVENT_MAX: usize = 2048;
+/// The most bytes of all tags of one event together.
+pub const TAGS_BYTES_PER_EVENT_MAX: usize = 32 * 1024;
 /// The largest `data` of one event unless configured: a gRPC client cannot receive more than 4 MiB
 /// in one message.
 pub const EVENT_DATA_BYTES_DEFAULT: usize = 3 * 1024 * 1024;
 /// The largest value to which the limit on `data` can be configured.
 pub const EVENT_DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The largest `metadata` of one event.
-pub const EVENT_METADATA_BYTES_MAX: usize = 1024 * 1024;
+pub const EVENT_METADATA_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The most events in one commit.
 pub const EVENTS_PER_COMMIT_MAX: usize = 100_000;
 /// The highest position an import may claim, global or in a stream: what a client that reads JSON
@@ -44,6 +46,10 @@ pub const READ_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const STREAM_LIST_MAX: usize = 1000;
 /// The longest namespace id, in bytes.
 pub const NAMESPACE_ID_BYTES_MAX: usize = 128;
+/// The shortest token that may be brought along, in bytes, except in development.
+pub const TOKEN_BYTES_MIN: usize = 16;
+/// The longest token that may be brought along, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 1024;
 /// The longest namespace description, in bytes.
 pub const NAMESPACE_DESCRIPTION_BYTES_MAX: usize = 4096;
 /// The largest metadata of a namespace, in bytes of JSON.

@@ -35,8 +35,17 @@ pub(crate) fn parse(
         event_type,
         data: Payload::Json(stored(body, data, &field("data"))?),
         metadata: stored_object(body, present(metadata), &field("metadata"))?,
-        tags: strict::texts(present(tags), &field("tags"), TAGS_PER_EVENT_MAX)?,
+        tags: parse_tags(present(tags), &field("tags"))?,
     })
+}
+
+/// Tags. An empty one is a mistake, but for clients of UmaDB.
+fn parse_tags(value: Option<&RawValue>, what: &str) -> Result<Vec<String>> {
+    let tags = strict::texts(value, what, TAGS_PER_EVENT_MAX)?;
+    match tags.iter().any(String::is_empty) {
+        true => Err(Failure::invalid("a tag must be a non-empty string")),
+        false => Ok(tags),
+    }
 }
 
 /// The bytes of a value that is to be stored.

@@ -43,7 +43,10 @@ def appends(client):
     check(bytes(second.event.data) == b'{"n": 1}' and second.event.uuid is None)
     check(second.event.metadata == {} and second.tracking_info is None)
     check(client.append([]) == 0 and client.head() == 2)
-    refused(ValueError, "invalid argument: event type", lambda: client.append([Event("", b"")]))
+    refused(
+        ValueError, "invalid argument: event type", lambda: client.append([Event("T" * 4097, b"")])
+    )
+    check(positions(client.read(limit=0)) == ([], None))
 
 
 def conditions(client):
@@ -67,6 +70,23 @@ def conditions(client):
     check(client.append([event], condition=once) == 5)
     check(client.append([event], condition=once) == 5)
     check(client.head() == 5)
+
+
+def ids(client):
+    """An id that is known is stored again unless a condition fails; the nil UUID is no id."""
+    head = client.head()
+    for ident in [uuid.uuid4(), uuid.UUID(int=0)]:
+        tag = f"ids:{ident}"
+        event = Event("Again", b"", tags=[tag], uuid=ident)
+        check(client.append([event]) == head + 1 and client.append([event]) == head + 2)
+        guarded = AppendCondition(tagged(tag))
+        if ident.int:
+            check(client.append([event], condition=guarded) == head + 1)
+            check(client.append([event, event], condition=guarded) == head + 2)
+        else:
+            refused(umadb.IntegrityError, "", lambda: client.append([event], condition=guarded))
+        head += 2
+        check(client.head() == head)
 
 
 def reads(client):
@@ -218,6 +238,7 @@ with connect() as client:
     subscriptions(client)
     cancellation(client)
     health(client)
+    ids(client)
 races()
 if TOKEN:
     keys()

@@ -31,12 +31,12 @@ fn names_and_data_have_limits_that_errors_name() {
     refused(
         &write("a-1", &long, "{}"),
         400,
-        "event type length is 1000000, the limit is 255",
+        "event type length is 1000000, the limit is 4096",
     );
     let data = format!(r#"{{"x":"{}"}}"#, "x".repeat(3 * 1024 * 1024));
     refused(
         &write("a-1", "T", &data),
-        400,
+        413,
         "event data length is 3145736, the limit is 3145728",
     );
     let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
@@ -60,12 +60,12 @@ fn names_and_data_have_limits_that_errors_name() {
             "length is 1000000, the limit is ",
         );
     }
-    let tags = vec!["\"t\""; 65].join(",");
+    let tags = vec!["\"t\""; 2049].join(",");
     let call = format!(r#"["commit",{{"events":[{{"type":"T","data":1,"tags":[{tags}]}}]}}]"#);
     refused(
         &rpc(server.address, &call),
         400,
-        "length of commit.events[0].tags is 65, the limit is 64",
+        "length of commit.events[0].tags is 2049, the limit is 2048",
     );
     let call = format!(
         r#"["commit",{{"events":[{}]}}]"#,

@@ -218,7 +218,7 @@ fn what_cannot_work_is_wrong_usage() {
     ] {
         cli.fails(2, arguments);
     }
-    let long = "t".repeat(256);
+    let long = "t".repeat(4097);
     for arguments in [
         &["query", "--tag", &long][..],
         &["append", "T", "--tag", &long],

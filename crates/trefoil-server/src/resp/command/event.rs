@@ -53,6 +53,12 @@ pub(in super::super) fn append(words: &[Bytes]) -> Answer<Step> {
             return Err(syntax_error());
         }
     }
+    if event.event_type.is_empty() {
+        return Err(error("ERR event type must be a non-empty string"));
+    }
+    if event.tags.iter().any(String::is_empty) {
+        return Err(error("ERR a tag must be a non-empty string"));
+    }
     Ok(Step::Append {
         event: Box::new(event),
         expected,
