@@ -184,16 +184,18 @@ fn sse_007_a_dropped_subscriber_comes_back_where_it_was() {
 }
 
 #[test]
-fn sse_010_and_011_all_is_live_only_unless_a_position_is_given() {
+fn sse_010_and_011_all_is_live_only_and_a_position_only_filters() {
     let (server, token) = server();
     let mut client = server.client_with(&token);
     client.write("old-1", &json!({}));
     let live = Sse::subscribe(&server, &token, "all=true");
-    let replay = Sse::subscribe(&server, &token, "all=true&position=1");
+    let old = Sse::subscribe(&server, &token, "all=true&position=0");
+    let later = Sse::subscribe(&server, &token, "all=true&position=3");
+    client.write("new-1", &json!({}));
     client.write("new-1", &json!({}));
     assert_eq!(live.data(), poke("new-1", 0, 2));
-    assert_eq!(replay.data(), poke("old-1", 0, 1));
-    assert_eq!(replay.data(), poke("new-1", 0, 2));
+    assert_eq!(old.data(), poke("new-1", 0, 2));
+    assert_eq!(later.data(), poke("new-1", 1, 3));
 }
 
 #[test]

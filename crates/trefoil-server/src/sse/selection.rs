@@ -3,6 +3,9 @@
 //! `correlation=c` and the header `Last-Event-ID`.
 //!
 //! `consumerGroupMember` and `consumerGroupSize` are other words for `consumer` and `size`.
+//!
+//! `/subscribe?all=true` tells what comes, as in EventoDB: a position there leaves out what is before
+//! it, and repeats nothing. `/events` sends everything from a position on.
 
 use hyper::http::request::Parts;
 use serde_json::value::RawValue;
@@ -25,7 +28,11 @@ impl Selection {
     /// The read of a subscription that begins when the log ends at `head`.
     pub(super) fn into_read(mut self, head: u64) -> Read {
         if self.is_live_only {
-            self.read.from = From::Position(head + 1);
+            let wanted = match self.read.from {
+                From::Position(position) => position,
+                _ => 0,
+            };
+            self.read.from = From::Position(wanted.max(head + 1));
         }
         self.read
     }
@@ -44,7 +51,7 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<Selection, String> {
     };
     let is_stream = matches!(criteria.source, Source::Stream(_));
     // Whoever asks for everything by name asks for what comes.
-    let mut is_live_only = is_all(query) && position.is_none();
+    let mut is_live_only = is_all(query) && (position.is_none() || kind == Kind::Poke);
     let mut read = criteria.into_read();
     read.from = match position {
         Some(position) if is_stream => From::StreamPosition(position),

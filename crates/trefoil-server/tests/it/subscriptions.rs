@@ -71,16 +71,28 @@ fn a_category_is_replayed_beyond_a_thousand() {
 }
 
 #[test]
-fn all_is_live_only_unless_a_position_is_given() {
+fn all_is_live_only_and_a_position_leaves_out_what_is_before_it() {
     let server = TestServer::production();
     write(server.address, "a-1");
-    let mut live = Frames::open(server.address, "/subscribe?all=true");
-    assert_eq!(live.next().unwrap(), ": ready");
-    let mut replay = Frames::open(server.address, "/subscribe?all=true&position=0");
-    assert_eq!(replay.next_data().unwrap(), poke("a-1", 0, 1));
+    let ready = |path| {
+        let mut frames = Frames::open(server.address, path);
+        assert_eq!(frames.next().unwrap(), ": ready");
+        frames
+    };
+    let mut live = ready("/subscribe?all=true");
+    let mut from_zero = ready("/subscribe?all=true&position=0");
+    let mut later = ready("/subscribe?all=true&position=3");
     write(server.address, "b-1");
-    assert_eq!(live.next_data().unwrap(), poke("b-1", 0, 2));
-    assert_eq!(replay.next_data().unwrap(), poke("b-1", 0, 2));
+    write(server.address, "b-1");
+    for frames in [&mut live, &mut from_zero] {
+        assert_eq!(frames.next_data().unwrap(), poke("b-1", 0, 2));
+    }
+    for frames in [&mut live, &mut from_zero, &mut later] {
+        assert_eq!(frames.next_data().unwrap(), poke("b-1", 1, 3));
+    }
+    // The events themselves are sent from a position on.
+    let mut replay = Frames::open(server.address, "/events?all=true&position=0");
+    assert!(replay.next_data().unwrap().contains("a-1"));
 }
 
 #[test]
