@@ -129,8 +129,7 @@ impl NewEvent {
         64 + stream + self.event_type.len() + tags + metadata + self.data.bytes().len()
     }
 
-    /// Checks every limit on a single event. Without a stream its type and its tags may be empty, as
-    /// UmaDB's may.
+    /// Checks every limit. Without a stream the type and the tags may be empty, as in UmaDB.
     pub fn validate(&self, data_bytes_max: usize) -> Result<()> {
         if let Some(stream) = &self.stream {
             validate_stream_name(stream)?;

@@ -1,11 +1,13 @@
 //! Namespace ids and the tokens that open them.
 //!
-//! A token is `ns_` + base64url(namespace id) + `_` + 64 hexadecimal digits.
+//! A token that is made here is `ns_` + base64url(namespace id) + `_` + 64 hexadecimal digits. Any
+//! other text that does not begin with `ns_` may be one, too, such as an API key that clients of a
+//! UmaDB have: it does not name its namespace, which remembers its hash.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::limits::NAMESPACE_ID_BYTES_MAX;
+use crate::limits::{NAMESPACE_ID_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::{DEFAULT_NAMESPACE, Error, Result};
 
 /// The name of a namespace, safe to be the name of a directory.
@@ -56,7 +58,8 @@ impl std::fmt::Display for NamespaceId {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     text: String,
-    namespace: String,
+    /// `None` for a text that was brought along.
+    namespace: Option<String>,
 }
 
 /// Why a text is not a token.
@@ -64,7 +67,10 @@ pub struct Token {
 #[error("invalid token format: {0}")]
 pub struct TokenError(String);
 
-/// The underscore and the hexadecimal digits at the end of every token.
+/// What every token that is made here begins with.
+const PREFIX: &str = "ns_";
+
+/// The hexadecimal digits at the end of every token that is made here.
 const SECRET_DIGITS: usize = 64;
 
 impl Token {
@@ -74,7 +80,7 @@ impl Token {
         let text = format!("ns_{encoded}_{}", hex::encode(secret));
         Self {
             text,
-            namespace: namespace.as_str().to_owned(),
+            namespace: Some(namespace.as_str().to_owned()),
         }
     }
 
@@ -83,11 +89,28 @@ impl Token {
         Self::from_secret(&NamespaceId(DEFAULT_NAMESPACE.to_owned()), &[0; 32])
     }
 
-    /// Reads a token. The encoded namespace may itself contain underscores, so the secret is taken
-    /// from the end.
+    /// Reads a token of either kind.
+    pub fn read(text: &str) -> Result<Self, TokenError> {
+        if text.starts_with(PREFIX) {
+            return Self::parse(text);
+        }
+        if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
+            let length = text.len();
+            return Err(TokenError(format!(
+                "length is {length}, it must lie between 1 and {TOKEN_BYTES_MAX}"
+            )));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            namespace: None,
+        })
+    }
+
+    /// Reads a token that was made here. The encoded namespace may itself contain underscores, so
+    /// the secret is taken from the end.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         let error = |reason: String| Err(TokenError(reason));
-        let Some(rest) = text.strip_prefix("ns_") else {
+        let Some(rest) = text.strip_prefix(PREFIX) else {
             return error("missing 'ns_' prefix".into());
         };
         let Some((encoded, secret)) = rest.rsplit_once('_') else {
@@ -109,7 +132,7 @@ impl Token {
             Ok(namespace) if namespace.is_empty() => error("namespace is empty".into()),
             Ok(namespace) => Ok(Self {
                 text: text.to_owned(),
-                namespace,
+                namespace: Some(namespace),
             }),
         }
     }
@@ -119,9 +142,10 @@ impl Token {
         &self.text
     }
 
-    /// The namespace the token names; not necessarily one that exists or may exist.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
+    /// The namespace the token names; not necessarily one that exists or may exist. `None` for a
+    /// token that was brought along.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
     }
 }
 
@@ -169,9 +193,9 @@ mod tests {
     #[test]
     fn a_token_whose_base64_has_an_underscore_parses() {
         let text = format!("ns_YWI_{}", "a".repeat(64));
-        assert_eq!(Token::parse(&text).unwrap().namespace(), "ab");
+        assert_eq!(Token::parse(&text).unwrap().namespace(), Some("ab"));
         let text = format!("ns_bm_DqQ_{}", "A".repeat(64));
-        assert_eq!(Token::parse(&text).unwrap().namespace(), "noé");
+        assert_eq!(Token::parse(&text).unwrap().namespace(), Some("noé"));
     }
 
     #[test]
@@ -198,6 +222,20 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(Token::parse(&text).unwrap_err().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn a_text_that_was_brought_along_names_no_namespace() {
+        for text in ["secret", "a key with spaces", "NS_x", &"k".repeat(1024)] {
+            let token = Token::read(text).unwrap();
+            assert_eq!((token.reveal(), token.namespace()), (text, None));
+            assert!(!format!("{token:?}").contains(text));
+        }
+        for text in ["", "ns_", "ns_my-own-key-0123456789", &"k".repeat(1025)] {
+            assert!(Token::read(text).is_err(), "{text:?}");
+        }
+        let made = Token::development();
+        assert_eq!(Token::read(made.reveal()).unwrap(), made);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whose namespace a request may touch.
 //!
-//! The token is the `token` of the query string or a bearer token. In test mode its secret is not
+//! The token is the `token` of the query string or a bearer token. It names its namespace, or was
+//! brought along by the user and is found by its hash. In test mode its secret is not
 //! checked, a missing one stands for the default namespace, and a namespace that does not exist is
 //! created. The token of the default namespace administers the others.
 
@@ -8,7 +9,7 @@ use std::borrow::Cow;
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
-use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, Token};
+use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, Token, TokenError};
 
 use crate::error::{Failure, Result};
 use crate::query::Query;
@@ -51,13 +52,8 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     query: Query<'_>,
 ) -> Result<Access> {
-    let token = find_token(headers, query).and_then(|text| {
-        Token::parse(&text).map_err(|error| {
-            let status = StatusCode::UNAUTHORIZED;
-            Failure::new(status, "AUTH_INVALID_TOKEN", "Invalid token format")
-                .with_text("error", &error.to_string())
-        })
-    });
+    let token = find_token(headers, query)
+        .and_then(|text| Token::read(&text).map_err(|error| invalid_token(&error)));
     admit(shared, token).await
 }
 
@@ -72,8 +68,22 @@ pub(crate) async fn admit(shared: &Shared, token: Result<Token>) -> Result<Acces
             namespace,
             created: None,
         }),
-        None => Err(unknown(token.namespace())),
+        None => Err(refused(&token)),
     }
+}
+
+/// Why a token does not open anything.
+fn refused(token: &Token) -> Failure {
+    match (token.namespace(), Token::parse(token.reveal())) {
+        (Some(namespace), _) => unknown(namespace),
+        (None, Err(error)) => invalid_token(&error),
+        (None, Ok(_)) => unknown(DEFAULT_NAMESPACE),
+    }
+}
+
+fn invalid_token(error: &TokenError) -> Failure {
+    let (status, code) = (StatusCode::UNAUTHORIZED, "AUTH_INVALID_TOKEN");
+    Failure::new(status, code, "Invalid token format").with_text("error", &error.to_string())
 }
 
 fn unknown(namespace: &str) -> Failure {
@@ -99,7 +109,19 @@ fn find_token<'a>(headers: &'a HeaderMap, query: Query<'a>) -> Result<Cow<'a, st
 }
 
 async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result<Access> {
-    let name = token.as_ref().map_or(DEFAULT_NAMESPACE, Token::namespace);
+    if let Some(namespace) = { token.iter() }
+        .filter(|token| token.namespace().is_none())
+        .find_map(|token| shared.namespaces.authenticate(token))
+    {
+        return Ok(Access {
+            namespace,
+            created: None,
+        });
+    }
+    // An unknown token that names no namespace is like none.
+    let token = token.filter(|token| token.namespace().is_some());
+    let name = token.as_ref().and_then(Token::namespace);
+    let name = name.unwrap_or(DEFAULT_NAMESPACE);
     let namespace = NamespaceId::new(name).map_err(|_| unknown(name))?;
     if shared.namespaces.entry(name).is_ok() {
         return Ok(Access {

@@ -48,6 +48,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    pub(crate) fn new(url: String, token: Option<String>) -> Self {
+        Self { url, token }
+    }
+
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let is_encrypted = self.url.starts_with("https://");
         if !is_encrypted && !self.url.starts_with("http://") {

@@ -145,7 +145,7 @@ const TOKEN: Key = production(secret(eventodb(key(
     "token",
     "TOKEN",
     String::new,
-    "Token of the default namespace [default: a random one, printed once]",
+    "Token of the default namespace, or any text of 16 bytes [default: a random one, printed once]",
 ))));
 const TEST_MODE: Key = production(eventodb(key(
     "test-mode",

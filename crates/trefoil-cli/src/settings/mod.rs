@@ -89,6 +89,7 @@ fn namespaces(layers: &Layers) -> anyhow::Result<NamespacesOptions> {
             ..Options::default()
         },
         open_max: layers.parse("open-namespaces-max", parse::count)?,
+        token_bytes_min: limits::TOKEN_BYTES_MIN,
         cache_bytes: layers.parse("cache-size", parse::bytes)?,
     })
 }

@@ -168,10 +168,10 @@ pub(super) fn token(text: &str) -> Parsed<Option<Token>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let token = Token::parse(text).map_err(|error| error.to_string())?;
+    let token = Token::read(text).map_err(|error| error.to_string())?;
     match token.namespace() {
-        DEFAULT_NAMESPACE => Ok(Some(token)),
-        other => Err(format!(
+        None | Some(DEFAULT_NAMESPACE) => Ok(Some(token)),
+        Some(other) => Err(format!(
             "it is for namespace {other:?}, not {DEFAULT_NAMESPACE:?}"
         )),
     }

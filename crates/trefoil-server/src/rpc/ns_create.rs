@@ -36,7 +36,7 @@ fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
         ["description", "token", "metadata", "settings"],
     )?;
     let description = text_option(description, "options.description")?.unwrap_or_default();
-    let token = token_option(token, &id)?;
+    let token = token_option(token)?;
     if metadata.is_some_and(|metadata| !is_object(metadata)) {
         return Err(Failure::invalid("options.metadata must be an object"));
     }
@@ -50,17 +50,10 @@ fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
 }
 
 /// The option `token`: a token of the namespace `id`. An empty one counts as missing.
-pub(super) fn token_option(token: Option<&RawValue>, id: &str) -> Result<Option<Token>> {
+pub(super) fn token_option(token: Option<&RawValue>) -> Result<Option<Token>> {
     let token = text_option(token, "options.token")?.filter(|token| !token.is_empty());
-    let token = token.map(|token| Token::parse(&token)).transpose();
-    let token =
-        token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))?;
-    match token.as_ref().map(Token::namespace) {
-        Some(other) if other != id => Err(Failure::invalid(format!(
-            "Token is for namespace '{other}', not '{id}'"
-        ))),
-        _ => Ok(token),
-    }
+    let token = token.map(|token| Token::read(&token)).transpose();
+    token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))
 }
 
 fn parse_settings(settings: &RawValue) -> Result<Settings> {

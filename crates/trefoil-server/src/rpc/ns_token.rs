@@ -19,7 +19,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     let id = namespace_id(call, missing)?.into_owned();
     context.access.require(&id)?;
     let [token] = options(call.argument(1), ["token"])?;
-    let token = token_option(token, &id)?;
+    let token = token_option(token)?;
     let namespaces = context.shared.namespaces.clone();
     let wanted = id.clone();
     let token = blocking(move || namespaces.rotate_token(&wanted, token)).await??;

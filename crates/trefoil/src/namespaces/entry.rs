@@ -72,7 +72,7 @@ pub struct NewNamespace {
 }
 
 /// The SHA-256 of a whole token. The token itself is never stored.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TokenHash([u8; 32]);
 
 impl TokenHash {

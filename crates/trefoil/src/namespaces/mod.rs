@@ -22,6 +22,8 @@ mod registry;
 mod rotation;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod token_tests;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -64,6 +66,9 @@ pub struct NamespacesOptions {
     /// How many databases may be open at once. Does not matter in memory, where closing would
     /// lose them.
     pub open_max: usize,
+    /// The shortest token that a namespace may be given, in bytes. Those that are made here are
+    /// longer.
+    pub token_bytes_min: usize,
     /// The memory for cached blocks of all open databases together, in bytes. Entries of the state
     /// that were read lately take an eighth as much besides.
     ///
@@ -78,6 +83,7 @@ impl Default for NamespacesOptions {
         Self {
             database: Options::default(),
             open_max: 256,
+            token_bytes_min: limits::TOKEN_BYTES_MIN,
             cache_bytes: 512 * 1024 * 1024,
         }
     }
@@ -194,7 +200,7 @@ impl Namespaces {
     /// Creates a namespace and returns the token that opens it. The token is not stored, only its
     /// hash: nobody can ask for it again.
     pub fn create(&self, id: &NamespaceId, new: NewNamespace) -> Result<(NamespaceEntry, Token)> {
-        new.validate(id)?;
+        new.validate(id, self.inner.options.token_bytes_min)?;
         let token = match new.token {
             Some(token) => token,
             None => random_token(id)?,
@@ -259,7 +265,10 @@ impl Namespaces {
     /// wrong. Takes the same path and time in both cases.
     pub fn authenticate(&self, token: &Token) -> Option<NamespaceId> {
         let given = TokenHash::of(token);
-        let record = self.inner.registry.get(token.namespace()).ok();
+        let record = match token.namespace() {
+            Some(namespace) => self.inner.registry.get(namespace).ok(),
+            None => self.inner.registry.with_token(&given),
+        };
         let stored = record
             .as_ref()
             .map_or(TokenHash::NOBODY, |record| record.token_hash);
@@ -391,7 +400,7 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
 }
 
 impl NewNamespace {
-    fn validate(&self, id: &NamespaceId) -> Result<()> {
+    fn validate(&self, id: &NamespaceId, token_bytes_min: usize) -> Result<()> {
         let length = self.description.len();
         if length > limits::NAMESPACE_DESCRIPTION_BYTES_MAX {
             let limit = limits::NAMESPACE_DESCRIPTION_BYTES_MAX;
@@ -415,19 +424,23 @@ impl NewNamespace {
             }
         }
         if let Some(token) = &self.token {
-            check_token(token, id)?;
+            check_token(token, id, token_bytes_min)?;
         }
         self.settings.validate()
     }
 }
 
-/// Refuses a token that names another namespace.
-fn check_token(token: &Token, id: &NamespaceId) -> Result<()> {
+/// Checks a token that a namespace is to have.
+fn check_token(token: &Token, id: &NamespaceId, bytes_min: usize) -> Result<()> {
+    let length = token.reveal().len();
     match token.namespace() {
-        name if name == id.as_str() => Ok(()),
-        other => Err(Error::invalid(format!(
+        Some(other) if other != id.as_str() => Err(Error::invalid(format!(
             "Token is for namespace '{other}', not '{id}'"
         ))),
+        None if length < bytes_min => Err(Error::invalid(format!(
+            "the given token has {length} bytes, it needs at least {bytes_min}"
+        ))),
+        _ => Ok(()),
     }
 }
 

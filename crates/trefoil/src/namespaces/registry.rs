@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Error, NamespaceId, Result};
 
@@ -11,6 +12,9 @@ use super::files::{Files, Records, Remains};
 #[derive(Debug)]
 pub(super) struct Registry {
     records: RwLock<Records>,
+    /// The namespace of each token, for tokens that do not name it. Whether it still is the token of
+    /// that namespace, its record says.
+    by_token: RwLock<HashMap<TokenHash, String>>,
     /// One change at a time; readers of the map do not wait for the disk.
     change: Mutex<()>,
     files: Option<Files>,
@@ -20,7 +24,9 @@ impl Registry {
     pub(super) fn open(data: &Path) -> Result<Self> {
         let files = Files::open(data)?;
         let records = files.load()?;
+        let by_token = { records.iter() }.map(|(id, record)| (record.token_hash, id.clone()));
         Ok(Self {
+            by_token: RwLock::new(by_token.collect()),
             records: RwLock::new(records),
             change: Mutex::default(),
             files: Some(files),
@@ -30,6 +36,7 @@ impl Registry {
     pub(super) fn in_memory() -> Self {
         Self {
             records: RwLock::default(),
+            by_token: RwLock::default(),
             change: Mutex::default(),
             files: None,
         }
@@ -51,6 +58,23 @@ impl Registry {
     pub(super) fn get(&self, id: &str) -> Result<Record> {
         let record = self.records.read().get(id).cloned();
         record.ok_or_else(|| Error::NamespaceNotFound(id.to_owned()))
+    }
+
+    /// The namespace that has a token of this hash.
+    pub(super) fn with_token(&self, token: &TokenHash) -> Option<Record> {
+        let id = self.by_token.read().get(token).cloned()?;
+        let record = self.get(&id).ok()?;
+        record.token_hash.matches(token).then_some(record)
+    }
+
+    fn check_unused(&self, token: &TokenHash) -> Result<()> {
+        match self.with_token(token) {
+            Some(_) => {
+                let text = "the given token is in use by another namespace";
+                Err(Error::invalid(text))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(super) fn list(&self) -> Vec<NamespaceEntry> {
@@ -77,6 +101,7 @@ impl Registry {
         if self.records.read().contains_key(&id) {
             return Err(Error::NamespaceExists(id));
         }
+        self.check_unused(&record.token_hash)?;
         if count >= count_max {
             return Err(Error::over_limit(
                 "number of namespaces",
@@ -87,6 +112,7 @@ impl Registry {
         if let Some(files) = &self.files {
             files.create(&record)?;
         }
+        self.by_token.write().insert(record.token_hash, id.clone());
         self.records.write().insert(id, record);
         Ok(())
     }
@@ -108,17 +134,25 @@ impl Registry {
     pub(super) fn replace_token(&self, id: &NamespaceId, hash: TokenHash) -> Result<()> {
         let _change = self.change.lock();
         let mut record = self.get(id.as_str())?;
-        record.token_hash = hash;
+        if !record.token_hash.matches(&hash) {
+            self.check_unused(&hash)?;
+        }
+        let old = std::mem::replace(&mut record.token_hash, hash);
         if let Some(files) = &self.files {
             files.replace(&record)?;
         }
+        let mut by_token = self.by_token.write();
+        by_token.remove(&old);
+        by_token.insert(hash, id.to_string());
+        drop(by_token);
         self.records.write().insert(id.to_string(), record);
         Ok(())
     }
 
     pub(super) fn remove(&self, id: &NamespaceId) -> Result<Remains> {
         let _change = self.change.lock();
-        self.get(id.as_str())?;
+        let token_hash = self.get(id.as_str())?.token_hash;
+        self.by_token.write().remove(&token_hash);
         let Some(files) = &self.files else {
             self.records.write().remove(id.as_str());
             return Ok(Remains::default());

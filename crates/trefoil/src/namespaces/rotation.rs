@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use trefoil_core::limits::TOKEN_BYTES_MIN;
 use trefoil_core::{Error, NamespaceId, Result, Token};
 
 use super::entry::TokenHash;
@@ -13,7 +14,8 @@ impl Namespaces {
     /// Gives a namespace another token, `token` or a random one, and returns it. From then on the
     /// one that it had opens nothing.
     pub fn rotate_token(&self, id: &str, token: Option<Token>) -> Result<Token> {
-        rotate(&self.inner.registry, id, token)
+        let bytes_min = self.inner.options.token_bytes_min;
+        rotate(&self.inner.registry, id, token, bytes_min)
     }
 }
 
@@ -24,18 +26,18 @@ pub(crate) fn rotate_token(directory: &Path, id: &str, token: Option<Token>) -> 
         return Err(Error::invalid(format!("{shown} is not a data directory")));
     }
     let registry = Registry::open(directory)?;
-    let rotated = rotate(&registry, id, token);
+    let rotated = rotate(&registry, id, token, TOKEN_BYTES_MIN);
     registry.unlock()?;
     rotated
 }
 
-fn rotate(registry: &Registry, id: &str, token: Option<Token>) -> Result<Token> {
+fn rotate(registry: &Registry, id: &str, token: Option<Token>, bytes_min: usize) -> Result<Token> {
     let id: NamespaceId = registry.get(id)?.entry.id;
     let token = match token {
         Some(token) => token,
         None => random_token(&id)?,
     };
-    check_token(&token, &id)?;
+    check_token(&token, &id, bytes_min)?;
     registry.replace_token(&id, TokenHash::of(&token))?;
     Ok(token)
 }

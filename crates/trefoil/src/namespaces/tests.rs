@@ -293,7 +293,7 @@ fn the_default_namespace_is_created_once_and_keeps_its_token() {
     let data = tempfile::tempdir().unwrap();
     let namespaces = open(data.path());
     let token = namespaces.ensure_default(None).unwrap().unwrap();
-    assert_eq!(token.namespace(), "default");
+    assert_eq!(token.namespace(), Some("default"));
     assert_eq!(namespaces.ensure_default(None).unwrap(), None);
     assert_eq!(namespaces.ensure_default(Some(&token)).unwrap(), None);
     let other = namespaces.ensure_default(Some(&Token::development()));

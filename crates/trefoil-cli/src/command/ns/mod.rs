@@ -71,9 +71,10 @@ struct Create {
     /// What people should know about it
     #[arg(long, default_value = "")]
     description: String,
-    /// Its token [default: a random one]
-    #[arg(long, value_name = "TOKEN")]
-    namespace_token: Option<String>,
+    /// Its token: one made by Trefoil, or any text of at least 16 bytes, such as the API key of a
+    /// UmaDB [default: a random one]
+    #[arg(long, value_name = "TOKEN", alias = "namespace-token")]
+    token: Option<String>,
     /// A JSON object of yours
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -84,7 +85,29 @@ struct Create {
     #[arg(long)]
     warm: bool,
     #[command(flatten)]
-    connection: Connection,
+    administrator: Administrator,
+}
+
+/// Where the server is, and the token of its namespace `default`. It is not called `--token` here:
+/// that is the one of the namespace to be created.
+#[derive(Debug, clap::Args)]
+struct Administrator {
+    /// Address of the server
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TREFOIL_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
+    url: String,
+    /// Token of the namespace `default` [default: the development token]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "TREFOIL_TOKEN",
+        hide_env_values = true
+    )]
+    admin_token: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -143,7 +166,7 @@ struct Deleted {
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         match self.action {
-            Action::Create(arguments) => create(&arguments, output),
+            Action::Create(arguments) => create(arguments, output),
             Action::Token(arguments) => arguments.run(output),
             Action::List { connection } => list(&connection.client()?, output),
             Action::Info { id, connection } => info(&connection.client()?, &id, output),
@@ -163,11 +186,11 @@ impl Arguments {
     }
 }
 
-fn create(arguments: &Create, output: &mut Output) -> anyhow::Result<()> {
+fn create(arguments: Create, output: &mut Output) -> anyhow::Result<()> {
     let metadata = arguments.metadata.as_deref();
     let options = Options {
         description: &arguments.description,
-        token: arguments.namespace_token.as_deref(),
+        token: arguments.token.as_deref(),
         metadata: metadata
             .map(|text| json_object("metadata", text))
             .transpose()?,
@@ -176,7 +199,8 @@ fn create(arguments: &Create, output: &mut Output) -> anyhow::Result<()> {
             warm: arguments.warm,
         },
     };
-    let client = arguments.connection.client()?;
+    let Administrator { url, admin_token } = arguments.administrator;
+    let client = Connection::new(url, admin_token).client()?;
     let created: Created = client.call(&("ns.create", &arguments.id, options))?;
     if output.json {
         return Ok(output.value(&created)?);

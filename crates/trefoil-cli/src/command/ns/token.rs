@@ -63,7 +63,7 @@ impl Arguments {
     }
 
     fn rotate_in(&self, directory: &Path) -> anyhow::Result<Rotated> {
-        let token = self.namespace_token.as_deref().map(Token::parse);
+        let token = self.namespace_token.as_deref().map(Token::read);
         let token = token
             .transpose()
             .map_err(|error| Usage(format!("--namespace-token: {error}")))?;

@@ -5,7 +5,7 @@
 //! The namespace is that of the token; one that is named besides must agree with it.
 
 use bytes::Bytes;
-use trefoil::{DEFAULT_NAMESPACE, Reply, Token};
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Reply, Token};
 
 use super::super::encoder::Protocol;
 use super::super::session::Session;
@@ -26,19 +26,18 @@ pub(in super::super) async fn authenticate(session: &mut Session, words: &[Bytes
 async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> Answer<()> {
     let wrong = || error("WRONGPASS invalid username-password pair or user is disabled.");
     let token = std::str::from_utf8(token).ok();
-    let token = token.and_then(|text| Token::parse(text).ok());
-    let named = token.as_ref().map_or(DEFAULT_NAMESPACE, Token::namespace);
-    if name != DEFAULT_NAMESPACE.as_bytes() && name != named.as_bytes() {
-        return Err(wrong());
-    }
+    let token = token.and_then(|text| Token::read(text).ok());
+    let is_right = |namespace: &NamespaceId| {
+        name == DEFAULT_NAMESPACE.as_bytes() || name == namespace.as_str().as_bytes()
+    };
     let mut has_entered = false;
     loop {
         let revocations = session.shared().resp.revocations();
         let token = token.clone();
         let token = token.ok_or_else(|| Failure::invalid("Invalid token format"));
         match admit(session.shared(), token).await {
-            Ok(access) => session.enter(access.namespace),
-            Err(_) => {
+            Ok(access) if is_right(&access.namespace) => session.enter(access.namespace),
+            _ => {
                 if has_entered {
                     session.leave();
                 }

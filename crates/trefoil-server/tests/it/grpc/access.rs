@@ -41,6 +41,64 @@ async fn without_the_right_token_nothing_but_health_is_answered() {
 }
 
 #[tokio::test]
+async fn a_key_of_umadb_opens_the_namespace_that_was_given_it() {
+    let server = TestServer::production();
+    let (key, admin) = ("a-key-of-an-umadb", Token::development());
+    let rpc = |token: &str, body: &str| {
+        let headers = bearer_of(token);
+        request(server.address, "POST", "/rpc", &headers, body.as_bytes())
+    };
+    let create = |name: &str, token: &str| {
+        let call = format!(r#"["ns.create","{name}",{{"token":"{token}"}}]"#);
+        rpc(admin.reveal(), &call)
+    };
+    assert_eq!(create("other", key).status, 200);
+    let mut client = connect_as(&server, Some(key)).await.unwrap();
+    client.append(append(vec![event("A", &[])])).await.unwrap();
+    assert_eq!(connect(&server).await.head().await.unwrap(), None);
+    assert_eq!(rpc(key, r#"["events.head"]"#).text(), "1");
+    for (name, token, reason) in [
+        (
+            "third",
+            key,
+            "the given token is in use by another namespace",
+        ),
+        (
+            "third",
+            "too-short",
+            "the given token has 9 bytes, it needs at least 16",
+        ),
+        (
+            "third",
+            admin.reveal(),
+            "Token is for namespace 'default', not 'third'",
+        ),
+        (
+            "third",
+            "ns_but-not-a-token-of-ours",
+            "Invalid token format",
+        ),
+    ] {
+        let refused = create(name, token);
+        assert_eq!(refused.status, 400);
+        assert!(refused.text().contains(reason), "{}", refused.text());
+    }
+    // It opens its own namespace, and one that nobody has opens none.
+    assert_eq!(rpc(key, r#"["ns.list"]"#).status, 403);
+    let unknown = rpc("a-key-of-an-umadb-2", r#"["events.head"]"#);
+    assert_eq!(unknown.status, 401);
+    assert!(
+        unknown.text().contains("AUTH_INVALID_TOKEN"),
+        "{}",
+        unknown.text()
+    );
+    let mut client = connect_as(&server, Some("a-key-of-an-umadb-2"))
+        .await
+        .unwrap();
+    check_refused(client.head().await);
+}
+
+#[tokio::test]
 async fn the_scheme_is_spelt_bearer() {
     let server = TestServer::production();
     for (value, is_right) in [
@@ -169,7 +227,7 @@ async fn calls_are_counted_by_method_and_code() {
     fill(&mut client, 1).await;
     fill(&mut client, 1).await;
     client
-        .append(append(vec![event("", &[])]))
+        .append(append(vec![event(&"t".repeat(4097), &[])]))
         .await
         .unwrap_err();
     super::responses(&mut client, ReadRequest::default())

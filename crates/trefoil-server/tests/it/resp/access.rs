@@ -46,6 +46,29 @@ fn a_token_opens_its_own_namespace() {
 }
 
 #[test]
+fn a_token_that_was_brought_along_opens_its_namespace() {
+    let server = TestServer::production();
+    let key = "a-key-of-an-umadb";
+    let create = format!(r#"["ns.create","other",{{"token":"{key}"}}]"#);
+    assert_eq!(call(&server, &create)["token"], key);
+    let mut known = Client::connect(&server);
+    assert_eq!(known.say(&format!("AUTH {key}")), "+OK");
+    assert_eq!(known.say("SET k other"), "+OK");
+    for (authenticate, is_right) in [
+        (format!("AUTH other {key}"), true),
+        (format!("AUTH default {key}"), true),
+        (format!("AUTH third {key}"), false),
+        (format!("AUTH {key}-not"), false),
+    ] {
+        let mut client = Client::connect(&server);
+        let reply = client.say(&authenticate);
+        assert_eq!(reply == "+OK", is_right, "{authenticate}: {reply}");
+        let value = client.say("GET k");
+        assert_eq!(value == "\"other\"", is_right, "{authenticate}: {value}");
+    }
+}
+
+#[test]
 fn clients_of_a_namespace_know_only_each_other() {
     let server = TestServer::production();
     let token = create(&server, "other");
