@@ -28,20 +28,26 @@ pub(crate) fn json_object(what: &str, argument: &str) -> anyhow::Result<Box<RawV
     }
 }
 
-/// Asks before something that cannot be undone. Without a terminal there is nobody to ask.
+/// Asks before something that cannot be undone. The answer is the first line of standard input,
+/// whoever writes it: a person, or a script.
 pub(crate) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
     if yes {
         return Ok(());
     }
-    if !std::io::stdin().is_terminal() {
-        return Err(Usage(format!("{question} Say so with --yes.")).into());
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        eprint!("{question} [y/N] ");
+        std::io::stderr().flush()?;
     }
-    eprint!("{question} [y/N] ");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => anyhow::bail!("cancelled"),
+    let mut answer = Vec::new();
+    let mut first = stdin.lock().take(ANSWER_BYTES_MAX);
+    first.read_until(b'\n', &mut answer)?;
+    match answer.trim_ascii() {
+        b"y" | b"Y" | b"yes" => Ok(()),
+        _ if stdin.is_terminal() => anyhow::bail!("cancelled"),
+        _ => Err(Usage(format!("{question} Say so with --yes.")).into()),
     }
 }
+
+/// The longest answer that is read, with the end of its line.
+const ANSWER_BYTES_MAX: u64 = 16;

@@ -5,6 +5,7 @@
 mod arguments;
 mod client;
 mod command;
+mod eventodb;
 mod exit;
 mod input;
 mod logging;

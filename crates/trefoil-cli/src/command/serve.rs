@@ -10,6 +10,7 @@ use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, Namespaces, Token};
 use trefoil_server::{Config, Server};
 
 use super::configured::Configured;
+use crate::eventodb;
 use crate::logging;
 use crate::output::Output;
 use crate::settings::{ServeSettings, Settings, Storage};
@@ -139,6 +140,7 @@ fn open(settings: &Settings) -> anyhow::Result<Namespaces> {
     let (namespaces, data_dir) = match &settings.storage {
         Storage::Memory => (Namespaces::in_memory(options)?, "(memory)".to_owned()),
         Storage::Directory(directory) => {
+            eventodb::refuse(directory)?;
             let namespaces = Namespaces::open(directory, options)?;
             (namespaces, directory.display().to_string())
         }

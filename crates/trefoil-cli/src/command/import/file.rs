@@ -35,6 +35,9 @@ pub(super) struct FileArguments {
     /// Do not ask before deleting
     #[arg(long, short, requires = "force")]
     yes: bool,
+    /// Give new ids to events whose ids are not UUIDs or belong to other events
+    #[arg(long)]
+    new_ids: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -53,6 +56,7 @@ impl FileArguments {
             import: Import {
                 client,
                 force: self.force,
+                new_ids: self.new_ids,
                 imported: 0,
                 bar,
             },

@@ -27,6 +27,8 @@ pub(super) struct Import {
     pub(super) client: Client,
     /// Whether the next request deletes first: only the first one does.
     pub(super) force: bool,
+    /// Whether events whose ids cannot be kept get new ones.
+    pub(super) new_ids: bool,
     pub(super) imported: u64,
     pub(super) bar: ProgressBar,
 }
@@ -53,8 +55,10 @@ impl Import {
         tell: impl Fn(&ProgressBar, u64),
     ) -> Result<(), Failure> {
         let force = std::mem::take(&mut self.force);
-        let query: &[_] = if force { &[("force", "true")] } else { &[] };
-        let answer = self.client.post("/import", query, body)?;
+        let options = [("force", force), ("newIds", self.new_ids)];
+        let given = options.iter().filter(|(_, is_given)| *is_given);
+        let query: Vec<_> = given.map(|(name, _)| (*name, "true")).collect();
+        let answer = self.client.post("/import", &query, body)?;
         let (mut imported, mut done) = (0, false);
         for frame in Frames::new(answer.into_reader()) {
             let data = frame.context("the answer of the server broke off")?.data;

@@ -4,6 +4,7 @@ mod client;
 mod grpc;
 mod help;
 mod https;
+mod migration;
 mod pages;
 mod resp;
 mod seats;

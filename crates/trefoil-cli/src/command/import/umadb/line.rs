@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
-use trefoil_grpc::{MetadataEntry, SequencedEvent};
+use trefoil_grpc::{Event, MetadataEntry, SequencedEvent};
 
 /// A line. Data stands in base64, which the server stores as JSON if it is JSON.
 #[derive(Serialize)]
@@ -27,6 +27,12 @@ struct Tracking<'a> {
     position: u64,
 }
 
+/// The id of an event. The nil UUID, which some clients send, is none.
+pub(super) fn id(event: &Event) -> Option<&str> {
+    let is_nil = |id: &str| id.bytes().all(|byte| matches!(byte, b'0' | b'-'));
+    Some(event.uuid.as_str()).filter(|id| !is_nil(id))
+}
+
 /// Metadata as an object, in the order of its entries.
 struct Entries<'a>(&'a [MetadataEntry]);
 
@@ -44,7 +50,7 @@ impl<'a> Line<'a> {
         let event = event.with_context(|| format!("there is no event at position {position}"))?;
         let tracking = sequenced.tracking_info.as_ref();
         Ok(Self {
-            id: Some(event.uuid.as_str()).filter(|id| !id.is_empty()),
+            id: id(event),
             stream: "",
             event_type: &event.event_type,
             gpos: position,

@@ -5,6 +5,7 @@
 
 mod line;
 mod source;
+mod tracking;
 
 use std::time::SystemTime;
 
@@ -20,13 +21,18 @@ use crate::client::{Client, Connection, Row};
 use crate::output::{Output, count_progress};
 use line::Line;
 use source::Source;
+use tracking::Sources;
 
 const EXAMPLES: &str = "Positions, ids, tags, metadata and tracked positions are kept; the time of an event, which UmaDB does
-not know, is that of the import. Run it again to go on after the last event that is here, be it that
-the import broke off or that UmaDB has new events.
+not know, is that of the import. The nil UUID is no id here. Run it again to go on after the last
+event that is here, be it that the import broke off or that UmaDB has new events.
+
+UmaDB does not list the sources of tracked positions. Those that stand with the events are found;
+name the ones that were only recorded without events.
 
 Examples:
   trefoil import umadb http://127.0.0.1:50051
+  trefoil import umadb http://127.0.0.1:50051 --tracking-source orders --tracking-source payments
   trefoil import umadb https://events.example.org:50051 --ca ca.pem --url http://127.0.0.1:8080";
 
 /// Loads the events of a running UmaDB into a namespace of their own.
@@ -47,6 +53,9 @@ pub(super) struct Arguments {
     /// File with the certificate, in PEM, that signed UmaDB's one
     #[arg(long, value_name = "FILE")]
     ca: Option<std::path::PathBuf>,
+    /// A source whose tracked position is brought along too; may be given several times
+    #[arg(long, value_name = "SOURCE")]
+    tracking_source: Vec<String>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -64,16 +73,21 @@ impl Arguments {
             import: Import {
                 client,
                 force: false,
+                new_ids: false,
                 imported: 0,
                 bar,
             },
             body: Vec::new(),
             positions: Vec::new(),
+            sources: Sources::of(&self.tracking_source),
         };
         if there > here {
-            transfer.run(source, here + 1)?;
+            transfer.run(&mut source, here + 1)?;
         }
         transfer.import.bar.finish_and_clear();
+        transfer
+            .sources
+            .bring(&mut source, &transfer.import.client)?;
         let imported = transfer.import.imported;
         match output.json {
             true => output.value(&json!({"imported": imported, "head": there}))?,
@@ -113,7 +127,7 @@ fn check_same(source: &mut Source, client: &Client, head: u64) -> anyhow::Result
     let is_same = here.zip(there).is_some_and(|(here, there)| {
         here.event_type == there.event_type
             && here.tags == there.tags
-            && (there.uuid.is_empty() || here.id.eq_ignore_ascii_case(&there.uuid))
+            && line::id(&there).is_none_or(|id| here.id.eq_ignore_ascii_case(id))
     });
     if !is_same {
         let url = &source.url;
@@ -131,10 +145,11 @@ struct Transfer {
     body: Vec<u8>,
     /// The positions of the events in the body.
     positions: Vec<u64>,
+    sources: Sources,
 }
 
 impl Transfer {
-    fn run(&mut self, mut source: Source, start: u64) -> anyhow::Result<()> {
+    fn run(&mut self, source: &mut Source, start: u64) -> anyhow::Result<()> {
         let mut answers = source.read(start);
         while let Some(answer) = answers.blocking_recv() {
             let answer = answer.map_err(|status| source.refusal(&status));
@@ -152,6 +167,7 @@ impl Transfer {
 
     fn add(&mut self, sequenced: &SequencedEvent, time: &str) -> anyhow::Result<()> {
         let line = Line::of(sequenced, time)?;
+        self.sources.note(sequenced);
         serde_json::to_writer(&mut self.body, &line)?;
         self.body.push(b'\n');
         self.positions.push(sequenced.position);

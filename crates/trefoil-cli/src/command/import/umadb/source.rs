@@ -37,6 +37,12 @@ impl Source {
         Ok(head.unwrap_or(0))
     }
 
+    /// The position that was last recorded for a source of tracked positions.
+    pub(super) fn tracking(&mut self, source: &str) -> anyhow::Result<Option<u64>> {
+        let tracking = self.runtime.block_on(self.client.tracking(source));
+        tracking.map_err(|status| told(&self.url, &status))
+    }
+
     /// The event at a position.
     pub(super) fn event_at(&mut self, position: u64) -> anyhow::Result<Option<SequencedEvent>> {
         let request = ReadRequest {
