@@ -114,8 +114,7 @@ impl NewEvent {
         self
     }
 
-    /// Says of a body that may be JSON or not which of the two it is, and takes the nil UUID for
-    /// what it is: no id.
+    /// Says which of the two a body is that may be JSON or not. The nil UUID is no id.
     pub fn settle(&mut self) {
         self.data.settle();
         self.id = self.id.filter(|id| !id.is_nil());
@@ -179,8 +178,8 @@ impl NewEvent {
         }
         let bytes: usize = self.tags.iter().map(String::len).sum();
         if bytes > TAGS_BYTES_PER_EVENT_MAX {
-            let limit = TAGS_BYTES_PER_EVENT_MAX;
-            return Err(Error::over_limit("bytes of all tags", bytes, limit));
+            let what = "bytes of all tags";
+            return Err(Error::over_limit(what, bytes, TAGS_BYTES_PER_EVENT_MAX));
         }
         for tag in &self.tags {
             if tag.is_empty() && self.stream.is_some() {

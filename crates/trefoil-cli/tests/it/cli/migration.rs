@@ -4,7 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{Cli, Process, errors, ndjson, text};
-use crate::harness::{ADMIN, Client, Server, binary, free_port, piped};
+use crate::harness::{ADMIN, Server, binary, free_port, piped};
 
 #[test]
 fn a_script_may_answer_before_an_import_deletes() {
@@ -88,35 +88,13 @@ fn keys_of_umadb_are_tokens() {
     let port = free_port();
     let port_argument = format!("--port={port}");
     let key = "the key that our UmaDB had";
-    let serve = |token| {
-        let arguments = [
-            "serve",
-            "--json",
-            "--data-dir=d",
-            &port_argument,
-            "--token",
-            token,
-        ];
-        let mut command = binary();
-        command.args(arguments).current_dir(directory.path());
-        command
-    };
-    let short = serve("too short").output().unwrap();
-    let said = errors(&short);
+    let serve = |token| ["serve", "--json", "--data-dir=d", &port_argument, "--token", token];
+    let mut short = binary();
+    short.args(serve("too short")).current_dir(directory.path());
+    let said = errors(&short.output().unwrap());
     assert!(said.contains("has 9 bytes, it needs at least 16"), "{said}");
     assert!(!said.contains("too short"), "{said}");
-    let mut process = Process::start(&mut serve(key));
-    while Client::new(port, Some(key))
-        .try_request("GET", "/health", &[], b"")
-        .is_err()
-    {
-        assert!(
-            process.0.try_wait().unwrap().is_none(),
-            "{}",
-            process.errors()
-        );
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let process = Process::serve(&serve(key), port, directory.path());
     let cli = Cli {
         url: format!("http://127.0.0.1:{port}"),
     };
@@ -124,30 +102,13 @@ fn keys_of_umadb_are_tokens() {
     let refused = cli.fails(5, &["streams", "--token", ADMIN]);
     assert!(refused.contains("AUTH_UNAUTHORIZED"), "{refused}");
     let other = "another key of somebody else";
-    let create = [
-        "ns",
-        "create",
-        "tenant-a",
-        "--admin-token",
-        key,
-        "--token",
-        other,
-    ];
-    assert_eq!(cli.ok(&create), format!("{other}\n"));
+    let create = |name| ["ns", "create", name, "--admin-token", key, "--token", other];
+    assert_eq!(cli.ok(&create("tenant-a")), format!("{other}\n"));
     assert_eq!(
         cli.values(&["streams", "--token", other]),
         [] as [serde_json::Value; 0]
     );
-    let create = [
-        "ns",
-        "create",
-        "tenant-b",
-        "--admin-token",
-        key,
-        "--token",
-        other,
-    ];
-    let refused = cli.fails(1, &create);
+    let refused = cli.fails(1, &create("tenant-b"));
     assert!(refused.contains("in use by another namespace"), "{refused}");
     let streams = cli.values(&["streams", "--token", key]);
     assert_eq!(streams[0]["stream"], json!("account-1"));
