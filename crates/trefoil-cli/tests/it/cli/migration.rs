@@ -88,7 +88,16 @@ fn keys_of_umadb_are_tokens() {
     let port = free_port();
     let port_argument = format!("--port={port}");
     let key = "the key that our UmaDB had";
-    let serve = |token| ["serve", "--json", "--data-dir=d", &port_argument, "--token", token];
+    let serve = |token| {
+        [
+            "serve",
+            "--json",
+            "--data-dir=d",
+            &port_argument,
+            "--token",
+            token,
+        ]
+    };
     let mut short = binary();
     short.args(serve("too short")).current_dir(directory.path());
     let said = errors(&short.output().unwrap());
