@@ -61,6 +61,8 @@ pub(crate) struct Agenda {
 struct State {
     time: u64,
     chore: Chore,
+    /// Before anybody has looked: when something is due, as far as that is known without looking.
+    told: Option<u64>,
     /// What somebody is at, or is about to be, and since when it is due.
     begun: Option<(u64, Chore)>,
     /// What failed is not tried again before this time.
@@ -68,12 +70,14 @@ struct State {
 }
 
 impl Agenda {
-    /// What is due is not known: everything is to be looked at, at once.
-    pub(crate) fn new(all: Chore) -> Self {
+    /// What is due is not known: everything is to be looked at, at once. If nobody does before the
+    /// database is closed, it is due as was `told`.
+    pub(crate) fn new(all: Chore, told: u64) -> Self {
         Self {
             state: Mutex::new(State {
                 time: 0,
                 chore: all,
+                told: Some(told),
                 begun: None,
                 not_before: 0,
             }),
@@ -83,6 +87,7 @@ impl Agenda {
     /// Notes that something is due at a time.
     pub(crate) fn note(&self, time: u64, chore: Chore) {
         let mut state = self.state.lock();
+        state.told = state.told.map(|told| told.min(time));
         state.add(time, chore);
     }
 
@@ -90,7 +95,7 @@ impl Agenda {
     pub(crate) fn due(&self) -> u64 {
         let state = self.state.lock();
         let begun = state.begun.as_ref().map_or(NEVER, |(time, _)| *time);
-        state.time.min(begun)
+        state.told.unwrap_or(state.time.min(begun))
     }
 
     /// When somebody must begin to clean; never, while somebody is at it.
@@ -122,6 +127,7 @@ impl Agenda {
     pub(crate) fn finish(&self, time: u64, rest: Chore) {
         let mut state = self.state.lock();
         state.begun = None;
+        state.told = None;
         state.not_before = 0;
         state.add(time, rest);
     }
@@ -158,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_due_stays_known_until_it_is_done() {
-        let agenda = Agenda::new(expiries(0));
+        let agenda = Agenda::new(expiries(0), 0);
         assert_eq!((agenda.due(), agenda.wakes()), (0, 0));
         assert_eq!(agenda.begin(), expiries(0));
         assert_eq!((agenda.due(), agenda.wakes()), (0, NEVER));
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_becomes_due_meanwhile_is_not_lost() {
-        let agenda = Agenda::new(expiries(0));
+        let agenda = Agenda::new(expiries(0), 0);
         agenda.begin();
         agenda.note(20, expiries(20));
         agenda.note(30, expiries(30));
@@ -189,5 +195,20 @@ mod tests {
         assert_eq!(agenda.begin(), expiries(10), "begun again, it is all of it");
         agenda.finish(NEVER, expiries(NEVER));
         assert_eq!(agenda.due(), NEVER);
+    }
+
+    #[test]
+    fn what_nobody_has_looked_at_is_due_as_was_told() {
+        let agenda = Agenda::new(expiries(0), NEVER);
+        assert_eq!((agenda.due(), agenda.wakes()), (NEVER, 0));
+        agenda.begin();
+        assert_eq!(agenda.due(), NEVER);
+        agenda.note(40, expiries(40));
+        assert_eq!(agenda.due(), 40);
+        agenda.give_up(5);
+        assert_eq!((agenda.due(), agenda.wakes()), (40, 5));
+        assert_eq!(agenda.begin(), expiries(0));
+        agenda.finish(20, expiries(20));
+        assert_eq!(agenda.due(), 20);
     }
 }

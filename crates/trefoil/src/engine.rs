@@ -76,7 +76,11 @@ impl Engine {
         let shared_bytes = Arc::clone(&background.tail_bytes);
         let rows = Arc::clone(&background.rows);
         let store = Store::open(Arc::clone(&storage), shared_bytes, rows)?;
-        let store = Arc::new(store.retaining(options.commit_id_retention));
+        let store = Arc::new(
+            store
+                .retaining(options.commit_id_retention)
+                .told(wake.told()),
+        );
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
         let seed = getrandom::u64().map_err(|error| Error::Io {
             context: "random numbers".into(),

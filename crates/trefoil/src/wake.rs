@@ -31,6 +31,11 @@ impl Wake {
         }
     }
 
+    /// When something is due, as far as the file says.
+    pub(crate) fn told(&self) -> u64 {
+        self.directory.as_deref().and_then(wakes).unwrap_or(NEVER)
+    }
+
     /// Something will be due at this time: makes sure that the file says so, once.
     pub(crate) fn mark(&self, due: u64) -> Result<()> {
         if due == NEVER || self.is_marked.load(Ordering::Acquire) {
@@ -74,7 +79,10 @@ impl Wake {
 
 /// When the database in `directory`, which is closed, must be opened; `None` if it need not.
 pub(crate) fn wakes(directory: &Path) -> Option<u64> {
-    let text = fs::read_to_string(directory.join(FILE)).ok()?;
-    // A file that was being written when the process died means "at once".
-    Some(text.trim().parse().unwrap_or(0))
+    match fs::read_to_string(directory.join(FILE)) {
+        // A file that was being written when the process died means "at once".
+        Ok(text) => Some(text.trim().parse().unwrap_or(0)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(_) => Some(0),
+    }
 }

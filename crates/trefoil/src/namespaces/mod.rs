@@ -167,9 +167,8 @@ impl Namespaces {
 
     /// Opens a namespace of which something is due, cleans that, and lets go of it.
     fn settle(&self, id: &NamespaceId) -> Result<()> {
-        let settled = self.open_if_missing(id, true)?.settle();
-        self.inner.pool.shrink();
-        settled
+        let get = || self.database(id);
+        self.inner.pool.look_after(get, Database::settle)
     }
 
     /// Creates the namespace `default` if it is missing, with `token` or a random one, and returns
@@ -282,22 +281,17 @@ impl Namespaces {
     /// Hold what it returns for as long as the database, or a subscription to it, is in use: the
     /// namespace is not closed meanwhile.
     pub fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
-        self.open_if_missing(id, false)
+        self.inner.pool.get(
+            id,
+            || self.inner.registry.get(id.as_str()).map(drop),
+            || self.inner.open_database(id),
+        )
     }
 
     /// The database of a namespace if it is open, for callers that must not wait for its opening.
     /// Hold what it returns as that of [`Self::database`].
     pub fn opened(&self, id: &NamespaceId) -> Option<OpenDatabase> {
         self.inner.pool.opened(id)
-    }
-
-    fn open_if_missing(&self, id: &NamespaceId, may_exceed: bool) -> Result<OpenDatabase> {
-        self.inner.pool.get(
-            id,
-            may_exceed,
-            || self.inner.registry.get(id.as_str()).map(drop),
-            || self.inner.open_database(id),
-        )
     }
 
     /// What time it is for all namespaces.

@@ -4,7 +4,7 @@
 //! - An id is in `open` or in `busy` or in neither, never in both.
 //! - A slot that only the pool refers to is in nobody's use, and stays so while `state` is locked.
 //! - Before a slot opens its database, the one it displaces is closed: never are more than
-//!   `open_max` open, but for those that something is due of while all others are in use.
+//!   `open_max` open, and those that are being looked after because something of them is due.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -50,6 +50,8 @@ struct State {
     /// What was known of the databases that were closed for lack of room, until they are opened
     /// again: asking for counts must not displace what is in use.
     counted: HashMap<NamespaceId, Info>,
+    /// How many are being looked after because something of them is due.
+    n_due: usize,
     /// Counts the uses, to know the least recent one.
     clock: u64,
     closed: bool,
@@ -89,16 +91,14 @@ impl Pool {
         }
     }
 
-    /// The database of `id`, opened with `open` if it is not open and `exists` does not object. If
-    /// all that are open are in use, only who `may_exceed` the limit gets another one.
+    /// The database of `id`, opened with `open` if it is not open and `exists` does not object.
     pub(super) fn get(
         &self,
         id: &NamespaceId,
-        may_exceed: bool,
         exists: impl Fn() -> Result<()>,
         open: impl FnOnce() -> Result<Database>,
     ) -> Result<OpenDatabase> {
-        let slot = self.reserve(id, may_exceed, exists)?;
+        let slot = self.reserve(id, exists)?;
         let opened = slot.database.get_or_init(|| {
             self.close_displaced(&slot);
             // What is due is known elsewhere now. If it cannot be opened, it must be tried again.
@@ -130,12 +130,7 @@ impl Pool {
         })
     }
 
-    fn reserve(
-        &self,
-        id: &NamespaceId,
-        may_exceed: bool,
-        exists: impl Fn() -> Result<()>,
-    ) -> Result<Arc<Slot>> {
+    fn reserve(&self, id: &NamespaceId, exists: impl Fn() -> Result<()>) -> Result<Arc<Slot>> {
         let mut state = self.wait_for(id);
         if state.closed {
             return Err(Error::Closed("the namespaces were closed".to_owned()));
@@ -149,11 +144,7 @@ impl Pool {
         exists()?;
         state.counted.remove(id);
         let slot = Arc::new(Slot::default());
-        let displaced = self.displace(&mut state, 1);
-        *slot.displaced.lock() = match displaced {
-            Err(Error::Overloaded(_)) if may_exceed => None,
-            displaced => displaced?,
-        };
+        *slot.displaced.lock() = self.displace(&mut state, 1)?;
         let used = Used {
             slot: Arc::clone(&slot),
             last,
@@ -171,7 +162,7 @@ impl Pool {
         let Some(open_max) = self.open_max else {
             return Ok(None);
         };
-        if state.open.len() + n_more <= open_max {
+        if state.open.len() + n_more <= open_max + state.n_due {
             return Ok(None);
         }
         let idle = state
@@ -191,9 +182,26 @@ impl Pool {
         Ok(Some((id, used.slot)))
     }
 
-    /// Closes a database that nobody holds if more are open than should be.
-    pub(super) fn shrink(&self) {
-        let displaced = self.displace(&mut self.state.lock(), 0);
+    /// Looks after a database of which something is due. It takes no place from those that others
+    /// use.
+    pub(super) fn look_after(
+        &self,
+        get: impl FnOnce() -> Result<OpenDatabase>,
+        work: impl FnOnce(&Database) -> Result<()>,
+    ) -> Result<()> {
+        self.state.lock().n_due += 1;
+        let done = get().and_then(|database| work(&database));
+        self.shrink();
+        done
+    }
+
+    /// Closes a database that nobody holds if more are open than should be, now that one less is
+    /// looked after.
+    fn shrink(&self) {
+        let mut state = self.state.lock();
+        state.n_due -= 1;
+        let displaced = self.displace(&mut state, 0);
+        drop(state);
         let slot = Slot::default();
         *slot.displaced.lock() = displaced.unwrap_or_default();
         self.close_displaced(&slot);

@@ -28,7 +28,6 @@ impl Counted {
     fn get(&self, name: &str) -> Result<OpenDatabase> {
         self.pool.get(
             &id(name),
-            false,
             || Ok(()),
             || {
                 self.opened.fetch_add(1, Ordering::SeqCst);
@@ -95,7 +94,6 @@ fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
         scope.spawn(|| {
             counted.pool.get(
                 &id("slow"),
-                false,
                 || Ok(()),
                 || {
                     counted.opened.fetch_add(1, Ordering::SeqCst);
@@ -120,10 +118,7 @@ fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
 fn a_database_that_cannot_be_opened_harms_nobody_and_is_tried_again() {
     let counted = Counted::new(2);
     let fail = || Err(Error::invalid("broken"));
-    let failed = counted
-        .pool
-        .get(&id("a"), false, || Ok(()), fail)
-        .unwrap_err();
+    let failed = counted.pool.get(&id("a"), || Ok(()), fail).unwrap_err();
     assert_eq!(failed.to_string(), "broken");
     counted.get("b").unwrap();
     counted.get("a").unwrap();
@@ -141,18 +136,23 @@ fn closing_closes_all_and_opens_none() {
 }
 
 #[test]
-fn what_something_is_due_of_is_opened_beyond_the_limit_and_closed_again() {
+fn what_something_is_due_of_takes_no_place_and_is_closed_again() {
     let counted = Counted::new(2);
-    let _held = [counted.get("a").unwrap(), counted.get("b").unwrap()];
-    let open = || Database::in_memory(&Options::default());
-    let due = counted.pool.get(&id("c"), true, || Ok(()), open).unwrap();
-    assert!(counted.pool.is_open(&id("c")));
-    counted.pool.shrink();
-    assert!(counted.pool.is_open(&id("c")), "it is held");
-    drop(due);
-    counted.pool.shrink();
-    assert!(!counted.pool.is_open(&id("c")));
-    assert!(counted.pool.is_open(&id("a")) && counted.pool.is_open(&id("b")));
+    let _held = counted.get("a").unwrap();
+    let looked_after = counted.pool.look_after(
+        || counted.get("c"),
+        |_| {
+            // Two others are open besides, and no more.
+            let _held = counted.get("b").unwrap();
+            assert!(counted.get("d").is_err());
+            assert!(counted.pool.is_open(&id("c")));
+            Ok(())
+        },
+    );
+    looked_after.unwrap();
+    let open = ["a", "b", "c"].map(|name| counted.pool.is_open(&id(name)));
+    assert_eq!(open.into_iter().filter(|is_open| *is_open).count(), 2);
+    assert!(open[0], "it is held");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn what_could_not_be_opened_stays_due() {
     let pool = Pool::new(Some(2), Arc::clone(&due));
     due.note(id("a"), 7);
     let fail = || Err(Error::invalid("broken"));
-    assert!(pool.get(&id("a"), false, || Ok(()), fail).is_err());
+    assert!(pool.get(&id("a"), || Ok(()), fail).is_err());
     assert_eq!(due.wait(|| 8), Some(id("a")));
 }
 
@@ -178,7 +178,7 @@ fn whoever_must_not_wait_gets_only_what_is_open() {
                 looked.wait();
                 Database::in_memory(&Options::default())
             };
-            counted.pool.get(&id("a"), false, || Ok(()), open).unwrap();
+            counted.pool.get(&id("a"), || Ok(()), open).unwrap();
         });
         opening.wait();
         // This would hang if it waited for the opening.

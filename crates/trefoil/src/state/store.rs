@@ -126,11 +126,8 @@ impl Store {
             recent: Mutex::new(recent),
             rows,
             watches: Arc::default(),
-            expiries: Agenda::new(Chore::Expiries {
-                place: ExpiryPlace::default(),
-                replies: 0,
-            }),
-            garbage: Agenda::new(Chore::Garbage(GarbagePlace::default())),
+            expiries: Agenda::new(all_expiries(), 0),
+            garbage: Agenda::new(all_garbage(), 0),
             retention: u64::MAX,
         })
     }
@@ -138,6 +135,13 @@ impl Store {
     /// Remembers transactions that have a name for so long.
     pub(crate) fn retaining(mut self, retention: Duration) -> Self {
         self.retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Takes it that something is due at this time, until somebody has looked.
+    pub(crate) fn told(mut self, due: u64) -> Self {
+        self.expiries = Agenda::new(all_expiries(), due);
+        self.garbage = Agenda::new(all_garbage(), due);
         self
     }
 
@@ -319,6 +323,15 @@ impl Recent {
         };
         self.memory.change(added, removed);
     }
+}
+
+fn all_expiries() -> Chore {
+    let (place, replies) = (ExpiryPlace::default(), 0);
+    Chore::Expiries { place, replies }
+}
+
+fn all_garbage() -> Chore {
+    Chore::Garbage(GarbagePlace::default())
 }
 
 /// The map at this moment. If that cannot be had, as when it cannot be read either, it is the map.
