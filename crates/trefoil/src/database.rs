@@ -1,6 +1,7 @@
 //! The database: the front door of the library.
 
 mod reopen;
+mod replacement;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
 };
 use trefoil_state::{Call, Meter, Reply, Survey};
-use trefoil_storage::Storage;
 use trefoil_storage::local::DirectoryLock;
 
 use crate::background::Background;
@@ -27,10 +27,11 @@ use crate::stats::StatsSnapshot;
 use crate::subscription::Subscription;
 use crate::transaction::{Executed, Transaction};
 use crate::wake::Wake;
-use crate::write::{Import, Work, carry_over, check_version};
+use crate::write::{Import, Work, check_version};
 use crate::{Options, Page, read};
 
 pub(crate) use reopen::reopen_in_background;
+pub use replacement::Replacement;
 
 /// One namespace's events: a cheap handle that can be cloned and shared between threads.
 ///
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     /// again.
     engine: RwLock<Option<Arc<Engine>>>,
     is_closed: AtomicBool,
+    /// Whether other events are being written, to replace those that there are.
+    is_being_replaced: AtomicBool,
     wake: Arc<Wake>,
     /// The number of the current generation. Held while it is being replaced.
     generation: Mutex<u64>,
@@ -143,6 +146,7 @@ impl Database {
             background,
             engine: RwLock::new(None),
             is_closed: AtomicBool::new(false),
+            is_being_replaced: AtomicBool::new(false),
             wake,
             generation: Mutex::new(generation),
             recovery,
@@ -227,72 +231,6 @@ impl Database {
             with_new_ids,
         };
         self.engine()?.write(Work::Import(import)).map(drop)
-    }
-
-    /// Removes all events and starts again at position 1; the state stays as it is. Subscriptions
-    /// end with [`Error::Closed`]. If the room for starting again is missing, as on a full disk,
-    /// everything is as it was. Blocks the thread.
-    pub fn clear(&self) -> Result<()> {
-        let mut generation = self.inner.generation.lock();
-        let next = *generation + 1;
-        let old = self.engine()?;
-        let opened = self.inner.home.open(next, &self.inner.options);
-        let opened = opened.inspect_err(|_| self.remove_generations_but(*generation))?;
-        old.close(&Error::Closed("all events were removed".into()));
-        let prepared = self.prepare_next(next, opened.storage, &old);
-        let engine = prepared.inspect_err(|_| self.go_on(&old))?;
-        // If this fails, nobody knows which generation counts before the database is opened again.
-        self.inner.home.make_current()?;
-        *generation = next;
-        self.inner.put(engine)?;
-        old.writer.changed.notify(usize::MAX);
-        wait_for_readers(&old);
-        drop(old);
-        self.remove_generations_but(next);
-        Ok(())
-    }
-
-    /// Makes the next generation, which has the state of the one before.
-    fn prepare_next(
-        &self,
-        next: u64,
-        storage: Arc<dyn Storage>,
-        old: &Engine,
-    ) -> Result<Arc<Engine>> {
-        carry_over(&old.store, storage.as_ref())?;
-        self.inner.home.prepare_current(next)?;
-        let (background, options) = (Arc::clone(&self.inner.background), &self.inner.options);
-        let (engine, _) = Engine::open(next, storage, Arc::clone(&old.wake), background, options)?;
-        Ok(engine)
-    }
-
-    /// Goes on with a generation that was closed to be replaced.
-    fn go_on(&self, old: &Engine) {
-        self.remove_generations_but(old.generation);
-        if !old.writer.queue.is_idle() {
-            // Two must never write to one log: it stays closed until it is opened again.
-            tracing::error!("what was to be replaced is still being written to");
-            return;
-        }
-        let background = Arc::clone(&self.inner.background);
-        let (storage, wake) = (Arc::clone(&old.storage), Arc::clone(&old.wake));
-        let opened = Engine::open(
-            old.generation,
-            storage,
-            wake,
-            background,
-            &self.inner.options,
-        );
-        if let Err(error) = opened.and_then(|(engine, _)| self.inner.put(engine)) {
-            tracing::error!(%error, "cannot go on with what was to be replaced");
-        }
-    }
-
-    fn remove_generations_but(&self, current: u64) {
-        if let Err(error) = self.inner.home.remove_others(current) {
-            // They do not count, and opening removes them too.
-            tracing::warn!(%error, "cannot remove a generation");
-        }
     }
 
     /// Reads events.
@@ -525,6 +463,7 @@ impl Database {
         // Whatever becomes of it, the directory is let go of.
         let noted = engine.map_or(Ok(()), |engine| {
             engine.close(&closed());
+            engine.seal();
             let due = engine.due();
             self.inner.due.store(due, Ordering::SeqCst);
             let noted = engine.wake.close(due);
@@ -540,6 +479,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.get_mut().take() {
             engine.close(&closed());
+            engine.seal();
             wait_for_readers(&engine);
         }
     }

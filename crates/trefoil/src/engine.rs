@@ -467,6 +467,13 @@ impl Engine {
         self.upkeep.perform(|| self.keep_up_while_open())
     }
 
+    /// Seals the log of an engine that is closed, if it is known where it ends.
+    pub(crate) fn seal(&self) {
+        if self.writer.queue.is_idle() && self.writer.queue.poisoned().is_none() {
+            report("sealing the log", self.storage.seal());
+        }
+    }
+
     /// Takes nothing more, finishes what was taken, and waits for the work behind.
     pub(crate) fn close(&self, reason: &Error) {
         self.writer.queue.close(reason.clone());
@@ -485,9 +492,6 @@ impl Engine {
             &self.snapshots,
         ] {
             duty.wait_until_idle(deadline);
-        }
-        if self.writer.queue.is_idle() && self.writer.queue.poisoned().is_none() {
-            report("sealing the log", self.storage.seal());
         }
         self.writer.changed.notify(usize::MAX);
     }

@@ -84,7 +84,7 @@ mod wake;
 mod write;
 
 pub use clock::{Clock, ManualTime, TimeSource};
-pub use database::{Database, Info, Recovery};
+pub use database::{Database, Info, Recovery, Replacement};
 pub use explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 pub use host::Host;
 pub use listing::{CategoryInfo, List, StreamInfo};

@@ -1,7 +1,8 @@
 //! `POST /import?force=true&newIds=true`: events in NDJSON, with the positions and times they bring along.
 //!
 //! The body is read line by line and written in batches, each all or nothing; nothing holds it as
-//! a whole. The answer tells the progress as it goes.
+//! a whole. The answer tells the progress as it goes. With `force` the events replace all that there
+//! are: they are written beside them, and take their place when the last one is there.
 
 mod lines;
 
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use trefoil::{Error, ImportedEvent, OpenDatabase};
+use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement};
 
 use crate::auth::Access;
 use crate::body::Reader;
@@ -36,12 +37,18 @@ pub(crate) async fn answer(
 ) -> Result<Answer> {
     let database = shared.database(&access.namespace).await?;
     let query = Query::of(&parts.uri);
-    if query.get("force").as_deref() == Some("true") {
-        clear(database.clone()).await?;
-    }
+    let replacement = match query.get("force").as_deref() {
+        Some("true") => Some(replace(database.clone()).await?),
+        _ => None,
+    };
     let mut import = Import {
         shared: Arc::clone(shared),
-        database,
+        target: match &replacement {
+            Some(replacement) => replacement.database().clone(),
+            None => Database::clone(&database),
+        },
+        replacement,
+        _database: database,
         lines: Lines::new(reader),
         ids: match query.get("newIds").as_deref() {
             Some("true") => Ids::NewIfNeeded,
@@ -65,21 +72,28 @@ pub(crate) async fn answer(
     ))
 }
 
-async fn clear(database: OpenDatabase) -> Result<()> {
-    blocking(move || database.clear()).await?.map_err(|error| {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Failure::new(
-            status,
-            "CLEAR_FAILED",
-            format!("Failed to clear namespace: {error}"),
-        )
-    })
+async fn replace(database: OpenDatabase) -> Result<Replacement> {
+    blocking(move || database.replace())
+        .await?
+        .map_err(|error| {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            Failure::new(status, "CLEAR_FAILED", cannot_clear(&error))
+        })
+}
+
+fn cannot_clear(error: &Error) -> String {
+    format!("Failed to clear namespace: {error}")
 }
 
 /// An import under way.
 struct Import {
     shared: Arc<Shared>,
-    database: OpenDatabase,
+    /// Keeps the namespace open.
+    _database: OpenDatabase,
+    /// Where the events go.
+    target: Database,
+    /// What they replace, if they do.
+    replacement: Option<Replacement>,
     lines: Lines,
     ids: Ids,
     /// Events that are not written yet, with the numbers of their lines.
@@ -88,6 +102,15 @@ struct Import {
     imported: u64,
     started: Instant,
     is_over: bool,
+}
+
+impl Drop for Import {
+    /// Giving up a replacement closes files and removes them, which takes a while.
+    fn drop(&mut self) {
+        if let Some(replacement) = self.replacement.take() {
+            tokio::task::spawn_blocking(move || drop(replacement));
+        }
+    }
 }
 
 /// Why an import ends early.
@@ -108,7 +131,10 @@ impl Import {
             Ok(Some(position)) => progress_frame(self.imported, position),
             Ok(None) => {
                 self.is_over = true;
-                done_frame(self.imported, self.started)
+                match self.finish().await {
+                    Ok(()) => done_frame(self.imported, self.started),
+                    Err(stop) => error_frame(&stop),
+                }
             }
             Err(stop) => {
                 self.is_over = true;
@@ -116,6 +142,17 @@ impl Import {
             }
         };
         Some(frame.into())
+    }
+
+    /// Lets the events take their place, if they replace others.
+    async fn finish(&mut self) -> Result<(), Stop> {
+        let Some(replacement) = self.replacement.take() else {
+            return Ok(());
+        };
+        blocking(move || replacement.finish())
+            .await
+            .map_err(|failure| self.stop("CLEAR_FAILED", failure.message))?
+            .map_err(|error| self.stop("CLEAR_FAILED", cannot_clear(&error)))
     }
 
     /// Reads and writes one batch. Answers the position of its last event, or `None` if it was the
@@ -159,7 +196,7 @@ impl Import {
             return Ok(None);
         };
         let (position, count) = (last.position, batch.len() as u64);
-        let (database, ids) = (self.database.clone(), self.ids);
+        let (database, ids) = (self.target.clone(), self.ids);
         blocking(move || write_batch(&database, batch, ids))
             .await
             .map_err(|failure| self.stop("IMPORT_FAILED", failure.message))??;
@@ -170,7 +207,7 @@ impl Import {
 }
 
 fn write_batch(
-    database: &OpenDatabase,
+    database: &Database,
     batch: Vec<(u64, ImportedEvent)>,
     ids: Ids,
 ) -> Result<(), Stop> {

@@ -345,6 +345,44 @@ fn force_begins_anew() {
 }
 
 #[test]
+fn a_forced_import_that_fails_replaces_nothing() {
+    let server = TestServer::production();
+    import(&server, "/import", "", lines(1, 20).as_bytes());
+    let twice = format!("{}{}", lines(1, 3), lines(1, 1));
+    for body in [
+        "not JSON\n",
+        &format!("{}not JSON\n", lines(1, 5000)),
+        &twice,
+    ] {
+        let answer = import(&server, "/import?force=true", "", body.as_bytes());
+        assert!(answer.contains("\"error\""), "{answer}");
+        assert_eq!(export(&server), lines(1, 20));
+    }
+    // A client that leaves midway has not replaced anything either.
+    let head = format!(
+        "POST /import?force=true HTTP/1.1\r\nhost: x\r\n{}content-length: 1000000\r\n\r\n",
+        bearer()
+    );
+    let mut connection = std::net::TcpStream::connect(server.address).unwrap();
+    connection.write_all(head.as_bytes()).unwrap();
+    connection.write_all(lines(1, 3).as_bytes()).unwrap();
+    drop(connection);
+    assert_eq!(export(&server), lines(1, 20));
+    let write = r#"["stream.write","b-1",{"type":"T","data":{}}]"#;
+    assert_eq!(
+        rpc(server.address, write).text(),
+        r#"{"globalPosition":21,"position":0}"#
+    );
+    // It makes way for the next one.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while !import(&server, "/import?force=true", "", lines(2, 3).as_bytes()).contains("\"done\"") {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(export(&server), lines(2, 3));
+}
+
+#[test]
 fn bodies_may_be_compressed_both_ways() {
     let server = TestServer::production();
     let plain = lines(1, 5000);
