@@ -23,6 +23,8 @@ use clap::Parser as _;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    // What is stored, by whatever library, is its owner's alone.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let arguments = arguments::normalise(std::env::args_os());
     let is_json = arguments.iter().any(|argument| argument == "--json");
     match command::Cli::try_parse_from(arguments) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
-use trefoil_storage::local::{DirectoryLock, missing};
+use trefoil_storage::local::{DirectoryLock, missing, private};
 use trefoil_storage::{LocalOptions, LocalStorage, MemoryStorage, Storage};
 
 use crate::Options;
@@ -122,6 +122,11 @@ impl Home {
         Ok(number)
     }
 
+    /// Whether there is a generation, whichever counts.
+    pub(crate) fn has_generations(&self) -> bool {
+        self.generations().is_ok_and(|found| !found.is_empty())
+    }
+
     /// The numbers of all generations there are.
     fn generations(&self) -> Result<Vec<u64>> {
         let Self::Directory(directory) = self else {
@@ -144,7 +149,7 @@ impl Home {
         };
         let path = directory.join(NEXT);
         let write = || -> std::io::Result<()> {
-            let mut file = File::create(&path)?;
+            let mut file = private::create_file(&path)?;
             writeln!(file, "{generation}")?;
             file.sync_all()
         };
@@ -213,12 +218,6 @@ fn create(directory: &Path) -> Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
-    let make = || -> std::io::Result<()> {
-        fs::create_dir_all(directory)?;
-        match directory.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-            _ => Ok(()),
-        }
-    };
-    make().map_err(|error| Error::io(format!("creating {}", directory.display()), &error))
+    private::create_dir(directory)
+        .map_err(|error| Error::io(format!("creating {}", directory.display()), &error))
 }

@@ -16,6 +16,11 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
+    /// The directory that was given.
+    pub(crate) fn path(&self) -> &Path {
+        &self.directory
+    }
+
     /// The databases there, by name. A server must not have them open.
     pub(crate) fn databases(&self) -> anyhow::Result<Vec<PathBuf>> {
         let shown = self.directory.display();

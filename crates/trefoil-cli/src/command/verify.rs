@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use serde_json::json;
-use trefoil::tools::{Report, Step, verify};
+use trefoil::tools::{Finding, RegistryReport, Report, Step, verify, verify_registry};
 
 use super::databases::{Directory, for_each};
 use crate::output::{Output, count_progress};
@@ -29,10 +29,52 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         let (databases, is_json) = (self.directory.databases()?, output.json);
-        if databases.is_empty() && !is_json {
-            output.line("no namespace holds anything yet: sound")?;
+        let registry = verify_registry(self.directory.path())?;
+        let checked = match registry {
+            Some(registry) => print_registry(self.directory.path(), &registry, output),
+            None => Ok(()),
+        };
+        for_each(&databases, is_json, |database| verify_one(database, output)).and(checked)
+    }
+}
+
+fn print_registry(
+    data: &Path,
+    registry: &RegistryReport,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let RegistryReport {
+        namespaces,
+        findings,
+    } = registry;
+    let meta = data.join("_meta");
+    match output.json {
+        true => output.value(&json!({
+            "registry": meta, "namespaces": namespaces, "findings": findings_json(findings),
+        }))?,
+        false => {
+            let verdict = verdict(findings);
+            let meta = meta.display();
+            output.line(format_args!("{meta}  {namespaces} namespaces: {verdict}"))?;
+            print_findings(findings, output)?;
         }
-        for_each(&databases, is_json, |database| verify_one(database, output))
+    }
+    output.flush()?;
+    fail_on(findings)
+}
+
+fn fail_on(findings: &[Finding]) -> anyhow::Result<()> {
+    match findings.len() {
+        0 => Ok(()),
+        1 => bail!("1 thing is wrong"),
+        findings => bail!("{findings} things are wrong"),
+    }
+}
+
+fn verdict(findings: &[Finding]) -> &'static str {
+    match findings.is_empty() {
+        true => "sound",
+        false => "damaged",
     }
 }
 
@@ -54,10 +96,7 @@ fn verify_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
         false => print(database, &report, output)?,
     }
     output.flush()?;
-    match report.findings.len() {
-        0 => Ok(()),
-        findings => bail!("{findings} things are wrong"),
-    }
+    fail_on(&report.findings)
 }
 
 fn print(database: &Path, report: &Report, output: &mut Output) -> std::io::Result<()> {
@@ -73,13 +112,13 @@ fn print(database: &Path, report: &Report, output: &mut Output) -> std::io::Resu
         "{}  {events} events in {commits} commits, {segments} segments, {bytes} bytes, {postings} \
          postings: {}",
         database.display(),
-        if report.findings.is_empty() {
-            "sound"
-        } else {
-            "damaged"
-        }
+        verdict(&report.findings)
     ))?;
-    report.findings.iter().try_for_each(|finding| {
+    print_findings(&report.findings, output)
+}
+
+fn print_findings(findings: &[Finding], output: &mut Output) -> std::io::Result<()> {
+    findings.iter().try_for_each(|finding| {
         output.line(format_args!(
             "  {} at offset {}, global position {}: {}",
             finding.file.display(),
@@ -91,15 +130,19 @@ fn print(database: &Path, report: &Report, output: &mut Output) -> std::io::Resu
 }
 
 fn to_json(database: &Path, report: &Report) -> serde_json::Value {
-    let findings = report.findings.iter().map(|finding| {
+    json!({
+        "database": database, "segments": report.segments, "records": report.records,
+        "commits": report.commits, "events": report.events, "bytes": report.bytes,
+        "postings": report.postings, "snapshotCommit": report.snapshot.map(|snapshot| snapshot.commit), "findings": findings_json(&report.findings),
+    })
+}
+
+fn findings_json(findings: &[Finding]) -> Vec<serde_json::Value> {
+    let findings = findings.iter().map(|finding| {
         json!({
             "file": finding.file, "offset": finding.offset, "globalPosition": finding.position,
             "what": finding.what,
         })
     });
-    json!({
-        "database": database, "segments": report.segments, "records": report.records,
-        "commits": report.commits, "events": report.events, "bytes": report.bytes,
-        "postings": report.postings, "snapshotCommit": report.snapshot.map(|snapshot| snapshot.commit), "findings": findings.collect::<Vec<_>>(),
-    })
+    findings.collect()
 }

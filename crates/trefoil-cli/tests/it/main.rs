@@ -5,6 +5,7 @@ mod boxoffice;
 mod cases;
 mod cli;
 mod crash;
+mod damage;
 mod dcb;
 mod documents;
 mod durability;

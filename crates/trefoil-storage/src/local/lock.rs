@@ -5,6 +5,8 @@ use std::path::Path;
 
 use trefoil_core::{Error, Result};
 
+use super::private;
+
 /// The name of the lock file in a namespace's directory.
 const LOCK_FILE: &str = "LOCK";
 
@@ -27,12 +29,13 @@ impl DirectoryLock {
     pub fn take(dir: &Path) -> Result<Self> {
         let path = dir.join(LOCK_FILE);
         let context = || format!("locking {}", path.display());
-        let file = File::options()
+        let file = private::file_options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path)
             .map_err(|error| Error::io(context(), &error))?;
+        private::keep_others_from(&file);
         match file.try_lock() {
             Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(Error::Locked {

@@ -9,6 +9,7 @@ mod log;
 mod mapping;
 mod maps;
 mod options;
+pub mod private;
 mod verify;
 
 #[cfg(test)]
@@ -74,7 +75,7 @@ impl LocalStorage {
     ) -> Result<Self> {
         let dir = dir.as_ref();
         let log_dir = dir.join(LOG_DIR);
-        fs::create_dir_all(&log_dir).map_err(io("creating", &log_dir))?;
+        private::create_dir(&log_dir).map_err(io("creating", &log_dir))?;
         let lock = DirectoryLock::take(dir)?;
         sync_dirs(&*options.disk, dir)?;
         remove_dir(&dir.join(REMOVED_MAPS_DIR))?;

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use trefoil_core::{Damage, Error, NamespaceId, Result};
+use trefoil_storage::local::private;
 
 use super::entry::Record;
 use super::fill_random;
@@ -58,15 +59,17 @@ impl Files {
 
     pub(super) fn open(data: &Path) -> Result<Self> {
         let meta = data.join(META);
-        fs::create_dir_all(&meta).map_err(|error| failed("create", &meta, &error))?;
+        private::create_dir(&meta).map_err(|error| failed("create", &meta, &error))?;
+        warn_if_open(data);
         sync_directory(data)?;
         let path = meta.join(LOCK);
-        let lock = File::options()
+        let lock = private::file_options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path);
         let lock = lock.map_err(|error| failed("open", &path, &error))?;
+        private::keep_others_from(&lock);
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 data: data.to_owned(),
@@ -84,6 +87,23 @@ impl Files {
         self.lock
             .unlock()
             .map_err(|error| failed("unlock", &self.meta, &error))
+    }
+
+    /// How many bytes may still be written.
+    pub(super) fn free_bytes(&self) -> Result<u64> {
+        private::free_bytes(&self.data).map_err(|error| failed("measure", &self.data, &error))
+    }
+
+    /// Reads every registry file on its own, by id.
+    pub(super) fn read_each(&self) -> Result<BTreeMap<String, Result<Record>>> {
+        let mut records = BTreeMap::new();
+        for name in names(&self.meta)? {
+            if let Some(id) = name.strip_suffix(REGISTRY_SUFFIX) {
+                let path = self.meta.join(&name);
+                records.insert(id.to_owned(), read_record(&path, Some(id)));
+            }
+        }
+        Ok(records)
     }
 
     /// The directory of a namespace.
@@ -244,11 +264,24 @@ fn names(directory: &Path) -> Result<Vec<String>> {
 
 fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || {
-        let mut file = File::create_new(path)?;
+        let mut file = private::file_options()
+            .write(true)
+            .create_new(true)
+            .open(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     };
     write().map_err(|error| failed("write", path, &error))
+}
+
+/// Directories from before were open to others, and stay so until somebody changes that.
+fn warn_if_open(data: &Path) {
+    if private::is_open_to_others(data) {
+        let data = data.display();
+        tracing::warn!(
+            "other users can read the data directory; to prevent that, run: chmod -R go-rwx {data}"
+        );
+    }
 }
 
 fn remove_directory(path: &Path) -> Result<()> {

@@ -24,6 +24,7 @@ mod rotation;
 mod tests;
 #[cfg(test)]
 mod token_tests;
+mod verify;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -34,6 +35,8 @@ use trefoil_core::{DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json
 pub use entry::{NamespaceEntry, NewNamespace, Settings};
 pub use pool::OpenDatabase;
 pub(crate) use rotation::rotate_token;
+pub use verify::RegistryReport;
+pub(crate) use verify::verify;
 
 use crate::background::Background;
 use crate::home::Home;
@@ -257,6 +260,9 @@ impl Namespaces {
         if let Some(info) = self.inner.pool.counted(&entry.id) {
             return Ok(info);
         }
+        if self.inner.registry.is_unused(&entry.id)? {
+            return Ok(Info::default());
+        }
         self.database(&entry.id)?.info()
     }
 
@@ -297,6 +303,22 @@ impl Namespaces {
     /// What time it is for all namespaces.
     pub fn clock(&self) -> &Clock {
         &self.inner.background.clock
+    }
+
+    /// The namespaces that take no writes before they are opened again, and why.
+    pub fn refusing_writes(&self) -> Vec<(NamespaceId, String)> {
+        self.inner.pool.refusing_writes()
+    }
+
+    /// Opens a namespace again, as it needs after an I/O error. See [`Database::reopen`].
+    pub fn reopen(&self, id: &str) -> Result<()> {
+        let entry = self.entry(id)?;
+        self.database(&entry.id)?.reopen()
+    }
+
+    /// How many bytes may still be written to the data directory; `None` in memory.
+    pub fn free_bytes(&self) -> Result<Option<u64>> {
+        self.inner.registry.free_bytes()
     }
 
     /// Says in which asynchronous runtime callers wait. Only the first call counts.

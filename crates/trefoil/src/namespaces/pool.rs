@@ -232,6 +232,19 @@ impl Pool {
         self.settle(&id);
     }
 
+    /// The open databases that take no writes before they are opened again, and why.
+    pub(super) fn refusing_writes(&self) -> Vec<(NamespaceId, String)> {
+        let open = |(id, used): (&NamespaceId, &Used)| {
+            let database = used.slot.database.get()?.as_ref().ok()?;
+            Some((id.clone(), database.clone()))
+        };
+        let open: Vec<_> = self.state.lock().open.iter().filter_map(open).collect();
+        let refusing = open
+            .into_iter()
+            .filter_map(|(id, database)| Some((id, database.refuses_writes()?)));
+        refusing.collect()
+    }
+
     /// Counts and times of a database that was closed for lack of room.
     pub(super) fn counted(&self, id: &NamespaceId) -> Option<Info> {
         self.state.lock().counted.get(id).cloned()

@@ -50,6 +50,11 @@ impl Registry {
         self.files.as_ref().map_or(Ok(()), Files::unlock)
     }
 
+    /// How many bytes may still be written; `None` in memory.
+    pub(super) fn free_bytes(&self) -> Result<Option<u64>> {
+        self.files.as_ref().map(Files::free_bytes).transpose()
+    }
+
     /// Where the namespace's database lives; `None` in memory.
     pub(super) fn directory(&self, id: &NamespaceId) -> Option<PathBuf> {
         self.files.as_ref().map(|files| files.directory(id))
@@ -115,6 +120,13 @@ impl Registry {
         self.by_token.write().insert(record.token_hash, id.clone());
         self.records.write().insert(id, record);
         Ok(())
+    }
+
+    /// Whether nothing has been made of the namespace but its registry file.
+    pub(super) fn is_unused(&self, id: &NamespaceId) -> Result<bool> {
+        let is_made = self.get(id.as_str())?.is_made;
+        let directory = self.directory(id);
+        Ok(!is_made && directory.is_some_and(|directory| !directory.exists()))
     }
 
     /// Remembers that the namespace's database has been made: from now on it must be there.

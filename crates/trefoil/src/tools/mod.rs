@@ -20,6 +20,8 @@ pub use trefoil_storage::Snapshot;
 pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};
 pub use verify::{Report, Step, verify};
 
+pub use crate::namespaces::RegistryReport;
+
 /// What repairing a database did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repaired {
@@ -47,6 +49,12 @@ pub fn repair(directory: impl AsRef<Path>, options: &Options) -> Result<Repaired
 /// returns it. From then on the one that it had opens nothing.
 pub fn rotate_token(directory: impl AsRef<Path>, id: &str, token: Option<Token>) -> Result<Token> {
     namespaces::rotate_token(directory.as_ref(), id, token)
+}
+
+/// Verifies the registry of the data directory `directory`: that its files are what was written, and
+/// that each namespace that was made is there. `None` if `directory` has no registry.
+pub fn verify_registry(directory: impl AsRef<Path>) -> Result<Option<RegistryReport>> {
+    crate::namespaces::verify(directory.as_ref())
 }
 
 /// Whether `directory` holds a database.

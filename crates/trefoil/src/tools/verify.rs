@@ -13,6 +13,7 @@ use super::generation_directory;
 use crate::index::Index;
 use crate::label;
 use crate::read::decode;
+use crate::wake;
 
 /// What a database holds and what is wrong with it.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +69,19 @@ pub fn verify(directory: impl AsRef<Path>, progress: &mut dyn FnMut(Step)) -> Re
     if report.findings.is_empty() {
         verify_events(&generation, &mut report, progress)?;
     }
+    report.findings.extend(verify_due(directory.as_ref()));
     Ok(report)
+}
+
+fn verify_due(directory: &Path) -> Option<Finding> {
+    let what = "the time at which something is due is not valid; it counts as now, and closing the \
+                namespace writes it again";
+    (!wake::is_sound(directory)).then(|| Finding {
+        file: wake::path_of(directory),
+        offset: 0,
+        position: 0,
+        what: what.to_owned(),
+    })
 }
 
 fn from_log(log: LogReport) -> Report {

@@ -12,6 +12,8 @@ use std::path::Path;
 
 pub use simulated::SimulatedDisk;
 
+use super::private;
+
 /// Changes to files and directories.
 pub trait Disk: Debug + Send + Sync {
     /// Creates a file, which replaces one of the same name, for reading and writing.
@@ -49,7 +51,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create(&self, path: &Path) -> Result<File> {
-        File::options()
+        private::file_options()
             .read(true)
             .write(true)
             .create(true)

@@ -24,7 +24,7 @@ use trefoil_core::{Direction, Error, Result};
 
 use crate::contract::check_key;
 use crate::local::options::LocalOptions;
-use crate::local::{io, sync_dir};
+use crate::local::{io, private, sync_dir};
 use crate::range::range;
 use crate::{Fill, Map, Scan};
 
@@ -123,7 +123,7 @@ impl LoadedMaps {
             return Err(Error::invalid(format!("map {name} exists already")));
         }
         let unfinished = self.dir.join(format!("{name}{UNFINISHED}"));
-        fs::create_dir_all(&self.dir).map_err(io("creating", &self.dir))?;
+        private::create_dir(&self.dir).map_err(io("creating", &self.dir))?;
         if let Err(error) = self.ingest(&unfinished, fill) {
             // What is left of it would be removed at the next start anyway.
             if let Err(left) = fs::remove_dir_all(&unfinished)

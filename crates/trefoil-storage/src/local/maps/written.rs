@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
 use crate::contract::check_key;
-use crate::local::{io, sync_dir};
+use crate::local::{io, private, sync_dir};
 use crate::range::range;
 use crate::{Batch, Map, Scan};
 
@@ -138,7 +138,7 @@ impl WrittenMaps {
         if let Some(database) = self.existing_in(&mut state)? {
             return Ok(database);
         }
-        std::fs::create_dir_all(&self.dir).map_err(io("creating", &self.dir))?;
+        private::create_dir(&self.dir).map_err(io("creating", &self.dir))?;
         let database = self.open_database()?;
         sync_dir(&self.dir)?;
         sync_dir(self.dir.parent().unwrap_or(&self.dir))?;
