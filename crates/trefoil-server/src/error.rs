@@ -163,6 +163,8 @@ impl From<Error> for Failure {
             Error::Closed(_) => new(StatusCode::SERVICE_UNAVAILABLE, "CLOSED"),
             Error::DiskFull(_) => new(StatusCode::INSUFFICIENT_STORAGE, "DISK_FULL"),
             Error::Internal(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
+            Error::Unknown { .. } => new(StatusCode::INTERNAL_SERVER_ERROR, "OUTCOME_UNKNOWN"),
+            Error::Damaged(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "DAMAGED"),
             _ => new(StatusCode::INTERNAL_SERVER_ERROR, "BACKEND_ERROR"),
         }
     }
@@ -195,6 +197,14 @@ mod tests {
             (Error::Poisoned("x".into()), 500, "BACKEND_ERROR"),
             (Error::Closed("x".into()), 503, "CLOSED"),
             (Error::Internal("x".into()), 500, "INTERNAL_ERROR"),
+            (
+                Error::Unknown {
+                    text: "x".into(),
+                    is_disk_full: true,
+                },
+                500,
+                "OUTCOME_UNKNOWN",
+            ),
             (
                 Error::NamespaceNotFound("x".into()),
                 404,

@@ -41,6 +41,7 @@ mod pages;
 mod panics;
 mod query;
 mod reading;
+mod ready;
 mod record;
 mod reply_memory;
 mod resp;

@@ -23,7 +23,7 @@ use crate::service::Shared;
 /// What stands for every path that is no endpoint.
 pub(crate) const OTHER_ENDPOINT: &str = "other";
 
-const ENDPOINTS: [&str; 10] = [
+const ENDPOINTS: [&str; 11] = [
     "/rpc",
     "/dcb/read",
     "/dcb/append",
@@ -32,6 +32,7 @@ const ENDPOINTS: [&str; 10] = [
     "/import",
     "/export",
     "/health",
+    "/ready",
     "/version",
     "/metrics",
 ];
@@ -97,6 +98,7 @@ pub(crate) struct Metrics {
     namespaces: Gauge,
     clock_jumps: Counter,
     clock_behind: Gauge<f64, AtomicU64>,
+    namespaces_refusing_writes: Gauge,
 }
 
 /// From 50 microseconds to 6.5 seconds.
@@ -126,6 +128,7 @@ impl Metrics {
             namespaces: Gauge::default(),
             clock_jumps: Counter::default(),
             clock_behind: Gauge::default(),
+            namespaces_refusing_writes: Gauge::default(),
         };
         metrics.register().register_others()
     }
@@ -190,6 +193,11 @@ impl Metrics {
             "Namespaces that exist",
             self.namespaces.clone(),
         );
+        registry.register(
+            "namespaces_refusing_writes",
+            "Namespaces that take no writes after an error until they are opened again",
+            self.namespaces_refusing_writes.clone(),
+        );
         self
     }
 
@@ -238,6 +246,8 @@ impl Metrics {
         let jumps = clock.n_jumps().saturating_sub(self.clock_jumps.get());
         self.clock_jumps.inc_by(jumps);
         self.clock_behind.set(clock.behind().as_secs_f64());
+        let refusing = shared.namespaces.refusing_writes().len();
+        self.namespaces_refusing_writes.set(as_gauge(refusing));
         let mut text = String::new();
         // Writing into a buffer in memory does not fail.
         let _ = encode(&mut text, &self.registry);

@@ -22,7 +22,7 @@ use crate::panics::caught;
 use crate::query::Query;
 use crate::resp::Clients;
 use crate::response::{self, Answer};
-use crate::{Config, VERSION, dcb, export, import, rpc, sse};
+use crate::{Config, VERSION, dcb, export, import, ready, rpc, sse};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -150,6 +150,7 @@ impl Exchange<'_> {
         }
         match self.labels.endpoint {
             "/health" => Ok(response::json("{\"status\":\"ok\"}")),
+            "/ready" => ready::answer(&self.shared).await,
             "/version" => Ok(response::json(format!("{{\"version\":\"{VERSION}\"}}"))),
             "/metrics" => Ok(self.shared.metrics.answer(&self.shared)),
             OTHER_ENDPOINT => {

@@ -61,6 +61,7 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
         Error::NamespaceNotFound(_) => (Code::NotFound, ErrorType::Io),
         Error::Overloaded(_) | Error::Closed(_) => (Code::Unavailable, ErrorType::Io),
         Error::DiskFull(_) => (Code::ResourceExhausted, ErrorType::Io),
+        Error::Unknown { .. } => (Code::Unknown, ErrorType::Io),
         Error::Damaged(_) => (Code::DataLoss, ErrorType::Corruption),
         Error::Internal(_) => (Code::Internal, ErrorType::Internal),
         _ => (Code::Internal, ErrorType::Io),

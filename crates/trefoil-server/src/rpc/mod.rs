@@ -12,6 +12,7 @@ mod ns_create;
 mod ns_delete;
 mod ns_info;
 mod ns_list;
+mod ns_reopen;
 mod ns_streams;
 mod ns_token;
 mod place;
@@ -131,6 +132,7 @@ async fn run(
         "ns.token" => ns_token::run,
         "ns.list" => ns_list::run,
         "ns.info" => ns_info::run,
+        "ns.reopen" => ns_reopen::run,
         "ns.streams" => ns_streams::run,
         "ns.categories" => ns_categories::run,
         "seats.init" => seats::init,

@@ -1,7 +1,8 @@
 //! `["ns.info", id]`
 //!
 //! Answers `{"createdAt", "description", "lastActivity", "messageCount", "metadata", "namespace",
-//! "settings", "streamCount"}`. Needs the token of that namespace or of the default one.
+//! "settings", "streamCount"}`, and `"refusesWrites"`, the reason, if it takes no writes before it is
+//! opened again. Needs the token of that namespace or of the default one.
 
 use super::Context;
 use super::arguments::namespace_id;
@@ -15,6 +16,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     context.access.require(&id)?;
     let namespaces = context.shared.namespaces.clone();
     let look = move || Ok((namespaces.entry(&id)?, namespaces.counts(&id)?));
+    let refusing = context.shared.namespaces.refusing_writes();
     let (entry, info) = blocking::<trefoil::Result<_>>(look).await??;
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(b"{\"createdAt\":");
@@ -37,6 +39,10 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     out.extend_from_slice(settings.as_bytes());
     out.extend_from_slice(b",\"streamCount\":");
     put_number(&mut out, info.streams);
+    if let Some((_, reason)) = refusing.into_iter().find(|(id, _)| *id == entry.id) {
+        out.extend_from_slice(b",\"refusesWrites\":");
+        put_string(&mut out, &reason);
+    }
     out.push(b'}');
     Ok(response::json(out))
 }

@@ -1,10 +1,14 @@
 //! `["sys.version"]` answers the version; `["sys.health"]` answers
-//! `{"backend", "connections", "status"}`.
+//! `{"backend", "connections", "status"}`. If namespaces take no writes before they are opened again,
+//! the status is `degraded` and `"refusingWrites"` lists them: all for the token of the default
+//! namespace, and for another token its own.
+
+use trefoil::NamespaceId;
 
 use super::Context;
 use crate::VERSION;
 use crate::error::Result;
-use crate::json::Call;
+use crate::json::{Call, put_string};
 use crate::response::{self, Answer};
 
 pub(super) async fn version(_: Context<'_>, _: &Call<'_>) -> Result<Answer> {
@@ -13,7 +17,21 @@ pub(super) async fn version(_: Context<'_>, _: &Call<'_>) -> Result<Answer> {
 
 pub(super) async fn health(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
     let connections = context.shared.connections.count();
-    Ok(response::json(format!(
-        "{{\"backend\":\"trefoil\",\"connections\":{connections},\"status\":\"ok\"}}"
-    )))
+    let refusing = context.shared.namespaces.refusing_writes().into_iter();
+    let refusing: Vec<NamespaceId> = refusing
+        .map(|(id, _)| id)
+        .filter(|id| context.access.require(id.as_str()).is_ok())
+        .collect();
+    let mut out = format!("{{\"backend\":\"trefoil\",\"connections\":{connections}").into_bytes();
+    if refusing.is_empty() {
+        out.extend_from_slice(b",\"status\":\"ok\"}");
+        return Ok(response::json(out));
+    }
+    out.extend_from_slice(b",\"refusingWrites\":[");
+    for (index, id) in refusing.iter().enumerate() {
+        out.extend_from_slice(if index > 0 { b"," } else { b"" });
+        put_string(&mut out, id.as_str());
+    }
+    out.extend_from_slice(b"],\"status\":\"degraded\"}");
+    Ok(response::json(out))
 }

@@ -35,8 +35,12 @@ impl TestServer {
         Self::with_options(config, NamespacesOptions::default())
     }
 
-    pub(crate) fn with_options(mut config: Config, options: NamespacesOptions) -> Self {
-        let namespaces = Namespaces::in_memory(options).unwrap();
+    pub(crate) fn with_options(config: Config, options: NamespacesOptions) -> Self {
+        Self::on(config, Namespaces::in_memory(options).unwrap())
+    }
+
+    /// A server for these namespaces.
+    pub(crate) fn on(mut config: Config, namespaces: Namespaces) -> Self {
         namespaces
             .ensure_default(Some(&Token::development()))
             .unwrap();

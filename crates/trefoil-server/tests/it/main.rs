@@ -7,6 +7,7 @@ mod bad_input;
 mod cases;
 mod client;
 mod connections;
+mod failing_disk;
 mod fidelity;
 mod grpc;
 mod harness;

@@ -16,10 +16,11 @@ Examples:
   trefoil ns create tenant-a --description 'Our first tenant'
   trefoil ns list
   trefoil ns info tenant-a --json
+  trefoil ns reopen tenant-a
   trefoil ns token tenant-a --rotate
   trefoil ns delete tenant-a --yes";
 
-/// Creates, lists, inspects and deletes namespaces, and gives them other tokens.
+/// Creates, lists, inspects, reopens and deletes namespaces, and gives them other tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,6 +47,14 @@ enum Action {
     /// Show counts and times of a namespace
     #[command(after_help = "Example:\n  trefoil ns info tenant-a")]
     Info {
+        /// The namespace
+        id: String,
+        #[command(flatten)]
+        connection: Connection,
+    },
+    /// Open a namespace again that refuses writes after an I/O error
+    #[command(after_help = "Example:\n  trefoil ns reopen tenant-a")]
+    Reopen {
         /// The namespace
         id: String,
         #[command(flatten)]
@@ -136,6 +145,11 @@ struct Created {
 }
 
 #[derive(Serialize, Deserialize)]
+struct Reopened {
+    namespace: String,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
     namespace: String,
@@ -153,6 +167,8 @@ struct Info {
     message_count: u64,
     stream_count: u64,
     last_activity: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refuses_writes: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -170,6 +186,7 @@ impl Arguments {
             Action::Token(arguments) => arguments.run(output),
             Action::List { connection } => list(&connection.client()?, output),
             Action::Info { id, connection } => info(&connection.client()?, &id, output),
+            Action::Reopen { id, connection } => reopen(&connection.client()?, &id, output),
             Action::Delete {
                 id,
                 yes,
@@ -235,7 +252,19 @@ fn info(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
         ("DESCRIPTION", |row| row.description.clone()),
     ];
     let info: Info = client.call(&("ns.info", id))?;
+    if let Some(reason) = info.refuses_writes.as_ref().filter(|_| !output.json) {
+        eprintln!("'{id}' takes no writes before `trefoil ns reopen {id}`: {reason}");
+    }
     Ok(output.table(&[info], COLUMNS)?)
+}
+
+fn reopen(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
+    let reopened: Reopened = client.call(&("ns.reopen", id))?;
+    if output.json {
+        return Ok(output.value(&reopened)?);
+    }
+    eprintln!("Opened '{}' again.", reopened.namespace);
+    Ok(())
 }
 
 fn delete(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {

@@ -1,0 +1,22 @@
+//! `["ns.reopen", id]`
+//!
+//! Opens a namespace again, as it needs after an I/O error that made it refuse writes, and answers
+//! `{"namespace"}`. Its subscriptions end. Needs the token of that namespace or of the default one.
+
+use super::Context;
+use super::arguments::namespace_id;
+use crate::error::Result;
+use crate::json::{Call, put_string};
+use crate::response::{self, Answer};
+use crate::service::blocking;
+
+pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+    let id = namespace_id(call, "ns.reopen requires 1 argument: namespace ID")?.into_owned();
+    context.access.require(&id)?;
+    let (namespaces, wanted) = (context.shared.namespaces.clone(), id.clone());
+    blocking(move || namespaces.reopen(&wanted)).await??;
+    let mut out = b"{\"namespace\":".to_vec();
+    put_string(&mut out, &id);
+    out.push(b'}');
+    Ok(response::json(out))
+}
