@@ -105,6 +105,8 @@ pub(crate) const GRPC_MESSAGE_BYTES: usize = 1024 * 1024;
 pub(crate) const GRPC_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The most words of one command in a commit over HTTP.
 pub(crate) const WORDS_PER_COMMAND_MAX: usize = 1_000_000;
+/// What a word of such a command takes of the memory for clients besides its bytes.
+pub(crate) const WORD_MEMORY: usize = 64;
 /// The most commands in one commit over HTTP.
 pub(crate) const COMMANDS_PER_COMMIT_MAX: usize = 1_000_000;
 /// The most threads that serve RESP.

@@ -18,17 +18,19 @@ use trefoil_core::limits::{CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX};
 
 use super::place::{Place, failure};
 use super::{Context, state};
+use crate::budget::Reservation;
 use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
 use crate::json::{Call, number, present, put_id, put_number, put_string, text};
-use crate::limits::COMMANDS_PER_COMMIT_MAX;
+use crate::limits::{COMMANDS_PER_COMMIT_MAX, WORD_MEMORY};
 use crate::new_event::{self, event_id};
 use crate::reply_memory::ReplyMemory;
 use crate::response::{self, Answer};
 use crate::strict;
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
-    let request = parse(context.body, call)?;
+    let mut words = context.share.for_request();
+    let request = parse(context.body, call, &mut words)?;
     let streams: Vec<Option<String>> = { request.commit.events.iter() }
         .map(|event| event.stream.clone())
         .collect();
@@ -38,7 +40,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         Ok(done) => done,
         Err(error) => {
             // Only now does it matter what was written where.
-            let request = parse(context.body, call)?;
+            let request = parse(context.body, call, &mut words)?;
             return Err(failure(error, &request, database.event_data_bytes_max()));
         }
     };
@@ -148,7 +150,8 @@ fn answer(committed: &Committed, streams: &[Option<String>], replies: &[Reply]) 
     out
 }
 
-fn parse(body: &Bytes, call: &Call<'_>) -> Result<Request> {
+/// Understands a commit; `words` is the memory that the words of its commands take.
+fn parse(body: &Bytes, call: &Call<'_>, words: &mut Reservation) -> Result<Request> {
     let missing = "commit requires 1 argument: an object with events";
     let commit = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let names = ["id", "conditions", "events", "tracking", "state", "strict"];
@@ -163,9 +166,13 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Request> {
     let tracked = present(tracked).map(tracking);
     let tracked = tracked.map(|found| found.map_err(|failure| Place::Tracking.of(failure)));
     let commands = strict::list(present(state), "commit.state", COMMANDS_PER_COMMIT_MAX)?;
+    let mut n_words = 0;
     let commands = commands.into_iter().enumerate().map(|(index, value)| {
         let command = state::command(value, &format!("commit.state[{index}]"));
-        command.map_err(|failure| Place::Command(index).of(failure))
+        let command = command.map_err(|failure| Place::Command(index).of(failure))?;
+        n_words += command.arguments().len();
+        words.grow_to(n_words * WORD_MEMORY)?;
+        Ok(command)
     });
     let mut request = Request {
         commit: Commit {

@@ -274,4 +274,11 @@ fn a_transaction_without_memory_for_its_replies_changes_nothing() {
     let answer = http.rpc(&command(10));
     assert_eq!((answer.status, answer.code().as_str()), (503, "OVERLOADED"));
     assert_eq!(client.line("GET count"), Value::bulk("2"));
+    // The words of a request count as well as its bytes.
+    let mut words = vec![""; 400_000];
+    words[0] = "EXISTS";
+    let commit = |n: usize| json!(["commit", {"state": vec![&words; n]}]);
+    assert_eq!(http.rpc(&commit(1)).status, 200);
+    let answer = http.rpc(&commit(2));
+    assert_eq!((answer.status, answer.code().as_str()), (503, "OVERLOADED"));
 }
