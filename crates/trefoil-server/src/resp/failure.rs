@@ -27,6 +27,7 @@ pub(super) fn of_error(failure: &Error) -> Reply {
         | Error::TrackingConflict { .. } => error(format!("CONFLICT {failure}")),
         Error::Overloaded(_) => error(format!("BUSY {failure}")),
         Error::Poisoned(_) => error(format!("READONLY {failure}")),
+        Error::Unknown { .. } => error(format!("UNKNOWN {failure}")),
         _ => error(format!("ERR {failure}")),
     }
 }
@@ -79,5 +80,10 @@ mod tests {
         }
         let poisoned = of_error(&Error::Poisoned("x".into()));
         assert!(matches!(poisoned, Reply::Error(text) if text.starts_with("READONLY ")));
+        let unknown = of_error(&Error::Unknown {
+            text: "x".into(),
+            is_disk_full: false,
+        });
+        assert!(matches!(unknown, Reply::Error(text) if text.starts_with("UNKNOWN ")));
     }
 }

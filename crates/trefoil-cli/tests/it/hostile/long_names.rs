@@ -229,8 +229,8 @@ fn particular_calls(long: &str) -> Vec<Json> {
 
 /// Methods whose first arguments are names.
 const METHODS: &str = "stream.write stream.get stream.last stream.version category.get \
-    events.tracking position.at ns.create ns.delete ns.info seats.init seats.sections seats.stats \
-    seats.map seats.reserve seats.finalize seats.release seats.booking seats.check";
+    events.tracking position.at ns.create ns.delete ns.info ns.token ns.reopen seats.init seats.sections \
+    seats.stats seats.map seats.reserve seats.finalize seats.release seats.booking seats.check";
 
 fn general_calls(long: &str) -> Vec<Json> {
     let of = |method: &str| {

@@ -9,6 +9,9 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 
+use trefoil_grpc::SubscribeRequest;
+
+use crate::dcb::Grpc;
 use crate::harness::{ADMIN, Resp, Server, Value, connect};
 
 /// The budget of the server under attack.
@@ -77,15 +80,47 @@ fn words_without_bytes_are_counted() {
     assert!(is_refused || refused.is_err(), "{refused:?}");
 }
 
-#[test]
-fn subscribers_that_do_not_read_share_the_budget() {
-    let data = TempDir::new().unwrap();
-    let server = server(data.path());
+/// Writes events that are worth subscribing to.
+fn write_large_events(server: &Server) {
     let text = "x".repeat(1 << 20);
     for n in 0..24 {
         let mut client = server.client();
         client.write(&format!("big-{n}"), &json!({"text": text}));
     }
+}
+
+#[test]
+fn calls_of_one_connection_that_are_not_read_share_the_budget() {
+    const CALLS: usize = 300;
+    let data = TempDir::new().unwrap();
+    let server = server(data.path());
+    write_large_events(&server);
+    let Grpc {
+        runtime,
+        mut client,
+    } = Grpc::connect(server.grpc_port, ADMIN);
+    check_peak(&server, || {
+        runtime.block_on(async {
+            let mut unread = Vec::new();
+            for _ in 0..CALLS {
+                let request = SubscribeRequest::default();
+                unread.push(client.subscribe(request).await.unwrap());
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            check_alive(&server);
+            // What is read is whole, although the others are not.
+            let first = unread[0].message().await.unwrap().unwrap();
+            let event = first.events[0].event.as_ref().unwrap();
+            assert!(event.data.len() > 1 << 20);
+        });
+    });
+}
+
+#[test]
+fn subscribers_that_do_not_read_share_the_budget() {
+    let data = TempDir::new().unwrap();
+    let server = server(data.path());
+    write_large_events(&server);
     check_peak(&server, || {
         let deaf: Vec<TcpStream> = (0..40)
             .map(|_| {

@@ -52,7 +52,7 @@ fn what_is_not_a_call_is_refused_by_name() {
     assert_alive(&server);
 }
 
-const METHODS: [&str; 18] = [
+const METHODS: [&str; 20] = [
     "stream.write",
     "stream.get",
     "stream.last",
@@ -61,6 +61,8 @@ const METHODS: [&str; 18] = [
     "ns.create",
     "ns.delete",
     "ns.info",
+    "ns.token",
+    "ns.reopen",
     "ns.list",
     "ns.streams",
     "ns.categories",
