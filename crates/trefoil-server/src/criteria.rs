@@ -123,7 +123,7 @@ mod tests {
             r#"{{"items":[{{"types":[{}],"tags":["t"]}}]}}"#,
             vec!["\"t\""; 10_000].join(",")
         );
-        let long = format!(r#"{{"items":[{{"tags":["{}"]}}]}}"#, "t".repeat(256));
+        let long = format!(r#"{{"items":[{{"tags":["{}"]}}]}}"#, "t".repeat(4097));
         for (text, expected) in [
             ("[]", "query must be an object"),
             (r#"{"items":{}}"#, "query.items must be an array"),
@@ -157,7 +157,10 @@ mod tests {
                 &wide,
                 "number of types and tags in a query is 10001, the limit is 10000",
             ),
-            (&long, "length of a tag in a query is 256, the limit is 255"),
+            (
+                &long,
+                "length of a tag in a query is 4097, the limit is 4096",
+            ),
         ] {
             assert_eq!(parse(text).unwrap_err(), expected);
         }

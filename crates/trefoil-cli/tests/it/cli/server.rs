@@ -279,10 +279,9 @@ fn the_log_tells_what_was_opened_recovered_and_closed() {
         let found = lines.iter().find(|line| line["message"] == message);
         found.unwrap_or_else(|| panic!("{message} not in {log}"))
     };
-    assert_eq!(lines[0]["message"], "starting");
-    assert_eq!(lines[0]["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(lines[0]["data_dir"], data.path().to_str().unwrap());
-    assert_eq!(lines[0]["namespaces"], 1);
+    assert_eq!(line("starting")["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(line("starting")["data_dir"], data.path().to_str().unwrap());
+    assert_eq!(line("starting")["namespaces"], 1);
     assert_eq!(line("opened")["namespace"], "default");
     assert_eq!(line("opened")["replayed_events"], 1);
     assert!(line("opened")["elapsed_ms"].is_u64());
