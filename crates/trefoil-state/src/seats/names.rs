@@ -5,8 +5,9 @@ use trefoil_core::limits::{SEAT_ID_BYTES_MAX, SEAT_PREFIX_BYTES_MAX, TAG_BYTES_M
 
 use crate::failure::{Failure, Result};
 
-/// The longest prefix, event and section together: they must fit into a tag.
-const PLACE_BYTES_MAX: usize = TAG_BYTES_MAX - "section:/".len();
+/// The longest prefix, event and section together fit into a tag.
+const _: () =
+    assert!("section:/".len() + SEAT_PREFIX_BYTES_MAX + 2 * SEAT_ID_BYTES_MAX <= TAG_BYTES_MAX);
 
 const BOOKING: &str = "booking:";
 
@@ -95,13 +96,6 @@ impl SectionNames {
     /// The section of an id, if that can be one.
     pub(crate) fn new(of: EventNames, section: &[u8]) -> Result<Self> {
         let section = check_id("section", section)?;
-        let n = of.prefix.len() + of.event.len() + section.len();
-        if n > PLACE_BYTES_MAX {
-            return Err(Failure::because(format!(
-                "ERR prefix, event and section of {n} bytes together are over the limit of \
-                 {PLACE_BYTES_MAX}"
-            )));
-        }
         Ok(Self { of, section })
     }
 

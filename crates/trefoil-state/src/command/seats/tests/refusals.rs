@@ -222,12 +222,6 @@ fn ids_are_checked() {
         let expected = format!("-ERR the {what} {BAD_ID}");
         assert_eq!(text(&world.run(&line)), expected, "{line}");
     }
-    let long = "x".repeat(128);
-    let line = format!("SEATS.INIT {long} {long} ROWS 1 SEATS 1");
-    assert_eq!(
-        text(&world.run(&line)),
-        "-ERR prefix, event and section of 256 bytes together are over the limit of 246"
-    );
 }
 
 #[test]
