@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::{LazyLock, Once};
 use std::task::Poll;
 
@@ -27,9 +27,9 @@ pub(crate) fn count() {
     });
 }
 
-/// What a future resolves to; an error if it panics.
-pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Error> {
-    let mut future = pin!(future);
+/// What a future resolves to; an error if it panics. It is pinned by the caller: it may be large, and
+/// moving it costs as much as many a request.
+pub(crate) async fn caught<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Result<T, Error> {
     poll_fn(|context| {
         let poll = || future.as_mut().poll(context);
         match catch_unwind(AssertUnwindSafe(poll)) {
@@ -42,17 +42,19 @@ pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Erro
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[tokio::test]
     async fn a_panic_is_caught_and_counted() {
         count();
         let before = PANICS.get();
-        assert_eq!(caught(async { 1 }).await.unwrap(), 1);
-        let panicking = async {
+        assert_eq!(caught(pin!(async { 1 })).await.unwrap(), 1);
+        let panicking = pin!(async {
             tokio::task::yield_now().await;
             assert!(before == u64::MAX, "as it should");
-        };
+        });
         assert!(matches!(caught(panicking).await, Err(Error::Internal(_))));
         // Other tests of this process may panic as well.
         assert!(PANICS.get() > before);

@@ -284,21 +284,28 @@ impl Visit {
         let Some(guest) = guest.map(Arc::new) else {
             return turn_away(socket, &protocol, &shared).await;
         };
-        let served = async {
-            match protocol {
-                Protocol::Http => connection::serve(socket, &shared, &guest, stop).await,
-                Protocol::Grpc(tls) => {
-                    grpc::serve(socket, tls.as_ref(), &shared, &guest, stop).await;
-                }
-                Protocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
+        match protocol {
+            Protocol::Http => {
+                let served = connection::serve(socket, &shared, &guest, stop);
+                until_it_must_leave(&guest, served).await;
             }
-        };
-        tokio::select! {
-            biased;
-            () = served => {}
-            () = guest.must_leave.cancelled() => {}
-            () = tokio::time::sleep(SURPLUS_TIMEOUT), if guest.is_surplus => {}
+            Protocol::Grpc(tls) => {
+                let served = grpc::serve(socket, tls.as_ref(), &shared, &guest, stop);
+                until_it_must_leave(&guest, served).await;
+            }
+            // It looks itself whether it must leave: one thing less to look at with each request.
+            Protocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
         }
+    }
+}
+
+/// Serves a connection until it ends, or has to make room for another one.
+async fn until_it_must_leave(guest: &Guest, served: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = served => {}
+        () = guest.must_leave.cancelled() => {}
+        () = tokio::time::sleep(SURPLUS_TIMEOUT), if guest.is_surplus => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! One request: which endpoint it is for, what it may touch, what is logged and counted.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -87,7 +88,7 @@ pub(crate) async fn serve(
         guest,
         under_way,
     };
-    let answer = caught(exchange.route()).await;
+    let answer = caught(pin!(exchange.route())).await;
     let answer = answer.unwrap_or_else(|panicked| Err(panicked.into()));
     let mut answer = answer.unwrap_or_else(|failure| response::failure(&failure));
     let Exchange {

@@ -1,5 +1,6 @@
 //! One call: which method it is for, whose namespace it may touch, what is counted.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -112,7 +113,8 @@ pub(super) async fn answer(
         began: Instant::now(),
         is_counted: false,
     };
-    let answer = caught(run(&counted.shared, guest, counted.method, &parts, body)).await;
+    let (shared, method) = (&counted.shared, counted.method);
+    let answer = caught(pin!(run(shared, guest, method, &parts, body))).await;
     let answer = answer.unwrap_or_else(|panicked| Err(of_error(&panicked)));
     response(answer, counted)
 }

@@ -63,8 +63,13 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// A client has connected.
-    pub(super) fn enter(&self, address: SocketAddr, local: SocketAddr) -> Arc<Client> {
+    /// A client has connected. `killed` ends its connection.
+    pub(super) fn enter(
+        &self,
+        address: SocketAddr,
+        local: SocketAddr,
+        killed: &CancellationToken,
+    ) -> Arc<Client> {
         let id = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Arc::new(Client {
             id,
@@ -72,7 +77,7 @@ impl Clients {
             local,
             connected: Instant::now(),
             unread: AtomicUsize::new(0),
-            killed: CancellationToken::new(),
+            killed: killed.clone(),
             known: Mutex::default(),
         });
         self.by_id.lock().insert(id, Arc::clone(&client));
@@ -235,7 +240,7 @@ mod tests {
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let names = ["default", "a", "b", "a"].map(|name| NamespaceId::new(name).unwrap());
         let entered = names.clone().map(|name| {
-            let client = clients.enter(address, address);
+            let client = clients.enter(address, address, &CancellationToken::new());
             client.known.lock().namespace = Some(name);
             client
         });

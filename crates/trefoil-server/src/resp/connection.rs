@@ -53,7 +53,7 @@ pub(crate) async fn serve(
         // It has gone before it was served.
         return;
     };
-    let client = shared.resp.enter(address, local);
+    let client = shared.resp.enter(address, local, &guest.must_leave);
     let session = Session::new(Arc::clone(shared), Arc::clone(guest), Arc::clone(&client));
     let (reader, writer) = socket.split();
     let mut connection = Connection {
@@ -63,7 +63,7 @@ pub(crate) async fn serve(
     };
     let ended = tokio::select! {
         biased;
-        ended = connection.run(&stop.drain) => ended,
+        ended = connection.run_or_fail(&stop.drain) => ended,
         () = stop.cut.cancelled() => return,
         () = client.killed.cancelled() => return,
     };
@@ -79,6 +79,20 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
+    /// Answers requests until the connection ends. If one of them panics, the client is told so, and
+    /// that is the end: nobody knows which of them were answered.
+    async fn run_or_fail(&mut self, drain: &CancellationToken) -> io::Result<()> {
+        let ended = caught(pin!(self.run(drain))).await;
+        match ended {
+            Ok(ended) => ended,
+            Err(panicked) => {
+                let protocol = self.session.protocol();
+                self.output.put(&of_error(&panicked), protocol).await?;
+                self.finish().await
+            }
+        }
+    }
+
     /// Answers requests until the client leaves, or until the server stops and all that has arrived
     /// is answered.
     async fn run(&mut self, drain: &CancellationToken) -> io::Result<()> {
@@ -122,7 +136,7 @@ impl Connection<'_> {
             }
             if !requests.is_empty() {
                 self.session.count(requests.len());
-                self.run_or_end(requests).await?;
+                self.session.run(requests, &mut self.output).await?;
                 if !self.session.is_stranger() {
                     self.session.guest.make_known();
                 }
@@ -135,19 +149,6 @@ impl Connection<'_> {
             }
         }
         self.output.send().await
-    }
-
-    /// Carries out requests. If one of them panics, the client is told so, and the connection ends:
-    /// nobody knows which of them were answered.
-    async fn run_or_end(&mut self, requests: Vec<Vec<Bytes>>) -> io::Result<()> {
-        match caught(self.session.run(requests, &mut self.output)).await {
-            Ok(done) => done,
-            Err(panicked) => {
-                self.session.is_closing = true;
-                let protocol = self.session.protocol();
-                self.output.put(&of_error(&panicked), protocol).await
-            }
-        }
     }
 
     /// Closes the connection so that the client can read what it was told, whatever it has sent
