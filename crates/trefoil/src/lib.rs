@@ -50,54 +50,31 @@
 //! [`Database::open`] keeps the log in a directory. [`Namespaces`] holds many databases under one
 //! directory, each behind a token of its own.
 
-mod agenda;
-mod alarm;
 mod background;
-mod cleaning;
-mod clock;
-mod condition;
 mod database;
-mod demand;
-mod duty;
-mod engine;
-mod explain;
 mod home;
-mod host;
 mod index;
-mod label;
-mod listing;
-mod look;
 mod namespaces;
-mod options;
 mod read;
-mod recovery;
-#[cfg(test)]
-mod recovery_tests;
 mod state;
-mod stats;
-mod subscription;
-#[cfg(test)]
-mod test_storage;
+mod time;
 pub mod tools;
-mod transaction;
-mod wake;
 mod write;
 
-pub use clock::{Clock, ManualTime, TimeSource};
+pub use database::host::Host;
+pub use database::options::Options;
+pub use database::stats::{HistogramSnapshot, StatsSnapshot};
 pub use database::{Database, Info, Recovery, Replacement};
-pub use explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
-pub use host::Host;
-pub use listing::{CategoryInfo, List, StreamInfo};
-pub use look::Snapshot;
 pub use namespaces::{
     NamespaceEntry, Namespaces, NamespacesOptions, NewNamespace, OpenDatabase, Settings,
 };
-pub use options::Options;
 pub use read::Page;
+pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
+pub use read::listing::{CategoryInfo, List, StreamInfo};
+pub use read::look::Snapshot;
+pub use read::subscription::Subscription;
 pub use state::Watch;
-pub use stats::{HistogramSnapshot, StatsSnapshot};
-pub use subscription::Subscription;
-pub use transaction::{Executed, Guard, Step, Transaction, Wanted};
+pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
     Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
     Error, Event, EventId, Filter, From, Ids, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
@@ -108,6 +85,7 @@ pub use trefoil_state::{
     Access, Allowance, Call, Failure, Keys, Meter, Reply, SeatValue, Spec, Survey, commands,
     find_command, replay_seats,
 };
+pub use write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 
 /// The README's example is compiled and run like the one above.
 #[cfg(doctest)]

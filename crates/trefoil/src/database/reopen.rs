@@ -11,7 +11,7 @@ use trefoil_core::{Error, Result};
 use trefoil_storage::Storage;
 
 use super::{Database, Inner, closed, wait_for_readers};
-use crate::engine::Engine;
+use crate::database::engine::Engine;
 
 /// How long a database that could not be opened again waits before it tries once more.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -9,8 +9,8 @@ use trefoil_core::{Error, Result};
 use trefoil_storage::Storage;
 
 use super::{Database, Inner, Recovery, wait_for_readers};
-use crate::engine::Engine;
-use crate::wake::Wake;
+use crate::database::engine::Engine;
+use crate::time::wake::Wake;
 use crate::write::carry_over;
 
 /// Events that will replace those of a database. If it is dropped, they do not.

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::list::List;
 use super::named::Named;
 use super::term::Kind;
-use crate::label;
+use crate::read::label;
 
 /// What the index needs to know of an event.
 #[derive(Debug, Clone, Copy)]

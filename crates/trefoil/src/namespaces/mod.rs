@@ -10,7 +10,6 @@
 //! it, renaming it away deletes it. Databases are opened when they are first used and closed again,
 //! least recently used first, when more than [`NamespacesOptions::open_max`] are open.
 
-mod due;
 mod entry;
 mod files;
 #[cfg(test)]
@@ -39,11 +38,11 @@ pub use verify::RegistryReport;
 pub(crate) use verify::verify;
 
 use crate::background::Background;
+use crate::database::host::Host;
 use crate::home::Home;
-use crate::host::Host;
-use crate::wake::wakes;
+use crate::time::due::Due;
+use crate::time::wake::wakes;
 use crate::{Clock, Database, Info, Options};
-use due::Due;
 use entry::{Record, TokenHash};
 use pool::Pool;
 use registry::Registry;

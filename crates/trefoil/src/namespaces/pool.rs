@@ -13,8 +13,8 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
-use super::due::Due;
-use crate::alarm::NEVER;
+use crate::time::alarm::NEVER;
+use crate::time::due::Due;
 use crate::{Database, Info};
 
 /// An open database that is not closed for lack of room while this is held.

@@ -1,15 +1,20 @@
 //! Carrying out a read: from the index to positions, from positions to events.
 
+pub(crate) mod condition;
+pub(crate) mod explain;
+pub(crate) mod label;
+pub(crate) mod listing;
+pub(crate) mod look;
 mod plan;
 mod search;
 mod selection;
+pub(crate) mod subscription;
 
 use trefoil_core::{Direction, Error, Event, From, Read, Result, Source, limits};
 use trefoil_storage::{Storage, StoredItem};
 
-use crate::explain::Explanation;
 use crate::index::{Cursor, Effort, Kind, Layers, Lookup, Step};
-use crate::label;
+use crate::read::explain::Explanation;
 use plan::{Plan, Range};
 pub(crate) use search::{Found, first_match};
 pub(crate) use selection::Selection;

@@ -6,8 +6,8 @@
 use trefoil_core::{Direction, QueryItem, Result, Source};
 
 use super::selection::Selection;
-use crate::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 use crate::index::{Kind, Layers, Lookup, Walk};
+use crate::read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 
 /// A term this many times more frequent than the rarest one is checked on the events themselves:
 /// reading an event costs less than seeking in a long list.

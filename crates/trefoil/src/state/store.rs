@@ -27,8 +27,8 @@ use super::memory::Memory;
 use super::merged::{Merged, Source};
 use super::name::{Name, Sought};
 use super::view::Due;
-use crate::agenda::{Agenda, Chore};
-use crate::alarm::NEVER;
+use crate::time::agenda::{Agenda, Chore};
+use crate::time::alarm::NEVER;
 
 /// The map that holds the entries.
 pub(super) const MAP: &str = "state";

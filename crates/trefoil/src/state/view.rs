@@ -19,7 +19,7 @@ use trefoil_storage::KEY_BYTES_MAX;
 use super::change::Changes;
 use super::lately::Lately;
 use super::store::{Entries, Reader, Store};
-use crate::alarm::NEVER;
+use crate::time::alarm::NEVER;
 
 /// Durable entries and what is to change of them.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use trefoil_core::{Direction, Event, Result, Timestamp, located_position};
 use trefoil_storage::local::Finding;
 use trefoil_storage::{Label, MemoryStorage, Record, Storage};
 
+use crate::database::recovery::replay_state;
 use crate::index::{
     Index, IndexedEvent, Kind, Layer, Layers, Lookup, POSITIONS_PER_ID_MAX, Tail, names,
 };
-use crate::recovery::replay_state;
 use crate::state::{Rows, STATE_END, Store, View, snapshot_commit};
 
 /// How many events are indexed in memory and compared together.

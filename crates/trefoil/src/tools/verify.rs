@@ -11,9 +11,9 @@ use trefoil_storage::{LocalOptions, LocalStorage, Record, Snapshot, Storage, Sto
 use super::compare::Comparison;
 use super::generation_directory;
 use crate::index::Index;
-use crate::label;
 use crate::read::decode;
-use crate::wake;
+use crate::read::label;
+use crate::time::wake;
 
 /// What a database holds and what is wrong with it.
 #[derive(Debug, Clone, Default)]

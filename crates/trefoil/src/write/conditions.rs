@@ -3,8 +3,8 @@
 use trefoil_core::{Condition, Error, Result};
 
 use super::stage::Stage;
-use crate::condition::Checked;
 use crate::read::Selection;
+use crate::read::condition::Checked;
 
 impl Stage<'_> {
     pub(super) fn check_conditions(

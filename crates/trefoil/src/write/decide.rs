@@ -9,7 +9,7 @@ use trefoil_core::{Committed, Error, Result};
 use super::clean::Cleaned;
 use super::queue::{Request, Work};
 use super::stage::Stage;
-use crate::transaction::Executed;
+use crate::write::transaction::Executed;
 
 /// What was decided about the first of the requests of a group. Of the last of them, if it is
 /// several transactions, only some may be decided about.

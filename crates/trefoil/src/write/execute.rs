@@ -9,9 +9,9 @@ use super::conditions::check_version;
 use super::known::replayed;
 use super::stage::Stage;
 use super::staged::StagedEvent;
-use crate::condition::Checked;
+use crate::read::condition::Checked;
 use crate::state::Remembered;
-use crate::transaction::{Executed, Guard, Step, Transaction, Wanted};
+use crate::write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 
 /// A transaction, and what is known of its conditions.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ mod stage;
 mod staged;
 #[cfg(test)]
 mod tests;
+pub(crate) mod transaction;
 mod writer;
 
 pub(crate) use carry::carry_over;

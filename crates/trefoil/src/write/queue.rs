@@ -11,9 +11,9 @@ use trefoil_core::{Committed, Error, Result};
 use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
 use super::import::Import;
-use crate::agenda::Chore;
-use crate::condition::CheckedCommit;
-use crate::transaction::Executed;
+use crate::read::condition::CheckedCommit;
+use crate::time::agenda::Chore;
+use crate::write::transaction::Executed;
 
 /// Something to be written, and who waits for the answer.
 #[derive(Debug)]

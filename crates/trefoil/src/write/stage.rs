@@ -15,10 +15,10 @@ use trefoil_storage::{Group, Label, Record};
 use super::changes;
 use super::known::{Known, check_unknown, replayed};
 use super::staged::{Staged, StagedEvent, StagedTerms};
-use crate::condition::CheckedCommit;
 use crate::index::{Index, Named, StreamEnd};
-use crate::label;
 use crate::read::Selection;
+use crate::read::condition::CheckedCommit;
+use crate::read::label;
 use crate::state::{Due, Entries, Store, Touched, View};
 
 /// Finds the event at a durable position.

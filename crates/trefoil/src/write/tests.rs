@@ -12,13 +12,13 @@ use trefoil_storage::MemoryStorage;
 
 use super::execute::CheckedTransaction;
 use super::queue::{Execution, Executions, Request, Work};
-use crate::agenda::Chore;
 use crate::background::Background;
-use crate::condition::{Checked, CheckedCommit};
-use crate::engine::Engine;
-use crate::look::look;
-use crate::test_storage::{BAIT, TestStorage};
-use crate::transaction::Transaction;
+use crate::database::engine::Engine;
+use crate::database::test_storage::{BAIT, TestStorage};
+use crate::read::condition::{Checked, CheckedCommit};
+use crate::read::look::look;
+use crate::time::agenda::Chore;
+use crate::write::transaction::Transaction;
 use crate::{Clock, Options};
 
 /// An engine with a map that has the state of a first commit.

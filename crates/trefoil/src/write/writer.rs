@@ -13,12 +13,12 @@ use super::changes::logged_bytes;
 use super::decide::{Attempt, attempt, refuse_first};
 use super::queue::{LetGo, Queue, Request};
 use super::stage::{Front, Stage};
-use crate::clock::Clock;
+use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Selection, fetch, first_match};
 use crate::state::{Due, Entries, Store};
-use crate::stats::Stats;
-use crate::wake::Wake;
+use crate::time::clock::Clock;
+use crate::time::wake::Wake;
 
 /// After so many groups of one request, requests are taken to come one at a time. With many
 /// clients a group has one now and then, too.

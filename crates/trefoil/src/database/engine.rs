@@ -8,18 +8,18 @@ use trefoil_core::{Commit, Committed, Condition, Error, Ids, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use crate::Options;
+use crate::background::demand::Demand;
+use crate::background::duty::Duty;
 use crate::background::{Background, Lane, Tenant};
-use crate::clock::Clock;
-use crate::condition::{self, Check, Checked, CheckedCommit};
+use crate::database::recovery::{checkpoint, replay};
 use crate::database::{Inner, reopen_in_background};
-use crate::demand::Demand;
-use crate::duty::Duty;
 use crate::index::Index;
-use crate::look::Looks;
-use crate::recovery::{checkpoint, replay};
+use crate::read::condition::{self, Check, Checked, CheckedCommit};
+use crate::read::look::Looks;
 use crate::state::Store;
-use crate::transaction::Transaction;
-use crate::wake::Wake;
+use crate::time::clock::Clock;
+use crate::time::wake::Wake;
+use crate::write::transaction::Transaction;
 use crate::write::{CheckedTransaction, Execution, Executions, Request, Work, Writer};
 
 /// How many groups a background thread writes before it looks after other namespaces.

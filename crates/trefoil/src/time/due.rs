@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The times at which closed namespaces must be opened, in milliseconds since 1970.
 #[derive(Debug, Default)]
-pub(super) struct Due {
+pub(crate) struct Due {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -34,7 +34,7 @@ impl State {
 }
 
 impl Due {
-    pub(super) fn note(&self, id: NamespaceId, time: u64) {
+    pub(crate) fn note(&self, id: NamespaceId, time: u64) {
         let mut state = self.state.lock();
         state.remove(&id);
         state.times.insert(id.clone(), time);
@@ -43,18 +43,18 @@ impl Due {
     }
 
     /// The namespace is open, or gone.
-    pub(super) fn forget(&self, id: &NamespaceId) {
+    pub(crate) fn forget(&self, id: &NamespaceId) {
         self.state.lock().remove(id);
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();
     }
 
     /// Waits until something is due. Answers what was due first; `None` if nobody wants to know any
     /// more.
-    pub(super) fn wait(&self, now: impl Fn() -> u64) -> Option<NamespaceId> {
+    pub(crate) fn wait(&self, now: impl Fn() -> u64) -> Option<NamespaceId> {
         let mut state = self.state.lock();
         while !state.is_closed {
             let Some((time, id)) = state.order.first().cloned() else {

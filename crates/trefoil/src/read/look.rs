@@ -3,9 +3,9 @@
 use trefoil_core::{Error, Result};
 use trefoil_state::{Access, Call, Failure, Keyspace, Meter, Moment, Reply, Survey};
 
-use crate::engine::Engine;
+use crate::database::engine::Engine;
 use crate::state::View;
-use crate::transaction::{Executed, Step, Transaction};
+use crate::write::transaction::{Executed, Step, Transaction};
 
 /// So many commands that each read little are read at once by whoever asks.
 const SHORT_MAX: usize = 64;

@@ -8,9 +8,9 @@ use trefoil_core::{Commit, Direction, Error, NewEvent, Read, Result, Tracking};
 use trefoil_storage::{Batch, MemoryStorage, Storage};
 
 use crate::background::Background;
-use crate::engine::Engine;
+use crate::database::engine::Engine;
+use crate::database::test_storage::TestStorage;
 use crate::state::{STATE_END, View};
-use crate::test_storage::TestStorage;
 use crate::{Clock, Options, read};
 
 fn open(storage: Arc<dyn Storage>) -> Result<Arc<Engine>> {

@@ -5,6 +5,10 @@
 //! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long, removing
 //! what has expired, removing garbage, and snapshots of the state.
 
+mod cleaning;
+pub(crate) mod demand;
+pub(crate) mod duty;
+
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -16,10 +20,10 @@ use parking_lot::{Condvar, Mutex};
 use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
 
-use crate::alarm::Alarm;
-use crate::clock::Clock;
-use crate::host::Host;
+use crate::database::host::Host;
 use crate::state::Rows;
+use crate::time::alarm::Alarm;
+use crate::time::clock::Clock;
 
 /// What sort of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

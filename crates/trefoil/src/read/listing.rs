@@ -2,7 +2,7 @@
 
 use trefoil_core::{Result, Timestamp};
 
-use crate::engine::Engine;
+use crate::database::engine::Engine;
 use crate::index::{Kind, Summary, names};
 use crate::{Database, read};
 

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use trefoil_core::{Damage, Error, Result, Timestamp};
 use trefoil_storage::{Record, Storage, StoredItem};
 
-use crate::engine::report;
+use crate::database::engine::report;
 use crate::index::{Index, IndexedEvent};
-use crate::label;
 use crate::read::decode;
+use crate::read::label;
 use crate::state::{Store, snapshot_commit};
 use crate::write::{Front, freeze, logged_bytes, state_changes};
 

@@ -1,7 +1,16 @@
 //! The database: the front door of the library.
 
+pub(crate) mod engine;
+pub(crate) mod host;
+pub(crate) mod options;
+pub(crate) mod recovery;
+#[cfg(test)]
+mod recovery_tests;
 mod reopen;
 mod replacement;
+pub(crate) mod stats;
+#[cfg(test)]
+pub(crate) mod test_storage;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,16 +26,16 @@ use trefoil_state::{Call, Meter, Reply, Survey};
 use trefoil_storage::local::DirectoryLock;
 
 use crate::background::Background;
-use crate::condition::{self, Checked};
-use crate::engine::Engine;
-use crate::explain::Explanation;
+use crate::database::engine::Engine;
+use crate::database::stats::StatsSnapshot;
 use crate::home::Home;
-use crate::look::{self, Snapshot};
+use crate::read::condition::{self, Checked};
+use crate::read::explain::Explanation;
+use crate::read::look::{self, Snapshot};
+use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
-use crate::stats::StatsSnapshot;
-use crate::subscription::Subscription;
-use crate::transaction::{Executed, Transaction};
-use crate::wake::Wake;
+use crate::time::wake::Wake;
+use crate::write::transaction::{Executed, Transaction};
 use crate::write::{Import, Work, check_version};
 use crate::{Options, Page, read};
 

@@ -13,8 +13,8 @@ use trefoil_core::{Error, Result};
 use trefoil_storage::local::private;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::alarm::NEVER;
 use crate::home::sync;
+use crate::time::alarm::NEVER;
 
 const FILE: &str = "due";
 const NEW_FILE: &str = "due.new";

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use trefoil_core::Result;
 
-use crate::agenda::{Agenda, Chore};
-use crate::alarm::NEVER;
 use crate::background::Lane;
-use crate::engine::{Engine, abandoned, report};
+use crate::database::engine::{Engine, abandoned, report};
+use crate::time::agenda::{Agenda, Chore};
+use crate::time::alarm::NEVER;
 use crate::write::Request;
 
 /// After how many milliseconds cleaning that failed is tried again.

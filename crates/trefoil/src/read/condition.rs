@@ -6,7 +6,7 @@
 
 use trefoil_core::{Commit, Condition, Result};
 
-use crate::engine::Engine;
+use crate::database::engine::Engine;
 use crate::index::Effort;
 use crate::read::{Found, Selection, first_match};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result};
 
-use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::database::engine::Engine;
+use crate::time::clock::Clock;
 
 /// Nothing is due.
 pub(crate) const NEVER: u64 = u64::MAX;

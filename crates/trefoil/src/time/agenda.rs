@@ -6,7 +6,7 @@
 use parking_lot::Mutex;
 use trefoil_state::{ExpiryPlace, GarbagePlace};
 
-use crate::alarm::NEVER;
+use crate::time::alarm::NEVER;
 
 /// What is to be cleaned, and where that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
