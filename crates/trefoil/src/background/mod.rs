@@ -21,7 +21,7 @@ use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
 
 use crate::database::host::Host;
-use crate::state::Rows;
+use crate::state::ReadCache;
 use crate::time::alarm::Alarm;
 use crate::time::clock::Clock;
 
@@ -51,8 +51,8 @@ const LANES: [(&str, usize, i32); 8] = [
     ("trefoil-snapshot", 1, 10),
 ];
 
-/// Entries of state that were read lately take this part of what cached blocks take, besides.
-const ROWS_PART: u64 = 8;
+/// The read cache of the state takes this part of what cached blocks take, besides.
+const READ_CACHE_PART: u64 = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -160,8 +160,8 @@ pub(crate) struct Background {
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
     /// their indexes, and their entries of state.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
-    /// Their entries of state that were read lately.
-    pub(crate) rows: Arc<Rows>,
+    /// Their entries of state that were read recently.
+    pub(crate) read_cache: Arc<ReadCache>,
 }
 
 impl Background {
@@ -186,7 +186,7 @@ impl Background {
             alarm: Alarm::start(clock.clone())?,
             clock,
             tail_bytes: Arc::default(),
-            rows: Arc::new(Rows::new(cache_bytes / ROWS_PART)),
+            read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART)),
         }))
     }
 

@@ -74,8 +74,8 @@ impl Engine {
         let index = Index::open(Arc::clone(&storage), options.tail_events_max, shared_bytes)?;
         let index = Arc::new(index);
         let shared_bytes = Arc::clone(&background.tail_bytes);
-        let rows = Arc::clone(&background.rows);
-        let store = Store::open(Arc::clone(&storage), shared_bytes, rows)?;
+        let read_cache = Arc::clone(&background.read_cache);
+        let store = Store::open(Arc::clone(&storage), shared_bytes, read_cache)?;
         let store = Arc::new(
             store
                 .retaining(options.commit_id_retention)

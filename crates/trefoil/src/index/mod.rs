@@ -30,7 +30,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil_core::{Damage, Error, EventId, Result, Timestamp};
 use trefoil_storage::{Batch, Storage};
 
-use crate::state::{Rows, Store};
+use crate::state::{ReadCache, Store};
 
 pub(crate) use cursor::{Cursor, Effort, Step, Walk};
 pub(crate) use describe::describe_entry;
@@ -283,8 +283,8 @@ impl Index {
 
     /// The state in the maps.
     pub(crate) fn state(&self) -> Result<Store> {
-        let rows = Arc::new(Rows::new(0));
-        Store::open(Arc::clone(&self.storage), Arc::default(), rows)
+        let read_cache = Arc::new(ReadCache::new(0));
+        Store::open(Arc::clone(&self.storage), Arc::default(), read_cache)
     }
 
     /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what

@@ -152,7 +152,9 @@ impl Store {
         })?;
         old.try_for_each(|old| writes.set(old?.0.to_vec(), None))?;
         writes.finish()?;
-        self.recent.lock().open(self.storage.as_ref(), &self.rows)
+        self.recent
+            .lock()
+            .open(self.storage.as_ref(), &self.read_cache)
     }
 }
 

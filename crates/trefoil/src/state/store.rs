@@ -21,11 +21,11 @@ use trefoil_state::{ExpiryPlace, GarbagePlace, ROOT, Scan, is_younger};
 use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
-use super::cached::{CachedMap, Period, Rows};
 use super::change::{Change, Changes};
 use super::memory::Memory;
-use super::merged::{Merged, Source};
+use super::merged_scan::{MergedScan, Source};
 use super::name::{Name, Sought};
+use super::read_cache::{CachedMap, Period, ReadCache};
 use super::view::Due;
 use crate::time::agenda::{Agenda, Chore};
 use crate::time::alarm::NEVER;
@@ -63,7 +63,7 @@ type Changed = OrdMap<Name, Option<Bytes>>;
 pub(crate) struct Store {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) recent: Mutex<Recent>,
-    pub(super) rows: Arc<Rows>,
+    pub(super) read_cache: Arc<ReadCache>,
     /// Who watches which keys.
     pub(crate) watches: Arc<Watches>,
     /// When something is to be cleaned: what expires, and replies of transactions.
@@ -109,22 +109,22 @@ pub(super) struct Logged {
 
 impl Store {
     /// Opens the entries that `storage` holds. What they take in memory until a checkpoint is
-    /// counted in `shared_bytes`; those that are read lately are kept among `rows`.
+    /// counted in `shared_bytes`; those that are read are kept in `read_cache`.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         shared_bytes: Arc<AtomicUsize>,
-        rows: Arc<Rows>,
+        read_cache: Arc<ReadCache>,
     ) -> Result<Self> {
         let mut recent = Recent {
             memory: Memory::new(shared_bytes),
             logged: super::snapshot::logged(storage.as_ref())?,
             ..Recent::default()
         };
-        recent.open(storage.as_ref(), &rows)?;
+        recent.open(storage.as_ref(), &read_cache)?;
         Ok(Self {
             storage,
             recent: Mutex::new(recent),
-            rows,
+            read_cache,
             watches: Arc::default(),
             expiries: Agenda::new(all_expiries(), 0),
             garbage: Agenda::new(all_garbage(), 0),
@@ -285,7 +285,7 @@ impl Store {
             None => {
                 let root = recent.root.clone();
                 // If it cannot be opened, what is in memory stays there.
-                let _ = recent.open(self.storage.as_ref(), &self.rows);
+                let _ = recent.open(self.storage.as_ref(), &self.read_cache);
                 recent.root = root;
             }
         }
@@ -299,13 +299,17 @@ impl Store {
 
 impl Recent {
     /// Opens the map, if there is one, and reads the root in it.
-    pub(super) fn open(&mut self, storage: &dyn Storage, rows: &Arc<Rows>) -> Result<()> {
+    pub(super) fn open(
+        &mut self,
+        storage: &dyn Storage,
+        read_cache: &Arc<ReadCache>,
+    ) -> Result<()> {
         let base = storage.map(MAP)?;
         self.root = match &base {
             Some(map) => map.get(ROOT)?,
             None => None,
         };
-        let cached = |map| Arc::new(CachedMap::new(moment(map), rows, &self.period));
+        let cached = |map| Arc::new(CachedMap::new(moment(map), read_cache, &self.period));
         self.map = base.as_ref().map(cached);
         self.base = base;
         Ok(())
@@ -395,6 +399,6 @@ impl Reader {
             let walk = entries.map(|entry| entry.map(|(key, value)| (key, Some(value))));
             sources.push(Source::new(Box::new(walk)));
         }
-        Box::new(Merged { sources, direction })
+        Box::new(MergedScan { sources, direction })
     }
 }

@@ -17,7 +17,7 @@ use trefoil_state::{Scan, Space};
 use trefoil_storage::KEY_BYTES_MAX;
 
 use super::change::Changes;
-use super::lately::Lately;
+use super::recent_reads::RecentReads;
 use super::store::{Entries, Reader, Store};
 use crate::time::alarm::NEVER;
 
@@ -25,7 +25,7 @@ use crate::time::alarm::NEVER;
 #[derive(Debug)]
 pub(crate) struct View {
     reader: Reader,
-    lately: Lately,
+    recent_reads: RecentReads,
     staged: BTreeMap<Bytes, Staged>,
     /// The entries that the commit changed, as they were staged before it; behind them, those that
     /// the running command changed, as they were staged before that.
@@ -117,7 +117,7 @@ impl View {
     pub(crate) fn new(store: &Store) -> Self {
         Self {
             reader: store.read(),
-            lately: Lately::default(),
+            recent_reads: RecentReads::default(),
             staged: BTreeMap::new(),
             undo: Vec::new(),
             commands: (0, 0),
@@ -148,7 +148,7 @@ impl View {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.staged.get(key) {
             Some(staged) => Ok(staged.value.clone()),
-            None => self.lately.get(key, || self.reader.get(key)),
+            None => self.recent_reads.get(key, || self.reader.get(key)),
         }
     }
 
@@ -323,12 +323,12 @@ mod tests {
     use trefoil_storage::MemoryStorage;
 
     use super::*;
-    use crate::state::Rows;
+    use crate::state::ReadCache;
 
     fn store() -> Store {
-        let rows = Arc::new(Rows::new(0));
+        let read_cache = Arc::new(ReadCache::new(0));
         let shared_bytes = Arc::new(AtomicUsize::new(0));
-        Store::open(Arc::new(MemoryStorage::new()), shared_bytes, rows).unwrap()
+        Store::open(Arc::new(MemoryStorage::new()), shared_bytes, read_cache).unwrap()
     }
 
     fn all(view: &View) -> Vec<(Bytes, Bytes)> {

@@ -11,7 +11,7 @@ use crate::database::recovery::replay_state;
 use crate::index::{
     Index, IndexedEvent, Kind, Layer, Layers, Lookup, POSITIONS_PER_ID_MAX, Tail, names,
 };
-use crate::state::{Rows, STATE_END, Store, View, snapshot_commit};
+use crate::state::{ReadCache, STATE_END, Store, View, snapshot_commit};
 
 /// How many events are indexed in memory and compared together.
 const WINDOW_EVENTS: usize = 64 * 1024;
@@ -47,7 +47,7 @@ impl<'a> Comparison<'a> {
             .last()
             .map_or(0, |run| run.last_position);
         let memory = Arc::new(MemoryStorage::default());
-        let state = Store::open(memory, Arc::default(), Arc::new(Rows::new(0)))?;
+        let state = Store::open(memory, Arc::default(), Arc::new(ReadCache::new(0)))?;
         state.restore(storage)?;
         Ok(Self {
             index,

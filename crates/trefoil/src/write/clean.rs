@@ -37,11 +37,11 @@ impl Stage<'_> {
         let retention = self.store().retention;
         let view = self.view();
         let until = moment.now.saturating_sub(retention) + 1;
-        view.forget(replies..until, EXPIRED_MAX)?;
+        view.forget_replies(replies..until, EXPIRED_MAX)?;
         let mut keyspace = Keyspace::new(view, moment)?;
         let expired = keyspace.expire(place, EXPIRED_MAX)?;
         let events = keyspace.take_events();
-        let oldest = view.oldest_remembered(replies)?.unwrap_or(u64::MAX);
+        let oldest = view.oldest_replies(replies)?.unwrap_or(u64::MAX);
         self.stage_cleaning(events)?;
         let next = expired.next.unwrap_or(NEVER);
         Ok(Cleaned {

@@ -10,7 +10,7 @@ use super::known::replayed;
 use super::stage::Stage;
 use super::staged::StagedEvent;
 use crate::read::condition::Checked;
-use crate::state::Remembered;
+use crate::state::StoredReplies;
 use crate::write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 
 /// A transaction, and what is known of its conditions.
@@ -48,20 +48,20 @@ impl<'a> Stage<'a> {
         self.whole_or_not(|stage| stage.run(transaction))
     }
 
-    /// What is remembered of a transaction that was executed before.
+    /// What is stored of a transaction that was executed before.
     fn executed_before(&mut self, transaction: &Transaction) -> Result<Option<Executed>> {
         let Some(name) = &transaction.id else {
             return Ok(None);
         };
-        let Some(remembered) = self.view().remembered(name)? else {
+        let Some(stored) = self.view().stored_replies(name)? else {
             return Ok(None);
         };
-        let positions = remembered.position..remembered.position + remembered.n_events;
+        let positions = stored.position..stored.position + stored.n_events;
         let events = positions.map(|position| self.appended_at(position));
         Ok(Some(Executed {
-            commit: (remembered.commit > 0).then_some(remembered.commit),
+            commit: (stored.commit > 0).then_some(stored.commit),
             events: events.collect::<Result<_>>()?,
-            replies: remembered.replies,
+            replies: stored.replies,
             replayed: true,
         }))
     }
@@ -144,7 +144,7 @@ impl<'a> Stage<'a> {
         let (events, tracking) = (progress.events, transaction.tracking.as_ref());
         let known = self.known_of(events.iter().map(|event| &**event))?;
         if let Some(name) = &transaction.id {
-            self.remember(name, events.len() as u64, &progress.replies)?;
+            self.store_replies(name, events.len() as u64, &progress.replies)?;
         }
         let has_events = !events.is_empty() || tracking.is_some();
         let executed = |commit, events| Executed {
@@ -221,15 +221,15 @@ impl<'a> Stage<'a> {
     }
 
     /// Keeps the replies of a transaction that has a name and comes next.
-    fn remember(&mut self, name: &[u8], n_events: u64, replies: &[Reply]) -> Result<()> {
-        let remembered = Remembered {
+    fn store_replies(&mut self, name: &[u8], n_events: u64, replies: &[Reply]) -> Result<()> {
+        let stored = StoredReplies {
             commit: self.next_commit(),
             position: self.next_position(),
             n_events,
             replies: replies.to_vec(),
         };
         let (now, retention) = (self.moment().now, self.store().retention);
-        self.view().remember(name, now, retention, &remembered)
+        self.view().store_replies(name, now, retention, &stored)
     }
 }
 

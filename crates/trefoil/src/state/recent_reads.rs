@@ -1,4 +1,4 @@
-//! The entries that were read lately.
+//! The last few entries that were read.
 //!
 //! A command that changes an entry reads it first, to see what is there, and again to tell what the
 //! change is; often it reads another one in between.
@@ -13,7 +13,7 @@ const ENTRIES: usize = 4;
 
 /// The last few entries that were read from what does not change.
 #[derive(Debug, Default)]
-pub(super) struct Lately {
+pub(super) struct RecentReads {
     entries: RefCell<[Entry; ENTRIES]>,
     next: Cell<usize>,
 }
@@ -25,8 +25,8 @@ struct Entry {
     value: Option<Bytes>,
 }
 
-impl Lately {
-    /// The value of an entry, from `read` unless it is remembered. No key is empty.
+impl RecentReads {
+    /// Returns the value of an entry, from `read` unless it is remembered. No key is empty.
     pub(super) fn get(
         &self,
         key: &[u8],
@@ -52,13 +52,13 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_once_while_it_is_remembered() {
-        let (lately, reads) = (Lately::default(), Cell::new(0));
+        let (recent, reads) = (RecentReads::default(), Cell::new(0));
         let get = |key: &'static str| {
             let read = || {
                 reads.set(reads.get() + 1);
                 Ok((key != "none").then(|| Bytes::from(key)))
             };
-            lately.get(key.as_bytes(), read).unwrap()
+            recent.get(key.as_bytes(), read).unwrap()
         };
         for key in ["a", "none", "a", "none", "a"] {
             assert_eq!(get(key), (key != "none").then(|| Bytes::from(key)));

@@ -16,9 +16,9 @@ use super::View;
 const BY_NAME: u8 = b'i';
 const BY_TIME: u8 = b'j';
 
-/// What is remembered of a transaction.
+/// What is stored of a transaction that was executed.
 #[derive(Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct StoredReplies {
     /// Its commit; 0 if it changed nothing.
     pub(crate) commit: u64,
     /// The position of its first event, and how many there are.
@@ -43,21 +43,21 @@ fn by_time(time: u64, name: &[u8]) -> Bytes {
 }
 
 impl View {
-    /// What is remembered of the transaction of this name.
-    pub(crate) fn remembered(&self, name: &[u8]) -> Result<Option<Remembered>> {
+    /// Returns what is stored of the transaction of this name.
+    pub(crate) fn stored_replies(&self, name: &[u8]) -> Result<Option<StoredReplies>> {
         let value = self.get(&by_name(name))?;
         let decode =
             |value: Bytes| decode(&value).ok_or_else(|| damaged("the replies of a transaction"));
         value.map(decode).transpose()
     }
 
-    /// Remembers a transaction, for so many milliseconds.
-    pub(crate) fn remember(
+    /// Stores the replies of a transaction, for `retention` milliseconds.
+    pub(crate) fn store_replies(
         &mut self,
         name: &[u8],
         time: u64,
         retention: u64,
-        what: &Remembered,
+        what: &StoredReplies,
     ) -> Result<()> {
         self.due(time.saturating_add(retention));
         let mut value = Vec::new();
@@ -73,7 +73,7 @@ impl View {
     }
 
     /// Forgets up to `n_max` transactions that were executed at these times.
-    pub(crate) fn forget(&mut self, times: Range<u64>, n_max: usize) -> Result<()> {
+    pub(crate) fn forget_replies(&mut self, times: Range<u64>, n_max: usize) -> Result<()> {
         let (from, to) = (by_time(times.start, b""), by_time(times.end, b""));
         let due: Vec<Bytes> = self
             .scan(&from, &to, Direction::Forwards)
@@ -87,8 +87,8 @@ impl View {
         Ok(())
     }
 
-    /// When the oldest transaction that is remembered was executed, if that was not before `from`.
-    pub(crate) fn oldest_remembered(&self, from: u64) -> Result<Option<u64>> {
+    /// Returns when the oldest transaction that is stored was executed, if that was not before `from`.
+    pub(crate) fn oldest_replies(&self, from: u64) -> Result<Option<u64>> {
         let (from, to) = (by_time(from, b""), [BY_TIME + 1]);
         let first = self.scan(&from, &to, Direction::Forwards).next();
         let time = |key: Bytes| key.get(1..9).and_then(|time| time.try_into().ok());
@@ -97,13 +97,13 @@ impl View {
     }
 }
 
-fn decode(mut value: &[u8]) -> Option<Remembered> {
+fn decode(mut value: &[u8]) -> Option<StoredReplies> {
     let commit = take_varint(&mut value)?;
     let position = take_varint(&mut value)?;
     let n_events = take_varint(&mut value)?;
     let n_replies = take_varint(&mut value)?;
     let replies = (0..n_replies).map(|_| Reply::decode(&mut value));
-    Some(Remembered {
+    Some(StoredReplies {
         commit,
         position,
         n_events,

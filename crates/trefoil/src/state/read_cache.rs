@@ -1,12 +1,12 @@
-//! The map of entries, of which those that were read lately are in memory.
+//! The read cache: entries of the map that were read recently.
 //!
 //! To find an entry in the map takes a search through several tables and their blocks, even if they
-//! are in memory; to find it here takes one look. All databases of a process share the room, so that
-//! those that are read the most have the most of it.
+//! are in memory; to find it here takes one lookup. All databases of a process share the cache, so
+//! that those that are read the most have the most of it.
 //!
-//! The map is read as it was at a moment, the last checkpoint. The entries in memory are those of now:
-//! once a checkpoint changes them, whoever began to read before what it writes was set aside goes
-//! without them.
+//! The map is read as it was at a moment, the last checkpoint. The cached entries are those of now.
+//! Once a checkpoint changes them, a reader that began before what the checkpoint writes was set
+//! aside does without the cache.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -19,51 +19,51 @@ use trefoil_core::Result;
 use trefoil_storage::Map;
 
 /// About how much memory an entry takes besides its bytes.
-const ROW_BYTES: u64 = 192;
+const ENTRY_BYTES: u64 = 192;
 
-/// The entries that were read lately, of all databases.
+/// The entries that were read recently, of all databases.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    rows: quick_cache::sync::Cache<Row, Bytes, RowWeight>,
+pub(crate) struct ReadCache {
+    entries: quick_cache::sync::Cache<CachedEntry, Bytes, EntryWeight>,
     /// How many maps there were so far.
     n_maps: AtomicU64,
 }
 
 /// An entry of one of the maps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Row {
+struct CachedEntry {
     map: u64,
     key: Bytes,
 }
 
-/// An entry that is looked for. It has the hash of the [`Row`] that it is equivalent to.
+/// An entry that is looked for. It has the hash of the [`CachedEntry`] that it is equivalent to.
 #[derive(Debug, Hash)]
 struct Sought<'a> {
     map: u64,
     key: &'a [u8],
 }
 
-impl Equivalent<Row> for Sought<'_> {
-    fn equivalent(&self, row: &Row) -> bool {
-        self.map == row.map && self.key == row.key
+impl Equivalent<CachedEntry> for Sought<'_> {
+    fn equivalent(&self, entry: &CachedEntry) -> bool {
+        self.map == entry.map && self.key == entry.key
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct RowWeight;
+struct EntryWeight;
 
-impl quick_cache::Weighter<Row, Bytes> for RowWeight {
-    fn weight(&self, row: &Row, value: &Bytes) -> u64 {
-        ROW_BYTES + (row.key.len() + value.len()) as u64
+impl quick_cache::Weighter<CachedEntry, Bytes> for EntryWeight {
+    fn weight(&self, entry: &CachedEntry, value: &Bytes) -> u64 {
+        ENTRY_BYTES + (entry.key.len() + value.len()) as u64
     }
 }
 
-impl Rows {
-    /// Room for so many bytes.
+impl ReadCache {
+    /// A cache of this size in bytes.
     pub(crate) fn new(bytes: u64) -> Self {
-        let n_rows = (bytes / ROW_BYTES) as usize;
+        let n_entries = (bytes / ENTRY_BYTES) as usize;
         Self {
-            rows: quick_cache::sync::Cache::with_weighter(n_rows, bytes, RowWeight),
+            entries: quick_cache::sync::Cache::with_weighter(n_entries, bytes, EntryWeight),
             n_maps: AtomicU64::new(0),
         }
     }
@@ -102,26 +102,26 @@ impl Period {
 pub(super) struct CachedMap {
     pub(super) map: Arc<dyn Map>,
     number: u64,
-    rows: Arc<Rows>,
+    cache: Arc<ReadCache>,
     period: Arc<Period>,
 }
 
 impl CachedMap {
-    pub(super) fn new(map: Arc<dyn Map>, rows: &Arc<Rows>, period: &Arc<Period>) -> Self {
+    pub(super) fn new(map: Arc<dyn Map>, cache: &Arc<ReadCache>, period: &Arc<Period>) -> Self {
         Self {
             map,
-            number: rows.n_maps.fetch_add(1, Ordering::Relaxed),
-            rows: Arc::clone(rows),
+            number: cache.n_maps.fetch_add(1, Ordering::Relaxed),
+            cache: Arc::clone(cache),
             period: Arc::clone(period),
         }
     }
 
-    /// The same map, at the same moment or at another, for those who begin to read in a period.
+    /// Returns the same map, at the same moment or at another, for readers that begin in a period.
     pub(super) fn later(&self, map: &Arc<dyn Map>, period: &Arc<Period>) -> Arc<Self> {
         Arc::new(Self {
             map: Arc::clone(map),
             number: self.number,
-            rows: Arc::clone(&self.rows),
+            cache: Arc::clone(&self.cache),
             period: Arc::clone(period),
         })
     }
@@ -130,7 +130,7 @@ impl CachedMap {
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let map = self.number;
         if !self.period.is_over()
-            && let Some(value) = self.rows.rows.get(&Sought { map, key })
+            && let Some(value) = self.cache.entries.get(&Sought { map, key })
             // It may have ended just now. What was found before it did is what it was.
             && !self.period.is_over()
         {
@@ -142,7 +142,7 @@ impl CachedMap {
             // The value may be a part of a block, which must not be kept for its sake.
             let value = Bytes::copy_from_slice(value);
             self.period
-                .during(|| self.rows.rows.insert(Row { map, key }, value));
+                .during(|| self.cache.entries.insert(CachedEntry { map, key }, value));
         }
         Ok(found)
     }
@@ -150,14 +150,14 @@ impl CachedMap {
     /// An entry is about to change. Nobody whose period is not over reads it here until it has,
     /// because what it changes to is in memory meanwhile.
     pub(super) fn changes(&self, key: &Bytes, value: Option<&Bytes>) {
-        let (map, rows) = (self.number, &self.rows.rows);
+        let (map, entries) = (self.number, &self.cache.entries);
         match value {
             Some(value) => {
                 let key = key.clone();
                 // An entry that is not here is left out.
-                let _ = rows.replace(Row { map, key }, value.clone(), true);
+                let _ = entries.replace(CachedEntry { map, key }, value.clone(), true);
             }
-            None => drop(rows.remove(&Sought { map, key })),
+            None => drop(entries.remove(&Sought { map, key })),
         }
     }
 }
@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use trefoil_storage::{Batch, MemoryStorage, Storage};
 
-    fn room() -> Arc<Rows> {
-        Arc::new(Rows::new(64 * 1024))
+    fn room() -> Arc<ReadCache> {
+        Arc::new(ReadCache::new(64 * 1024))
     }
 
     /// A map with these entries.
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_from_the_map_once() {
-        let (storage, rows) = (MemoryStorage::default(), room());
+        let (storage, cache) = (MemoryStorage::default(), room());
         let cached = CachedMap::new(
             map(&storage, &[("a", "1"), ("b", "2")]),
-            &rows,
+            &cache,
             &Arc::default(),
         );
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn an_entry_that_changes_is_no_longer_what_it_was() {
-        let (storage, rows) = (MemoryStorage::default(), room());
+        let (storage, cache) = (MemoryStorage::default(), room());
         let cached = CachedMap::new(
             map(&storage, &[("a", "1"), ("b", "2")]),
-            &rows,
+            &cache,
             &Arc::default(),
         );
         assert!(cached.get(b"a").unwrap().is_some() && cached.get(b"b").unwrap().is_some());
@@ -218,10 +218,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_began_before_a_change_finds_what_was() {
-        let (storage, rows, period) = (MemoryStorage::default(), room(), Arc::default());
+    fn a_reader_that_began_before_a_change_finds_what_was() {
+        let (storage, cache, period) = (MemoryStorage::default(), room(), Arc::default());
         let live = map(&storage, &[("a", "1"), ("b", "2")]);
-        let before = CachedMap::new(live.clone().moment().unwrap(), &rows, &period);
+        let before = CachedMap::new(live.clone().moment().unwrap(), &cache, &period);
         assert!(before.get(b"a").unwrap().is_some());
         let next = Arc::default();
         let meanwhile = before.later(&before.map, &next);
@@ -243,26 +243,30 @@ mod tests {
 
     #[test]
     fn databases_do_not_see_one_another() {
-        let rows = room();
+        let cache = room();
         let storages = [MemoryStorage::default(), MemoryStorage::default()];
-        let one = CachedMap::new(map(&storages[0], &[("a", "1")]), &rows, &Arc::default());
-        let other = CachedMap::new(map(&storages[1], &[("a", "2")]), &rows, &Arc::default());
+        let one = CachedMap::new(map(&storages[0], &[("a", "1")]), &cache, &Arc::default());
+        let other = CachedMap::new(map(&storages[1], &[("a", "2")]), &cache, &Arc::default());
         assert_eq!(one.get(b"a").unwrap(), Some(Bytes::from("1")));
         assert_eq!(other.get(b"a").unwrap(), Some(Bytes::from("2")));
     }
 
     #[test]
     fn the_room_is_bounded() {
-        let (storage, rows) = (MemoryStorage::default(), room());
+        let (storage, cache) = (MemoryStorage::default(), room());
         let keys: Vec<String> = (0..2000).map(|number| format!("key {number}")).collect();
         let entries: Vec<_> = keys.iter().map(|key| (key.as_str(), "value")).collect();
-        let cached = CachedMap::new(map(&storage, &entries), &rows, &Arc::default());
+        let cached = CachedMap::new(map(&storage, &entries), &cache, &Arc::default());
         for key in &keys {
             assert_eq!(
                 cached.get(key.as_bytes()).unwrap(),
                 Some(Bytes::from("value"))
             );
         }
-        assert!((100..400).contains(&rows.rows.len()), "{}", rows.rows.len());
+        assert!(
+            (100..400).contains(&cache.entries.len()),
+            "{}",
+            cache.entries.len()
+        );
     }
 }

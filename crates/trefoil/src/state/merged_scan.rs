@@ -1,20 +1,20 @@
-//! Several walks over entries as one: newer ones over older ones.
+//! Several scans over entries as one: newer ones over older ones.
 
 use bytes::Bytes;
 use trefoil_core::{Direction, Result};
 
-/// One of the walks that are merged, and the entry it is at.
+/// One of the scans that are merged, and the entry it is at.
 pub(super) struct Source<'a> {
-    walk: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
+    scan: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
     next: Option<Result<(Bytes, Option<Bytes>)>>,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(
-        mut walk: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
+        mut scan: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
     ) -> Self {
-        let next = walk.next();
-        Self { walk, next }
+        let next = scan.next();
+        Self { scan, next }
     }
 
     pub(super) fn changed(
@@ -29,14 +29,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Several walks as one: of entries with one key, that of the first source counts.
-pub(super) struct Merged<'a> {
+/// Several scans as one: of entries with one key, that of the first source counts.
+pub(super) struct MergedScan<'a> {
     pub(super) sources: Vec<Source<'a>>,
     pub(super) direction: Direction,
 }
 
-impl Merged<'_> {
-    /// The key that comes next, or an error.
+impl MergedScan<'_> {
+    /// Returns the key that comes next, or an error.
     fn next_key(&mut self) -> Option<Result<Bytes>> {
         let mut first: Option<&Bytes> = None;
         for source in &mut self.sources {
@@ -58,7 +58,7 @@ impl Merged<'_> {
     }
 }
 
-impl Iterator for Merged<'_> {
+impl Iterator for MergedScan<'_> {
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -70,7 +70,7 @@ impl Iterator for Merged<'_> {
             let mut counts = None;
             for source in &mut self.sources {
                 if matches!(&source.next, Some(Ok((other, _))) if *other == key) {
-                    let entry = std::mem::replace(&mut source.next, source.walk.next());
+                    let entry = std::mem::replace(&mut source.next, source.scan.next());
                     if let (None, Some(Ok((_, value)))) = (&counts, entry) {
                         counts = Some(value);
                     }
