@@ -3,6 +3,7 @@
 //! `docs/format.md` describes every byte of the log.
 
 pub mod disk;
+pub mod files;
 mod inspect;
 mod lock;
 mod log;
@@ -32,7 +33,7 @@ pub use log::settle::Cut;
 pub use options::LocalOptions;
 pub use verify::{Finding, LogReport, Progress};
 
-use disk::Disk;
+use disk::{Disk, RealDisk};
 pub use lock::DirectoryLock;
 use log::Log;
 use maps::Maps;
@@ -125,7 +126,7 @@ impl LocalStorage {
         remove_dir(&removed)?;
         if maps.exists() {
             fs::rename(&maps, &removed).map_err(io("removing", &maps))?;
-            sync_dir(dir)?;
+            files::sync_dir(&RealDisk, dir)?;
         }
         remove_dir(&removed)
     }
@@ -151,11 +152,6 @@ fn remove_dir(dir: &Path) -> Result<()> {
     }
 }
 
-fn sync_dir(dir: &Path) -> Result<()> {
-    let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(io("syncing", dir))
-}
-
 /// Makes a namespace's directories durable: itself in its parent, and what is in it. Also when they
 /// exist: who made them may have been killed before it could do this.
 fn sync_dirs(disk: &dyn Disk, dir: &Path) -> Result<()> {
@@ -164,7 +160,7 @@ fn sync_dirs(disk: &dyn Disk, dir: &Path) -> Result<()> {
         _ => parent,
     });
     for dir in [Some(dir), parent].into_iter().flatten() {
-        disk.sync_dir(dir).map_err(io("syncing", dir))?;
+        files::sync_dir(disk, dir)?;
     }
     Ok(())
 }

@@ -20,15 +20,6 @@ pub fn file_options() -> OpenOptions {
     options
 }
 
-/// Creates a file, or makes the one that is there empty.
-pub fn create_file(path: &Path) -> Result<File> {
-    file_options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-}
-
 /// Creates a directory and those above it that are missing, durably.
 pub fn create_dir(dir: &Path) -> Result<()> {
     let missing: Vec<&Path> = dir

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use trefoil_core::{Error, Result};
 
 use super::disk::RealDisk;
+use super::files;
 use super::lock::DirectoryLock;
 use super::log::blocks::RecordPlace;
 use super::log::compressed::CompressedSegment;
-use super::log::create::{remove_file, sync_parent};
 use super::log::index::{GrowingIndex, Index};
 use super::log::layout::{
     ALIGNMENT, ITEM_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, items_of,
@@ -120,8 +120,8 @@ impl LocalStorage {
         let found = report.findings.into_iter().map(|finding| finding.file);
         for file in found.filter(|file| names::is_sidecar(file)) {
             tracing::warn!(file = %file.display(), "removing a damaged sidecar");
-            remove_file(&RealDisk, &file)?;
-            sync_parent(&RealDisk, &file)?;
+            files::remove(&RealDisk, &file)?;
+            files::sync_parent(&RealDisk, &file)?;
         }
         Ok(())
     }

@@ -3,13 +3,13 @@
 //! `generation` names the current one, `<number>/` holds it. A new generation is built beside the
 //! old one and takes over when `generation` is replaced; what no longer counts is removed.
 
-use std::fs::{self, File};
-use std::io::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
-use trefoil_storage::local::{DirectoryLock, missing, private};
+use trefoil_storage::local::disk::RealDisk;
+use trefoil_storage::local::{DirectoryLock, files, missing, private};
 use trefoil_storage::{LocalOptions, LocalStorage, MemoryStorage, Storage};
 
 use crate::Options;
@@ -17,8 +17,6 @@ use crate::index::Manifest;
 
 /// The file that names the current generation.
 const CURRENT: &str = "generation";
-/// The file that is about to replace it.
-const NEXT: &str = "generation.new";
 
 /// Where the generations of a database are kept.
 #[derive(Debug, Clone)]
@@ -88,7 +86,7 @@ impl Home {
         };
         create(directory)?;
         // The name may have been replaced just before a crash: what is read must stay.
-        sync(directory)?;
+        files::sync_dir(&RealDisk, directory)?;
         let path = directory.join(CURRENT);
         let damaged = |what: String| {
             Error::Damaged(Box::new(trefoil_core::Damage {
@@ -147,13 +145,9 @@ impl Home {
         let Self::Directory(directory) = self else {
             return Ok(());
         };
-        let path = directory.join(NEXT);
-        let write = || -> std::io::Result<()> {
-            let mut file = private::create_file(&path)?;
-            writeln!(file, "{generation}")?;
-            file.sync_all()
-        };
-        write().map_err(|error| Error::io(format!("writing {}", path.display()), &error))
+        let text = format!("{generation}\n");
+        let unfinished = files::unfinished(&directory.join(CURRENT));
+        files::write_unfinished(&RealDisk, &unfinished, text.as_bytes())
     }
 
     /// Makes the prepared generation the current one, atomically and durably.
@@ -162,9 +156,7 @@ impl Home {
             return Ok(());
         };
         let path = directory.join(CURRENT);
-        fs::rename(directory.join(NEXT), &path)
-            .map_err(|error| Error::io(format!("replacing {}", path.display()), &error))?;
-        sync(directory)
+        files::finish(&RealDisk, &files::unfinished(&path), &path)
     }
 
     /// Opens or creates a generation.
@@ -207,11 +199,6 @@ impl Home {
         }
         Ok(())
     }
-}
-
-pub(crate) fn sync(directory: &Path) -> Result<()> {
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| Error::io(format!("syncing {}", directory.display()), &error))
 }
 
 fn create(directory: &Path) -> Result<()> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use trefoil_core::{Damage, Error, NamespaceId, Result};
-use trefoil_storage::local::private;
+use trefoil_storage::local::disk::RealDisk;
+use trefoil_storage::local::{files, private};
 
 use super::entry::Record;
 use super::fill_random;
@@ -61,7 +61,7 @@ impl Files {
         let meta = data.join(META);
         private::create_dir(&meta).map_err(|error| failed("create", &meta, &error))?;
         warn_if_open(data);
-        sync_directory(data)?;
+        files::sync_dir(&RealDisk, data)?;
         let path = meta.join(LOCK);
         let lock = private::file_options()
             .create(true)
@@ -187,14 +187,9 @@ impl Files {
         let path = self.registry_file(id);
         let text = record.encode().map_err(|what| damaged(&path, &what))?;
         let temporary = self.meta.join(unique(NEW_PREFIX, id)?);
-        let renamed = write_durably(&temporary, &text).and_then(|()| {
-            fs::rename(&temporary, &path).map_err(|error| failed("write", &path, &error))
-        });
-        if renamed.is_err() {
-            // If this fails too, the next start removes it.
-            let _ = fs::remove_file(&temporary);
-        }
-        renamed.and_then(|()| sync_directory(&self.meta))
+        files::write_unfinished(&RealDisk, &temporary, &text)?;
+        // If its removal fails too, the next start removes it.
+        files::finish(&RealDisk, &temporary, &path)
     }
 
     /// Makes a namespace exist no more, by renaming its registry file to a name that is no id.
@@ -210,12 +205,12 @@ impl Files {
 
     /// Makes a begun deletion durable and frees the name of the namespace's directory.
     pub(super) fn move_away(&self, id: &NamespaceId, mut remains: Remains) -> Result<Remains> {
-        sync_directory(&self.meta)?;
+        files::sync_dir(&RealDisk, &self.meta)?;
         let directory = self.directory(id);
         if directory.exists() {
             let away = self.data.join(unique(DELETED_PREFIX, id)?);
             fs::rename(&directory, &away).map_err(|error| failed("delete", &directory, &error))?;
-            sync_directory(&self.data)?;
+            files::sync_dir(&RealDisk, &self.data)?;
             remains.directory = Some(away);
         }
         Ok(remains)
@@ -262,18 +257,6 @@ fn names(directory: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn write_durably(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || {
-        let mut file = private::file_options()
-            .write(true)
-            .create_new(true)
-            .open(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().map_err(|error| failed("write", path, &error))
-}
-
 /// Directories from before were open to others, and stay so until somebody changes that.
 fn warn_if_open(data: &Path) {
     if private::is_open_to_others(data) {
@@ -291,11 +274,6 @@ fn remove_directory(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn sync_directory(path: &Path) -> Result<()> {
-    let sync = File::open(path).and_then(|directory| directory.sync_all());
-    sync.map_err(|error| failed("sync", path, &error))
 }
 
 fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Error {

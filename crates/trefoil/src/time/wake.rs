@@ -5,19 +5,17 @@
 //! a file that is damaged: nothing is missed, and closing the database writes it again.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use trefoil_core::{Error, Result};
-use trefoil_storage::local::private;
+use trefoil_storage::local::disk::RealDisk;
+use trefoil_storage::local::files;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::home::sync;
 use crate::time::alarm::NEVER;
 
 const FILE: &str = "due";
-const NEW_FILE: &str = "due.new";
 
 /// The file of one database.
 #[derive(Debug, Default)]
@@ -70,15 +68,8 @@ impl Wake {
         let Some(directory) = &self.directory else {
             return Ok(());
         };
-        let (path, new) = (directory.join(FILE), directory.join(NEW_FILE));
-        let write = || -> std::io::Result<()> {
-            let mut file = private::create_file(&new)?;
-            writeln!(file, "{due} {}", check_of(due))?;
-            file.sync_all()?;
-            fs::rename(&new, &path)
-        };
-        write().map_err(|error| Error::io(format!("writing {}", path.display()), &error))?;
-        sync(directory)
+        let text = format!("{due} {}\n", check_of(due));
+        files::replace(&RealDisk, &directory.join(FILE), text.as_bytes())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Making files that exist completely or not at all: written under another name, synced, renamed.
+//! Making segments: room is reserved under another name, and gets that of a segment when it is one.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use trefoil_core::{Error, Result};
 
 use crate::local::disk::Disk;
+use crate::local::files::{step, sync_dir};
 use crate::local::mapping::Mapping;
 
 use super::index::GrowingIndex;
@@ -35,11 +36,6 @@ pub(crate) struct Room {
     file: File,
     path: std::path::PathBuf,
     capacity: u64,
-}
-
-/// Runs one step on the file at `path` and says in its error which one failed.
-pub(crate) fn step<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T> {
-    result.map_err(|error| Error::io(format!("{what} {}", path.display()), &error))
 }
 
 /// A random number that seeds the checksums of a file.
@@ -112,7 +108,7 @@ impl Room {
         step("syncing", &path, disk.sync_data(&self.file))?;
         let mapping = Mapping::of(&self.file, &path)?;
         step("renaming to", &path, disk.rename(&self.path, &path))?;
-        step("syncing", dir, disk.sync_dir(dir))?;
+        sync_dir(disk, dir)?;
         let summary = Summary {
             used_bytes: SEGMENT_HEADER_BYTES as u64,
             ..Summary::default()
@@ -145,51 +141,4 @@ pub(crate) fn write_zeros(
         offset += length;
     }
     Ok(())
-}
-
-/// Writes a whole file, durably.
-pub(crate) fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
-    let unfinished = names::unfinished(path);
-    write_unfinished(disk, &unfinished, bytes)?;
-    finish_file(disk, &unfinished, path)
-}
-
-/// Writes a file that does not count yet. Nothing is left of it if that fails.
-pub(crate) fn write_unfinished(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || -> Result<()> {
-        let file = step("creating", path, disk.create(path))?;
-        let reserved = disk.allocate(&file, bytes.len() as u64);
-        step("reserving room for", path, reserved)?;
-        step("writing", path, disk.write_at(&file, bytes, 0))?;
-        step("syncing", path, disk.sync_data(&file))
-    };
-    let written = write();
-    if written.is_err() {
-        disk.remove(path).ok();
-    }
-    written
-}
-
-/// Gives a file that is complete and synced the name under which it counts, durably.
-pub(crate) fn finish_file(disk: &dyn Disk, unfinished: &Path, path: &Path) -> Result<()> {
-    let renamed = step("renaming to", path, disk.rename(unfinished, path));
-    if renamed.is_err() {
-        disk.remove(unfinished).ok();
-    }
-    renamed?;
-    sync_parent(disk, path)
-}
-
-/// Makes changes of the directory of `path` durable.
-pub(crate) fn sync_parent(disk: &dyn Disk, path: &Path) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    step("syncing", dir, disk.sync_dir(dir))
-}
-
-/// Removes a file if it is there.
-pub(crate) fn remove_file(disk: &dyn Disk, path: &Path) -> Result<()> {
-    if !path.exists() {
-        return Ok(());
-    }
-    step("removing", path, disk.remove(path))
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use trefoil_core::{Error, Result};
 
+use crate::local::files::{UNFINISHED, unfinished};
+
 /// What a file in the log's directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -25,7 +27,6 @@ const PLAIN: &str = "segment";
 const OFFSETS: &str = "offsets";
 const COMPRESSED: &str = "compressed";
 const SNAPSHOT: &str = "snapshot";
-const UNFINISHED: &str = "new";
 const SEAL: &str = "seal";
 
 /// The path of the file of this kind with this number: that of its segment, or the commit of a
@@ -39,14 +40,6 @@ pub(crate) fn path_of(dir: &Path, number: u64, kind: FileKind) -> PathBuf {
         FileKind::Unfinished => UNFINISHED,
     };
     dir.join(format!("{number:010}.{extension}"))
-}
-
-/// The name under which `path` is written until it is complete.
-pub(crate) fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(UNFINISHED);
-    name.into()
 }
 
 /// Where the seal is.

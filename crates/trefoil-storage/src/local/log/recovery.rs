@@ -16,12 +16,13 @@ use trefoil_core::{Error, Result};
 
 use crate::LogEnd;
 use crate::local::disk::Disk;
+use crate::local::files;
 use crate::local::mapping::Mapping;
 use crate::local::options::LocalOptions;
 
 use super::Log;
 use super::compressed::CompressedSegment;
-use super::create::{NewSegment, Room, remove_file, sync_parent};
+use super::create::{NewSegment, Room};
 use super::layout::{SEGMENT_HEADER_BYTES, damaged};
 use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
@@ -100,8 +101,7 @@ pub(crate) fn open(
     };
     // Before anything is built on the names: a process that was killed may have left renames that
     // are not durable.
-    disk.sync_dir(dir)
-        .map_err(|error| Error::io(format!("syncing {}", dir.display()), &error))?;
+    files::sync_dir(&*disk, dir)?;
     let listed = names::list(dir)?;
     let mut found = opening.find_all(&listed)?;
     let end = end_of(&found);
@@ -210,12 +210,12 @@ impl Opening<'_> {
     /// Opens all segments in order and checks that each continues the one before.
     fn find_all(&mut self, listed: &Listed) -> Result<Vec<Found>> {
         for path in &listed.unfinished {
-            remove_file(self.disk, path)?;
+            files::remove(self.disk, path)?;
         }
         let mut all: Vec<Found> = Vec::new();
         for (&number, &files) in &listed.segments {
             if !files.plain && !files.compressed {
-                remove_file(
+                files::remove(
                     self.disk,
                     &names::path_of(self.dir, number, FileKind::Offsets),
                 )?;
@@ -290,15 +290,15 @@ impl Opening<'_> {
         let segment = match opened {
             Ok(segment) => segment,
             Err(_) if files.plain => {
-                remove_file(self.disk, &path)?;
-                sync_parent(self.disk, &path)?;
+                files::remove(self.disk, &path)?;
+                files::sync_parent(self.disk, &path)?;
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
         self.check_order(&path, &segment.header.summary)?;
-        remove_file(self.disk, &plain)?;
-        remove_file(self.disk, &offsets)?;
+        files::remove(self.disk, &plain)?;
+        files::remove(self.disk, &offsets)?;
         let segment = Segment::Compressed(Arc::new(segment));
         Ok(Some(Found::durable(segment)))
     }
@@ -330,7 +330,7 @@ impl Opening<'_> {
         }
         let newest = SnapshotFile::open(self.dir, commit)?;
         for &older in listed.snapshots.range(..commit) {
-            remove_file(
+            files::remove(
                 self.disk,
                 &names::path_of(self.dir, older, FileKind::Snapshot),
             )?;
@@ -435,8 +435,8 @@ impl Opening<'_> {
                 ..
             }) = others.pop()
             {
-                remove_file(self.disk, &segment.path)?;
-                sync_parent(self.disk, &segment.path)?;
+                files::remove(self.disk, &segment.path)?;
+                files::sync_parent(self.disk, &segment.path)?;
             }
         }
         let Some(Found {
@@ -457,7 +457,7 @@ impl Opening<'_> {
     }
 
     fn first_segment(&self, options: &LocalOptions) -> Result<NewSegment> {
-        let path = names::unfinished(&names::path_of(self.dir, 1, FileKind::Plain));
+        let path = files::unfinished(&names::path_of(self.dir, 1, FileKind::Plain));
         let capacity = options.segment_bytes_min.min(SEGMENT_BYTES_LIMIT);
         let room = Room::reserve(self.disk, &path, capacity, true)?;
         room.into_segment(self.disk, self.dir, 1)

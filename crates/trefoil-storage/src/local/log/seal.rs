@@ -10,9 +10,9 @@ use trefoil_core::Result;
 
 use crate::LogEnd;
 use crate::local::disk::Disk;
+use crate::local::files::{self, step};
 
 use super::Log;
-use super::create::{remove_file, step, sync_parent, write_file};
 use super::layout::{FORMAT_VERSION, check_version, checksum, damaged, u32_at, u64_at};
 use super::names;
 use super::writer::Writer;
@@ -82,8 +82,8 @@ impl Seal {
 /// Removes the seal of the log in `dir`, durably.
 pub(super) fn remove(disk: &dyn Disk, dir: &Path) -> Result<()> {
     let path = names::seal_path(dir);
-    remove_file(disk, &path)?;
-    sync_parent(disk, &path)
+    files::remove(disk, &path)?;
+    files::sync_parent(disk, &path)
 }
 
 impl Log {
@@ -100,11 +100,8 @@ impl Log {
             offset: writer.active.summary().used_bytes,
             end,
         };
-        write_file(
-            &*self.options.disk,
-            &names::seal_path(&self.dir),
-            &seal.encode(),
-        )?;
+        let path = names::seal_path(&self.dir);
+        files::replace(&*self.options.disk, &path, &seal.encode())?;
         writer.is_sealed = true;
         Ok(())
     }

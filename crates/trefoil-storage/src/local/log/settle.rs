@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use trefoil_core::{Error, Result};
 
 use crate::local::disk::Disk;
+use crate::local::files;
 
-use super::create::{write_file, write_zeros};
+use super::create::write_zeros;
 use super::names;
 use super::plain::PlainSegment;
 
@@ -38,7 +39,7 @@ pub(super) fn cut(
 ) -> Result<Cut> {
     let (start, end) = (torn.start as u64, torn.end as u64);
     let saved = names::torn_path(dir, segment.header.number, start);
-    let saved = match write_file(disk, &saved, &segment.bytes()[torn]) {
+    let saved = match files::replace(disk, &saved, &segment.bytes()[torn]) {
         Ok(()) => Some(saved),
         Err(error) => {
             tracing::warn!(%error, "the bytes of a torn group are cut off without being kept");

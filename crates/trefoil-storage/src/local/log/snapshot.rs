@@ -11,12 +11,13 @@ use trefoil_core::{Error, Result, put_bytes, take_bytes};
 
 use crate::contract::no_such_snapshot;
 use crate::local::disk::Disk;
+use crate::local::files::{self, step};
 use crate::local::mapping::Mapping;
 use crate::{Fill, Snapshot, VisitEntry};
 
 use super::Log;
 use super::codec::{Encoder, decompress};
-use super::create::{finish_file, new_salt, remove_file, step, sync_parent};
+use super::create::new_salt;
 use super::layout::{FORMAT_VERSION, check_version, checksum, damaged, u32_at, u64_at};
 use super::names::{self, FileKind};
 
@@ -291,20 +292,20 @@ impl Log {
         }
         let disk = &*self.options.disk;
         let path = names::path_of(&self.dir, commit, FileKind::Snapshot);
-        let unfinished = names::unfinished(&path);
+        let unfinished = files::unfinished(&path);
         let level = self.options.compression_level;
         if let Err(error) = write(disk, &unfinished, (commit, level), fill) {
             // What is left of it would be removed at the next start anyway.
             disk.remove(&unfinished).ok();
             return Err(error);
         }
-        finish_file(disk, &unfinished, &path)?;
+        files::finish(disk, &unfinished, &path)?;
         let opened = SnapshotFile::open(&self.dir, commit)?;
         *self.snapshot.write() = Some(Arc::new(opened));
         match before.filter(|before| before.path != path) {
             Some(before) => {
-                remove_file(disk, &before.path)?;
-                sync_parent(disk, &path)
+                files::remove(disk, &before.path)?;
+                files::sync_parent(disk, &path)
             }
             None => Ok(()),
         }

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 use trefoil_core::{Error, Result};
 
 use crate::Upkeep;
+use crate::local::files;
 
 use super::Log;
 use super::compress::{compress, shrink};
 use super::compressed::CompressedSegment;
-use super::create::{Room, finish_file, remove_file, sync_parent, write_file, write_unfinished};
+use super::create::Room;
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
 use super::same::holds_the_same;
@@ -151,7 +152,7 @@ impl Log {
     fn write_sidecar(&self, segment: &PlainSegment) -> Result<()> {
         let path = names::path_of(&self.dir, segment.header.number, FileKind::Offsets);
         let bytes = sidecar::encode(segment.header, &segment.summary(), segment.index()?);
-        write_file(&*self.options.disk, &path, &bytes)?;
+        files::replace(&*self.options.disk, &path, &bytes)?;
         let backed = Arc::new(segment.backed_by(path));
         self.change_segments(|segments| segments.replace(Segment::Plain(backed)));
         Ok(())
@@ -168,8 +169,8 @@ impl Log {
             Segment::Compressed(segment) => shrink(segment, level)?,
         };
         let path = names::path_of(&self.dir, number, FileKind::Compressed);
-        let unfinished = names::unfinished(&path);
-        write_unfinished(disk, &unfinished, &bytes)?;
+        let unfinished = files::unfinished(&path);
+        files::write_unfinished(disk, &unfinished, &bytes)?;
         let same = CompressedSegment::open(&unfinished, number).and_then(|compressed| {
             holds_the_same(
                 segment,
@@ -178,20 +179,20 @@ impl Log {
             )
         });
         if !matches!(same, Ok(true)) {
-            remove_file(disk, &unfinished)?;
+            files::remove(disk, &unfinished)?;
             same?;
             let what = "the compressed segment does not hold the same";
             let position = segment.summary().first_position;
             return Err(super::layout::damaged(&path, 0, position, what));
         }
-        finish_file(disk, &unfinished, &path)?;
+        files::finish(disk, &unfinished, &path)?;
         let compressed = CompressedSegment::open(&path, number)?;
         let compressed = Segment::Compressed(Arc::new(compressed));
         self.change_segments(|segments| segments.replace(compressed));
         if let Segment::Plain(segment) = segment {
-            remove_file(disk, &segment.path)?;
-            remove_file(disk, &names::path_of(&self.dir, number, FileKind::Offsets))?;
-            sync_parent(disk, &path)?;
+            files::remove(disk, &segment.path)?;
+            files::remove(disk, &names::path_of(&self.dir, number, FileKind::Offsets))?;
+            files::sync_parent(disk, &path)?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use trefoil_core::{Error, Result, is_disk_full};
 
 use crate::contract::dropped;
 use crate::local::disk::Disk;
+use crate::local::files;
 use crate::{Group, LogEnd, Record};
 
 use super::Log;
@@ -238,7 +239,7 @@ impl Log {
             .next_capacity(last_capacity)
             .max(needed.next_multiple_of(PAGE_BYTES));
         let disk = &*self.options.disk;
-        let path = names::unfinished(&names::path_of(&self.dir, number, FileKind::Plain));
+        let path = files::unfinished(&names::path_of(&self.dir, number, FileKind::Plain));
         Room::reserve(disk, &path, capacity, false)?.into_segment(disk, &self.dir, number)
     }
 

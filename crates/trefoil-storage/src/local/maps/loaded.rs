@@ -23,8 +23,10 @@ use parking_lot::Mutex;
 use trefoil_core::{Direction, Error, Result};
 
 use crate::contract::check_key;
+use crate::local::disk::RealDisk;
+use crate::local::files::sync_dir;
 use crate::local::options::LocalOptions;
-use crate::local::{io, private, sync_dir};
+use crate::local::{io, private};
 use crate::range::range;
 use crate::{Fill, Map, Scan};
 
@@ -136,9 +138,9 @@ impl LoadedMaps {
         }
         let dir = self.dir.join(name);
         fs::rename(&unfinished, &dir).map_err(io("renaming", &unfinished))?;
-        sync_dir(&self.dir)?;
+        sync_dir(&RealDisk, &self.dir)?;
         if let Some(parent) = self.dir.parent() {
-            sync_dir(parent)?;
+            sync_dir(&RealDisk, parent)?;
         }
         self.maps.lock().insert(name.to_owned(), None);
         Ok(())
@@ -160,7 +162,7 @@ impl LoadedMaps {
             ingestion.write(key, value).map_err(failed)
         })?;
         ingestion.finish().map_err(failed)?;
-        sync_dir(dir)
+        sync_dir(&RealDisk, dir)
     }
 
     /// Drops a map. Answers whether there was one of this name.

@@ -15,7 +15,9 @@ use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
 use crate::contract::check_key;
-use crate::local::{io, private, sync_dir};
+use crate::local::disk::RealDisk;
+use crate::local::files::sync_dir;
+use crate::local::{io, private};
 use crate::range::range;
 use crate::{Batch, Map, Scan};
 
@@ -140,8 +142,8 @@ impl WrittenMaps {
         }
         private::create_dir(&self.dir).map_err(io("creating", &self.dir))?;
         let database = self.open_database()?;
-        sync_dir(&self.dir)?;
-        sync_dir(self.dir.parent().unwrap_or(&self.dir))?;
+        sync_dir(&RealDisk, &self.dir)?;
+        sync_dir(&RealDisk, self.dir.parent().unwrap_or(&self.dir))?;
         state.database = Some(database.clone());
         Ok(database)
     }
@@ -161,7 +163,7 @@ impl WrittenMaps {
         let keyspace = opened.map_err(|error| self.failed("creating a map in", &error))?;
         if is_new {
             // fjall syncs what is in the map's directory but not the directory's own entry.
-            sync_dir(&self.dir.join(KEYSPACES_DIR))?;
+            sync_dir(&RealDisk, &self.dir.join(KEYSPACES_DIR))?;
         }
         Ok(keyspace)
     }
