@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use trefoil::{Commit, Database, NewEvent, Options, Read};
+use trefoil::{Commit, Database, NewEvent, Options, Selection};
 
 use crate::system::{System, Touched};
 
@@ -34,7 +34,7 @@ impl Trefoil {
         ))
     }
 
-    fn read(&self, read: &Read) -> Result<Touched> {
+    fn read(&self, read: &Selection) -> Result<Touched> {
         let mut touched = Touched::default();
         for event in self.database.read(read)? {
             touched.touch(event.data());
@@ -50,10 +50,18 @@ impl System for Trefoil {
     }
 
     fn read_stream(&self, stream: &str, from: u64, limit: usize) -> Result<Touched> {
-        self.read(&Read::stream(stream).from_stream_position(from).limit(limit))
+        self.read(
+            &Selection::stream(stream)
+                .from_stream_position(from)
+                .limit(limit),
+        )
     }
 
     fn read_category(&self, category: &str, from: u64, limit: usize) -> Result<Touched> {
-        self.read(&Read::category(category).from_position(from).limit(limit))
+        self.read(
+            &Selection::category(category)
+                .from_position(from)
+                .limit(limit),
+        )
     }
 }

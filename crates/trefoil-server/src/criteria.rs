@@ -5,7 +5,7 @@
 //! none, and a query without items takes every event.
 
 use serde_json::value::RawValue;
-use trefoil::{Error, Query, QueryItem, Read, Source};
+use trefoil::{Error, Query, QueryItem, Selection, Source};
 use trefoil_core::limits::{QUERY_ITEMS_MAX, QUERY_TERMS_MAX, STREAM_NAME_BYTES_MAX};
 
 use crate::error::{Failure, Result};
@@ -38,8 +38,8 @@ impl Criteria {
     }
 
     /// A read of these events.
-    pub(crate) fn into_read(self) -> Read {
-        let mut read = Read::query(self.query);
+    pub(crate) fn into_read(self) -> Selection {
+        let mut read = Selection::query(self.query);
         read.source = self.source;
         read
     }

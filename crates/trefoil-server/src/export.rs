@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
-use trefoil::{Database, Event, Read, Timestamp};
+use trefoil::{Database, Event, Selection, Timestamp};
 use trefoil_core::category;
 
 use crate::auth::Access;
@@ -104,7 +104,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 }
 
 /// The read that finds the events: no earlier than it must begin.
-fn start(database: &Database, lines: &Lines, position: u64) -> trefoil::Result<Read> {
+fn start(database: &Database, lines: &Lines, position: u64) -> trefoil::Result<Selection> {
     let first = match lines.since {
         None => position,
         Some(since) => {
@@ -113,8 +113,8 @@ fn start(database: &Database, lines: &Lines, position: u64) -> trefoil::Result<R
         }
     };
     let read = match lines.categories.as_slice() {
-        [only] => Read::category(only),
-        _ => Read::all(),
+        [only] => Selection::category(only),
+        _ => Selection::all(),
     };
     Ok(read.from_position(first))
 }

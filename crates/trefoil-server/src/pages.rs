@@ -3,7 +3,7 @@
 //! Pages end where the log ended when the read began: events that are written meanwhile do not
 //! make it longer.
 
-use trefoil::{Event, From, OpenDatabase, Read};
+use trefoil::{Event, OpenDatabase, Selection, StartAt};
 
 use crate::error::Result;
 use crate::limits::{PAGE_BYTES, SHORT_READ_EVENTS_MAX};
@@ -13,12 +13,12 @@ use crate::limits::{PAGE_BYTES, SHORT_READ_EVENTS_MAX};
 pub(crate) struct Pages {
     database: OpenDatabase,
     /// Its limit is the number of events that are still wanted.
-    read: Read,
+    read: Selection,
     head: u64,
 }
 
 impl Pages {
-    pub(crate) fn new(database: OpenDatabase, read: Read) -> Self {
+    pub(crate) fn new(database: OpenDatabase, read: Selection) -> Self {
         let head = database.head();
         let read = read.as_of(head);
         Self {
@@ -46,7 +46,7 @@ impl Pages {
         let page = self.database.read_page(&self.read, PAGE_BYTES)?;
         self.read.limit -= page.events.len();
         match page.next {
-            Some(next) => self.read.from = From::Position(next),
+            Some(next) => self.read.from = StartAt::Position(next),
             None => self.read.limit = 0,
         }
         Ok(page.events)

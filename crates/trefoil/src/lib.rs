@@ -5,7 +5,7 @@
 //! answered.
 //!
 //! ```
-//! use trefoil::{Commit, Database, NewEvent, Options, Read};
+//! use trefoil::{Commit, Database, NewEvent, Options, Selection};
 //!
 //! # fn main() -> trefoil::Result<()> {
 //! let db = Database::in_memory(&Options::default())?;
@@ -16,7 +16,7 @@
 //! let committed = db.commit(Commit::new([opened, logged]).expect_version("account-1", -1))?;
 //! assert_eq!(committed.position, 2);
 //!
-//! for event in db.read(&Read::category("account").limit(100))? {
+//! for event in db.read(&Selection::category("account").limit(100))? {
 //!     println!("{} {}", event.position(), event.event_type());
 //! }
 //! assert_eq!(db.version("account-1")?, Some(0));
@@ -28,13 +28,13 @@
 //! condition that nothing new has come to them:
 //!
 //! ```
-//! use trefoil::{Commit, Database, Error, NewEvent, Options, Payload, Query, QueryItem, Read};
+//! use trefoil::{Commit, Database, Error, NewEvent, Options, Payload, Query, QueryItem, Selection};
 //!
 //! # fn main() -> trefoil::Result<()> {
 //! # let db = Database::in_memory(&Options::default())?;
 //! let seats = Query::from(QueryItem::any().of_type("SeatTaken").tagged("show:7"))
 //!     .or(QueryItem::any().of_type("SeatTaken").tagged("guest:ada"));
-//! let (taken, head) = db.read_with_head(&Read::query(seats.clone()))?;
+//! let (taken, head) = db.read_with_head(&Selection::query(seats.clone()))?;
 //! assert!(taken.is_empty());
 //!
 //! let seat = NewEvent::without_stream("SeatTaken", Payload::Json("{}".into()))
@@ -77,8 +77,8 @@ pub use state::Watch;
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
     Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
-    Error, Event, EventId, Filter, From, Ids, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
-    QueryItem, Read, Result, Source, Timestamp, Token, TokenError, Tracking, limits,
+    Error, Event, EventId, Filter, Ids, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
+    QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking, limits,
     located_position, parse_event_id,
 };
 pub use trefoil_state::{

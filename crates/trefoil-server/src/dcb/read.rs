@@ -6,7 +6,7 @@
 use hyper::Method;
 use hyper::http::request::Parts;
 use serde_json::value::RawValue;
-use trefoil::{Event, Read};
+use trefoil::{Event, Selection};
 
 use crate::auth::Access;
 use crate::budget::Share;
@@ -56,11 +56,11 @@ pub(super) fn json<'a>(text: &'a [u8], what: &str) -> Result<&'a RawValue> {
     value.map_err(|error| Failure::invalid(format!("{what} is not JSON: {error}")))
 }
 
-fn parse(query: Option<&RawValue>, options: Option<&RawValue>) -> Result<Read> {
+fn parse(query: Option<&RawValue>, options: Option<&RawValue>) -> Result<Selection> {
     let criteria = query.map(|query| Criteria::parse(query, "query"));
     let mut read = criteria
         .transpose()?
-        .map_or_else(Read::all, Criteria::into_read);
+        .map_or_else(Selection::all, Criteria::into_read);
     let Some(options) = options else {
         return Ok(read);
     };

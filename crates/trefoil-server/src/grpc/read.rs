@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
-use trefoil::{Direction, Event, From, OpenDatabase, Query, QueryItem, Read};
+use trefoil::{Direction, Event, OpenDatabase, Query, QueryItem, Selection, StartAt};
 use trefoil_grpc::ReadRequest;
 
 use super::batch::{self, Batch, Head};
@@ -77,7 +77,7 @@ pub(super) fn query(query: Option<trefoil_grpc::Query>) -> Result<Query> {
 /// What is left of a read.
 struct Reading {
     database: OpenDatabase,
-    read: Read,
+    read: Selection,
     /// How many events are still wanted.
     wanted: usize,
     is_limited: bool,
@@ -91,9 +91,9 @@ struct Reading {
 
 impl Reading {
     fn new(database: OpenDatabase, request: ReadRequest) -> Result<Self> {
-        let mut read = Read::query(query(request.query)?);
+        let mut read = Selection::query(query(request.query)?);
         if let Some(start) = request.start {
-            read.from = From::Position(start);
+            read.from = StartAt::Position(start);
         }
         if request.backwards == Some(true) {
             read.direction = Direction::Backwards;
@@ -121,7 +121,7 @@ impl Reading {
         self.read.as_of = Some(page.head);
         self.wanted -= page.events.len();
         match page.next {
-            Some(next) if self.wanted > 0 => self.read.from = From::Position(next),
+            Some(next) if self.wanted > 0 => self.read.from = StartAt::Position(next),
             _ => self.is_done = true,
         }
         self.bytes += page.events.iter().map(Event::stored_bytes).sum::<usize>();

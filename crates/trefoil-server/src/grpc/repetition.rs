@@ -2,7 +2,7 @@
 //! id, and the first events that match the condition have these ids in this order. The answer is
 //! that of the first time.
 
-use trefoil::{Commit, Condition, Error, EventId, OpenDatabase, Query, Read, Tracking};
+use trefoil::{Commit, Condition, Error, EventId, OpenDatabase, Query, Selection, Tracking};
 
 use super::status::{Result, of_error, of_failure};
 use crate::pages::Pages;
@@ -46,14 +46,16 @@ async fn find_last(
     first: u64,
 ) -> Result<Option<u64>> {
     // Most conflicts are no repetitions, which one event tells.
-    let read = Read::all().from_position(first).limit(1);
+    let read = Selection::all().from_position(first).limit(1);
     let page = database.read_page(&read, 1);
     let page = page.map_err(|error| of_error(&error))?;
     if page.events.first().map(trefoil::Event::id).as_ref() != ids.first() {
         return Ok(None);
     }
     let (mut expected, mut last) = (ids.iter(), first);
-    let read = Read::query(query).from_position(first).limit(ids.len());
+    let read = Selection::query(query)
+        .from_position(first)
+        .limit(ids.len());
     let mut pages = Pages::new(database.clone(), read);
     while !pages.is_done() {
         let page;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
-use trefoil::{From, OpenDatabase, Read, Subscription};
+use trefoil::{OpenDatabase, Selection, StartAt, Subscription};
 use trefoil_grpc::SubscribeRequest;
 
 use super::batch::{self, Batch, Head};
@@ -29,13 +29,13 @@ pub(super) fn answer(
     received: Received,
 ) -> Result<Answer> {
     let request: SubscribeRequest = received.decode("SubscribeRequest")?;
-    let mut read = Read::query(query(request.query)?);
+    let mut read = Selection::query(query(request.query)?);
     if let Some(after) = request.after {
         let Some(from) = after.checked_add(1) else {
             // Nothing can come after the last position there is.
             return Ok(Answer::Stream(stream::empty().boxed()));
         };
-        read.from = From::Position(from);
+        read.from = StartAt::Position(from);
     }
     let feed = Feed {
         subscription: database

@@ -5,7 +5,7 @@
 //! answers an array of rows with stream names. `globalPosition` is another word for `position`,
 //! and wins. `direction`, `type` and `tags` (whether rows end with the tags) go beyond EventoDB.
 
-use trefoil::{Direction, From, Read};
+use trefoil::{Direction, Selection, StartAt};
 use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
 
 use super::Context;
@@ -28,7 +28,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     answer_rows(context, read, shape).await
 }
 
-fn parse(call: &Call<'_>) -> Result<(Read, bool)> {
+fn parse(call: &Call<'_>) -> Result<(Selection, bool)> {
     let missing = "category.get requires at least 1 argument: categoryName";
     let name = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let name = text(name).ok_or_else(|| Failure::invalid("categoryName must be a string"))?;
@@ -56,16 +56,16 @@ fn parse(call: &Call<'_>) -> Result<(Read, bool)> {
     let start = number_option(start, "options.position")?;
     let global = number_option(global, "options.globalPosition")?;
     let mut read = if name.is_empty() {
-        Read::all()
+        Selection::all()
     } else {
-        Read::category(name)
+        Selection::category(name)
     };
     read.limit = batch_size(size)?;
     read.direction = direction(order)?;
     read.from = match global.or(start) {
-        Some(start) => From::Position(position(start)),
-        None if read.direction == Direction::Backwards => From::Edge,
-        None => From::Position(1),
+        Some(start) => StartAt::Position(position(start)),
+        None if read.direction == Direction::Backwards => StartAt::Edge,
+        None => StartAt::Position(1),
     };
     let correlation = text_option(correlation, "options.correlation")?;
     read.filter.correlation = correlation.filter(|name| !name.is_empty()).map(Into::into);

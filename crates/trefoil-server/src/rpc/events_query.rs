@@ -6,7 +6,7 @@
 //! `batchSize` there is no limit: whoever decides by what it read must have read all of it. With
 //! `explain` the answer is how the events would be found. It goes beyond EventoDB.
 
-use trefoil::{Direction, Event, From, Read};
+use trefoil::{Direction, Event, Selection, StartAt};
 
 use super::Context;
 use super::arguments::{batch_size, direction};
@@ -38,7 +38,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
 }
 
 struct Request {
-    read: Read,
+    read: Selection,
     explain: bool,
 }
 
@@ -58,9 +58,9 @@ fn parse(call: &Call<'_>) -> Result<Request> {
     read.direction = direction(order)?;
     let after = strict::optional_position(after, "options.after")?;
     read.from = match (after, strict::optional_position(from, "options.from")?) {
-        (None, None) => From::Edge,
-        (None, Some(from)) => From::Position(from),
-        (Some(after), None) => From::Position(following(after, read.direction)),
+        (None, None) => StartAt::Edge,
+        (None, Some(from)) => StartAt::Position(from),
+        (Some(after), None) => StartAt::Position(following(after, read.direction)),
         (Some(_), Some(_)) => {
             return Err(Failure::invalid(
                 "options.after and options.from exclude each other",

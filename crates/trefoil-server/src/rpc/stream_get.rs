@@ -4,7 +4,7 @@
 //! it. A negative `batchSize` means without limit. `direction` ("forwards" or "backwards"),
 //! `type` and `tags` (whether rows end with the tags) go beyond EventoDB.
 
-use trefoil::{Direction, From, Read};
+use trefoil::{Direction, Selection, StartAt};
 
 use super::Context;
 use super::arguments::{
@@ -27,13 +27,17 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
 }
 
 /// Answers the rows of a read.
-pub(super) async fn answer_rows(context: Context<'_>, read: Read, shape: Shape) -> Result<Answer> {
+pub(super) async fn answer_rows(
+    context: Context<'_>,
+    read: Selection,
+    shape: Shape,
+) -> Result<Answer> {
     let database = context.database().await?;
     let reading = Reading::new(Pages::new(database, read), Rows::new(shape), context.share);
     Ok(response::json_body(reading.body().await?))
 }
 
-fn parse(call: &Call<'_>) -> Result<(Read, bool)> {
+fn parse(call: &Call<'_>) -> Result<(Selection, bool)> {
     let stream = stream_name(call, "stream.get requires at least 1 argument: streamName")?;
     let names = [
         "position",
@@ -46,13 +50,13 @@ fn parse(call: &Call<'_>) -> Result<(Read, bool)> {
     let [start, global, size, order, event_type, tags] = options(call.argument(1), names)?;
     let start = number_option(start, "options.position")?;
     let global = number_option(global, "options.globalPosition")?;
-    let mut read = Read::stream(stream).limit(batch_size(size)?);
+    let mut read = Selection::stream(stream).limit(batch_size(size)?);
     read.direction = direction(order)?;
     read.from = match (global, start) {
-        (Some(global), _) => From::Position(position(global)),
-        (None, Some(start)) => From::StreamPosition(position(start)),
-        (None, None) if read.direction == Direction::Backwards => From::Edge,
-        (None, None) => From::StreamPosition(0),
+        (Some(global), _) => StartAt::Position(position(global)),
+        (None, Some(start)) => StartAt::StreamPosition(position(start)),
+        (None, None) if read.direction == Direction::Backwards => StartAt::Edge,
+        (None, None) => StartAt::StreamPosition(0),
     };
     read.filter.event_type = type_option(event_type)?;
     Ok((read, flag_option(tags, "options.tags")?))

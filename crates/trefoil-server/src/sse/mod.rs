@@ -5,7 +5,7 @@
 //! page of events, which is counted, and nobody else waits for it.
 
 mod frame;
-mod selection;
+mod request;
 
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ pub(crate) async fn answer(
     parts: &Parts,
     kind: Kind,
 ) -> Result<Answer> {
-    let selection = match selection::parse(parts, kind) {
-        Ok(selection) => selection,
+    let request = match request::parse(parts, kind) {
+        Ok(request) => request,
         Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
     };
     let database = shared.database(&access.namespace).await?;
-    let read = selection.into_read(database.head());
+    let read = request.into_read(database.head());
     let subscription = database.subscribe(read);
     let feed = Feed {
         subscription: subscription.in_batches_of(SUBSCRIPTION_PAGE_BYTES),

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
-    Commit, Committed, Condition, Error, Event, ImportedEvent, Read, Result, Timestamp, limits,
+    Commit, Committed, Condition, Error, Event, ImportedEvent, Result, Selection, Timestamp, limits,
 };
 use trefoil_state::{Call, Meter, Reply, Survey};
 use trefoil_storage::local::DirectoryLock;
@@ -243,7 +243,7 @@ impl Database {
     }
 
     /// Reads events.
-    pub fn read(&self, read: &Read) -> Result<Vec<Event>> {
+    pub fn read(&self, read: &Selection) -> Result<Vec<Event>> {
         let engine = self.engine()?;
         let head = engine.writer.head();
         let layers = engine.index.layers();
@@ -252,7 +252,7 @@ impl Database {
 
     /// Reads events, and says where the log ended for this read: the position after which a
     /// condition on the same query has to look for what is new.
-    pub fn read_with_head(&self, read: &Read) -> Result<(Vec<Event>, u64)> {
+    pub fn read_with_head(&self, read: &Selection) -> Result<(Vec<Event>, u64)> {
         let engine = self.engine()?;
         let head = engine.writer.head();
         let layers = engine.index.layers();
@@ -356,7 +356,7 @@ impl Database {
 
     /// Reads events until there are `read.limit` of them or about `bytes_max` bytes, for answers
     /// that are sent while they are read.
-    pub fn read_page(&self, read: &Read, bytes_max: usize) -> Result<Page> {
+    pub fn read_page(&self, read: &Selection, bytes_max: usize) -> Result<Page> {
         let engine = self.engine()?;
         let head = engine.writer.head();
         read::execute(
@@ -369,7 +369,7 @@ impl Database {
     }
 
     /// How a read would find its events.
-    pub fn explain(&self, read: &Read) -> Result<Explanation> {
+    pub fn explain(&self, read: &Selection) -> Result<Explanation> {
         let engine = self.engine()?;
         let head = engine.writer.head();
         read::explain(&engine.index.layers(), head, read)
@@ -377,7 +377,7 @@ impl Database {
 
     /// The last event of a stream, optionally of one type.
     pub fn last(&self, stream: &str, event_type: Option<&str>) -> Result<Option<Event>> {
-        let mut last = Read::stream(stream).backwards().limit(1);
+        let mut last = Selection::stream(stream).backwards().limit(1);
         last.filter.event_type = event_type.map(str::to_owned);
         Ok(self.read(&last)?.pop())
     }
@@ -399,7 +399,7 @@ impl Database {
             return Ok(None);
         };
         loop {
-            let read = Read::all()
+            let read = Selection::all()
                 .from_position(from)
                 .limit(limits::BATCH_SIZE_DEFAULT);
             let events = self.read_page(&read, POSITION_AT_BYTES)?.events;
@@ -440,7 +440,7 @@ impl Database {
 
     /// Follows the events that `read` selects, from where it begins on, for ever. Its limit and its
     /// direction do not matter.
-    pub fn subscribe(&self, read: Read) -> Subscription {
+    pub fn subscribe(&self, read: Selection) -> Subscription {
         // A closed database has no generation; the subscription will say so.
         let generation = self.engine().map_or(0, |engine| engine.generation);
         Subscription::new(self.clone(), generation, read)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use trefoil_core::{Commit, Direction, Error, NewEvent, Read, Result, Tracking};
+use trefoil_core::{Commit, Direction, Error, NewEvent, Result, Selection, Tracking};
 use trefoil_storage::{Batch, MemoryStorage, Storage};
 
 use crate::background::Background;
@@ -51,7 +51,7 @@ fn all(engine: &Arc<Engine>) -> Held {
     let entries = view.scan(&[], STATE_END, Direction::Forwards);
     let entries = entries.collect::<Result<_>>().unwrap();
     let (head, layers) = (engine.writer.head(), engine.index.layers());
-    let page = read::read_all(engine.storage.as_ref(), &layers, head, &Read::all()).unwrap();
+    let page = read::read_all(engine.storage.as_ref(), &layers, head, &Selection::all()).unwrap();
     let events = page.events.iter().map(|event| format!("{event:?}"));
     (entries, events.collect())
 }

@@ -52,7 +52,7 @@ fn the_least_recently_used_is_closed_and_opened_again_when_wanted() {
     counted.get("c").unwrap();
     counted.get("a").unwrap();
     assert_eq!(counted.opened(), 3);
-    let mut subscription = first.subscribe(trefoil_core::Read::all());
+    let mut subscription = first.subscribe(trefoil_core::Selection::all());
     assert!(subscription.try_next().is_ok());
     for round in 0..3 {
         for number in 0..10 {
@@ -129,7 +129,7 @@ fn a_database_that_cannot_be_opened_harms_nobody_and_is_tried_again() {
 fn closing_closes_all_and_opens_none() {
     let counted = Counted::new(2);
     let held = counted.get("a").unwrap();
-    let mut subscription = held.subscribe(trefoil_core::Read::all());
+    let mut subscription = held.subscribe(trefoil_core::Selection::all());
     counted.pool.close().unwrap();
     assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));
     assert!(matches!(counted.get("b"), Err(Error::Closed(_))));

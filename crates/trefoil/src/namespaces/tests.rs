@@ -196,7 +196,7 @@ fn who_holds_a_deleted_namespace_is_told() {
     let namespaces = Namespaces::in_memory(options(1)).unwrap();
     create(&namespaces, "a");
     let held = namespaces.database(&id("a")).unwrap();
-    let mut subscription = held.subscribe(trefoil_core::Read::all());
+    let mut subscription = held.subscribe(trefoil_core::Selection::all());
     assert!(subscription.try_next().unwrap().is_empty());
     namespaces.delete("a").unwrap();
     assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));

@@ -8,7 +8,7 @@ use trefoil_core::{Commit, Condition, Result};
 
 use crate::database::engine::Engine;
 use crate::index::Effort;
-use crate::read::{Found, Selection, first_match};
+use crate::read::{Found, Matcher, first_match};
 
 /// How many positions are looked at in one go: about a millisecond of work.
 const EFFORT_POSITIONS: usize = 16 * 1024;
@@ -47,7 +47,7 @@ pub(crate) struct Check {
 impl Check {
     /// A look into the log as it is now.
     pub(crate) fn new(engine: &Engine, conditions: &[Condition]) -> Self {
-        let has_query = |condition: &Condition| Selection::of_condition(condition).is_some();
+        let has_query = |condition: &Condition| Matcher::of_condition(condition).is_some();
         let n = match conditions.iter().any(has_query) {
             true => conditions.len(),
             false => 0,
@@ -84,7 +84,7 @@ impl Check {
 
     /// Looks into one condition. Answers whether that is finished.
     fn look(&mut self, engine: &Engine, condition: &Condition, effort: &Effort) -> Result<bool> {
-        let Some((selection, after)) = Selection::of_condition(condition) else {
+        let Some((matcher, after)) = Matcher::of_condition(condition) else {
             return Ok(true);
         };
         if self.checked.match_of(self.index).is_some() {
@@ -94,14 +94,7 @@ impl Check {
         let from = self.from.take().unwrap_or(begin);
         let layers = engine.index.layers();
         let storage = engine.storage.as_ref();
-        match first_match(
-            storage,
-            &layers,
-            selection,
-            from,
-            self.checked.up_to,
-            effort,
-        )? {
+        match first_match(storage, &layers, matcher, from, self.checked.up_to, effort)? {
             Found::Paused(position) => {
                 self.from = Some(position);
                 return Ok(false);

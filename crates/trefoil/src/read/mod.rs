@@ -5,19 +5,19 @@ pub(crate) mod explain;
 pub(crate) mod label;
 pub(crate) mod listing;
 pub(crate) mod look;
+mod matcher;
 mod plan;
 mod search;
-mod selection;
 pub(crate) mod subscription;
 
-use trefoil_core::{Direction, Error, Event, From, Read, Result, Source, limits};
+use trefoil_core::{Direction, Error, Event, Result, Selection, Source, StartAt, limits};
 use trefoil_storage::{Storage, StoredItem};
 
 use crate::index::{Cursor, Effort, Kind, Layers, Lookup, Step};
 use crate::read::explain::Explanation;
+pub(crate) use matcher::Matcher;
 use plan::{Plan, Range};
 pub(crate) use search::{Found, first_match};
-pub(crate) use selection::Selection;
 
 /// How many positions are looked at together, at first and at most.
 const CHUNK_FIRST: usize = 128;
@@ -66,7 +66,7 @@ pub(crate) fn execute(
     storage: &dyn Storage,
     layers: &Layers,
     head: u64,
-    read: &Read,
+    read: &Selection,
     bytes_max: usize,
 ) -> Result<Page> {
     let head = read.as_of.map_or(head, |as_of| as_of.min(head));
@@ -140,14 +140,14 @@ struct Start<'a> {
 }
 
 /// Decides where and how to look; `None` if there is nothing to look at.
-fn start<'a>(layers: &'a Layers, head: u64, read: &'a Read) -> Result<Option<Start<'a>>> {
+fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Option<Start<'a>>> {
     let mut stream = None;
     let from = match (read.from, read.direction, &read.source) {
-        (From::Edge, Direction::Forwards, _) => Some(1),
-        (From::Edge, Direction::Backwards, _) => Some(head),
-        (From::Position(position), Direction::Forwards, _) => Some(position.max(1)),
-        (From::Position(position), Direction::Backwards, _) => Some(position.min(head)),
-        (From::StreamPosition(ordinal), direction, Source::Stream(name)) => {
+        (StartAt::Edge, Direction::Forwards, _) => Some(1),
+        (StartAt::Edge, Direction::Backwards, _) => Some(head),
+        (StartAt::Position(position), Direction::Forwards, _) => Some(position.max(1)),
+        (StartAt::Position(position), Direction::Backwards, _) => Some(position.min(head)),
+        (StartAt::StreamPosition(ordinal), direction, Source::Stream(name)) => {
             let term = stream.insert(Lookup::new(layers, Kind::Stream, name));
             let position = term.seek_ordinal(ordinal, direction)?;
             // Backwards, what lies beyond the end is passed over; forwards, nothing is left then.
@@ -156,7 +156,7 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Read) -> Result<Option<Sta
                 Direction::Backwards => position.min(head),
             })
         }
-        (From::StreamPosition(_), _, _) => {
+        (StartAt::StreamPosition(_), _, _) => {
             return Err(Error::invalid(
                 "only a read of a stream can begin at a stream position",
             ));
@@ -177,7 +177,7 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Read) -> Result<Option<Sta
     };
     let plan = match only_term(layers, read, stream) {
         Some(term) => Plan::of_term(layers, range, term),
-        None => Plan::new(layers, Selection::of_read(read), range)?,
+        None => Plan::new(layers, Matcher::of_selection(read), range)?,
     };
     Ok(Some(Start { from, last, plan }))
 }
@@ -186,7 +186,7 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Read) -> Result<Option<Sta
 /// What was found of a stream when its beginning was sought is used again.
 fn only_term<'a>(
     layers: &'a Layers,
-    read: &'a Read,
+    read: &'a Selection,
     stream: Option<Lookup<'a>>,
 ) -> Option<Lookup<'a>> {
     let filter = &read.filter;
@@ -202,7 +202,7 @@ fn only_term<'a>(
 }
 
 /// How the events of a read would be found.
-pub(crate) fn explain(layers: &Layers, head: u64, read: &Read) -> Result<Explanation> {
+pub(crate) fn explain(layers: &Layers, head: u64, read: &Selection) -> Result<Explanation> {
     let head = read.as_of.map_or(head, |as_of| as_of.min(head));
     let Some(Start { from, last, .. }) = start(layers, head, read)? else {
         return Ok(Explanation::nothing(head));
@@ -211,13 +211,13 @@ pub(crate) fn explain(layers: &Layers, head: u64, read: &Read) -> Result<Explana
         low: from.min(last),
         high: from.max(last),
     };
-    Ok(Plan::new(layers, Selection::of_read(read), range)?.explain())
+    Ok(Plan::new(layers, Matcher::of_selection(read), range)?.explain())
 }
 
 /// A page that is being filled.
 struct Gathering<'a> {
     storage: &'a dyn Storage,
-    read: &'a Read,
+    read: &'a Selection,
     verify: bool,
     bytes_left: usize,
     page: Page,
@@ -235,7 +235,7 @@ impl Gathering<'_> {
         let (mut next, mut failure) = (None, None);
         let missing = self.read.limit - self.page.events.len();
         self.page.events.reserve(positions.len().min(missing));
-        let (storage, selection) = (self.storage, Selection::of_read(self.read));
+        let (storage, matcher) = (self.storage, Matcher::of_selection(self.read));
         // In pieces, so that large events beyond the bounds are not read.
         for piece in positions.chunks(64) {
             storage.read(piece, &mut |item| {
@@ -247,7 +247,7 @@ impl Gathering<'_> {
                     return;
                 }
                 match decode(item) {
-                    Ok(event) if self.verify && !selection.matches(&event) => {}
+                    Ok(event) if self.verify && !matcher.matches(&event) => {}
                     Ok(event) => {
                         self.bytes_left = self.bytes_left.saturating_sub(event.stored_bytes());
                         self.page.events.push(event);
@@ -282,7 +282,7 @@ pub(crate) fn read_all(
     storage: &dyn Storage,
     layers: &Layers,
     head: u64,
-    read: &Read,
+    read: &Selection,
 ) -> Result<Page> {
     let mut page = execute(storage, layers, head, read, limits::READ_BYTES_MAX)?;
     while page.events.len() < read.limit

@@ -5,7 +5,7 @@
 
 use trefoil_core::{Direction, QueryItem, Result, Source};
 
-use super::selection::Selection;
+use super::matcher::Matcher;
 use crate::index::{Kind, Layers, Lookup, Walk};
 use crate::read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 
@@ -44,7 +44,7 @@ pub(crate) struct Plan<'a> {
     strategy: Strategy,
     /// At most how many events are read.
     estimate: u64,
-    /// Whether the selection must be checked on the events.
+    /// Whether the matcher must be checked on the events.
     pub(crate) verify: bool,
 }
 
@@ -81,14 +81,14 @@ impl<'a> Plan<'a> {
     }
 
     /// Decides how to find what is selected of a range.
-    pub(crate) fn new(layers: &'a Layers, selection: Selection<'a>, range: Range) -> Result<Self> {
-        let alternatives = match selection.query.is_all() {
+    pub(crate) fn new(layers: &'a Layers, matcher: Matcher<'a>, range: Range) -> Result<Self> {
+        let alternatives = match matcher.query.is_all() {
             true => std::slice::from_ref(&EVERYTHING),
-            false => selection.query.items.as_slice(),
+            false => matcher.query.items.as_slice(),
         };
         let mut items = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
-            let terms = terms_of(layers, selection, alternative);
+            let terms = terms_of(layers, matcher, alternative);
             items.extend(Item::new(terms, range)?);
         }
         let width = (range.high + 1).saturating_sub(range.low);
@@ -144,18 +144,18 @@ impl<'a> Plan<'a> {
 /// What the events of one alternative have.
 fn terms_of<'a>(
     layers: &'a Layers,
-    selection: Selection<'a>,
+    matcher: Matcher<'a>,
     alternative: &'a QueryItem,
 ) -> Vec<Term<'a>> {
     let single = |kind, name| Term::new(vec![Lookup::new(layers, kind, name)]);
     let mut terms = Vec::new();
-    match selection.source {
+    match matcher.source {
         Source::All => {}
         Source::Category(name) => terms.push(single(Kind::Category, name)),
         Source::Stream(name) => terms.push(single(Kind::Stream, name)),
     }
-    terms.extend(selection.event_type.map(|name| single(Kind::Type, name)));
-    let correlation = selection.correlation;
+    terms.extend(matcher.event_type.map(|name| single(Kind::Type, name)));
+    let correlation = matcher.correlation;
     terms.extend(correlation.map(|name| single(Kind::Correlation, name)));
     let types = distinct(&alternative.types);
     if !types.is_empty() {

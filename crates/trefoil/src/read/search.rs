@@ -4,7 +4,7 @@ use trefoil_core::{Direction, Result};
 use trefoil_storage::Storage;
 
 use super::plan::{Plan, Range};
-use super::{Selection, fetch};
+use super::{Matcher, fetch};
 use crate::index::{Cursor, Effort, Layers, Step};
 
 /// How many positions are expected to be wanted: one, mostly.
@@ -25,7 +25,7 @@ pub(crate) enum Found {
 pub(crate) fn first_match(
     storage: &dyn Storage,
     layers: &Layers,
-    selection: Selection<'_>,
+    matcher: Matcher<'_>,
     from: u64,
     head: u64,
     effort: &Effort,
@@ -37,7 +37,7 @@ pub(crate) fn first_match(
         low: from.max(1),
         high: head,
     };
-    let plan = Plan::new(layers, selection, range)?;
+    let plan = Plan::new(layers, matcher, range)?;
     let verify = plan.verify;
     let Some(walk) = plan.into_walk(Direction::Forwards, PAGE_SIZE) else {
         return Ok(Found::Nothing);
@@ -47,7 +47,7 @@ pub(crate) fn first_match(
         match cursor.next(effort)? {
             Step::At(position) if !verify => return Ok(Found::Match(position)),
             Step::At(position) => {
-                if selection.matches(&fetch(storage, position)?) {
+                if matcher.matches(&fetch(storage, position)?) {
                     return Ok(Found::Match(position));
                 }
                 if !effort.spend(4) {

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use event_listener::Listener as _;
-use trefoil_core::{Direction, Error, Event, From, Read, Result};
+use trefoil_core::{Direction, Error, Event, Result, Selection, StartAt};
 
 use crate::{Database, read};
 
@@ -21,7 +21,7 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 pub struct Subscription {
     database: Database,
     generation: u64,
-    read: Read,
+    read: Selection,
     /// Whether there is more of the log to look at before it is time to wait.
     is_behind: bool,
     /// Up to where the log was looked at.
@@ -30,7 +30,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn new(database: Database, generation: u64, mut read: Read) -> Self {
+    pub(crate) fn new(database: Database, generation: u64, mut read: Selection) -> Self {
         read.direction = Direction::Forwards;
         read.limit = BATCH_EVENTS;
         read.as_of = None;
@@ -84,11 +84,12 @@ impl Subscription {
         self.is_behind = page.next.is_some();
         self.seen = head;
         match page.next {
-            Some(next) => self.read.from = From::Position(next),
+            Some(next) => self.read.from = StartAt::Position(next),
             // Everything up to the head was looked at. A stream that does not reach the wanted
             // place yet is asked for that place again.
-            _ if matches!(self.read.from, From::StreamPosition(_)) && page.events.is_empty() => {}
-            _ => self.read.from = From::Position(self.next_position(head)),
+            _ if matches!(self.read.from, StartAt::StreamPosition(_)) && page.events.is_empty() => {
+            }
+            _ => self.read.from = StartAt::Position(self.next_position(head)),
         }
         Ok(page.events)
     }
@@ -96,7 +97,7 @@ impl Subscription {
     /// The position after `head`, or where the subscription begins if that is still ahead.
     fn next_position(&self, head: u64) -> u64 {
         match self.read.from {
-            From::Position(position) => position.max(head + 1),
+            StartAt::Position(position) => position.max(head + 1),
             _ => head + 1,
         }
     }

@@ -3,7 +3,7 @@
 use trefoil_core::{Condition, Error, Result};
 
 use super::stage::Stage;
-use crate::read::Selection;
+use crate::read::Matcher;
 use crate::read::condition::Checked;
 
 impl Stage<'_> {
@@ -13,10 +13,10 @@ impl Stage<'_> {
         checked: &Checked,
     ) -> Result<()> {
         for (condition, wanted) in conditions.iter().enumerate() {
-            if let Some((selection, after)) = Selection::of_condition(wanted) {
+            if let Some((matcher, after)) = Matcher::of_condition(wanted) {
                 let known = checked.match_of(condition);
                 let found = known.map_or_else(
-                    || self.find_new(selection, after, checked.up_to),
+                    || self.find_new(matcher, after, checked.up_to),
                     |known| Ok(Some(known)),
                 )?;
                 if let Some(position) = found {
@@ -36,17 +36,12 @@ impl Stage<'_> {
 
     /// The position of a selected event after `after` that was written after `checked`, or that is
     /// in this group.
-    fn find_new(
-        &mut self,
-        selection: Selection<'_>,
-        after: u64,
-        checked: u64,
-    ) -> Result<Option<u64>> {
+    fn find_new(&mut self, matcher: Matcher<'_>, after: u64, checked: u64) -> Result<Option<u64>> {
         let from = after.max(checked).saturating_add(1);
-        if let Some(position) = (self.search)(selection, from, self.base)? {
+        if let Some(position) = (self.search)(matcher, from, self.base)? {
             return Ok(Some(position));
         }
-        Ok(self.terms.find(&self.staged, selection, after))
+        Ok(self.terms.find(&self.staged, matcher, after))
     }
 }
 

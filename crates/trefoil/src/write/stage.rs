@@ -16,7 +16,7 @@ use super::changes;
 use super::known::{Known, check_unknown, replayed};
 use super::staged::{Staged, StagedEvent, StagedTerms};
 use crate::index::{Index, Named, StreamEnd};
-use crate::read::Selection;
+use crate::read::Matcher;
 use crate::read::condition::CheckedCommit;
 use crate::read::label;
 use crate::state::{Due, Entries, Store, Touched, View};
@@ -25,7 +25,7 @@ use crate::state::{Due, Entries, Store, Touched, View};
 pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
 
 /// Finds the first selected event between two durable positions, inclusive.
-pub(crate) type Search<'a> = dyn Fn(Selection<'_>, u64, u64) -> Result<Option<u64>> + 'a;
+pub(crate) type Search<'a> = dyn Fn(Matcher<'_>, u64, u64) -> Result<Option<u64>> + 'a;
 
 /// From so many streams on it pays to look for them on two threads.
 const STREAMS_FOR_TWO_THREADS: usize = 2048;

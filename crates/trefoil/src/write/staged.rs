@@ -7,7 +7,7 @@ use trefoil_core::{Appended, EventId, NewEvent, QueryItem, Timestamp};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::index::{IndexedEvent, Kind, Tags};
-use crate::read::Selection;
+use crate::read::Matcher;
 
 /// An event that is to be appended. One that was handed in stays with its request, so that the
 /// request can be staged again.
@@ -70,9 +70,9 @@ impl Staged<'_> {
         }
     }
 
-    fn is_selected(&self, selection: Selection<'_>) -> bool {
+    fn is_selected(&self, matcher: Matcher<'_>) -> bool {
         let tags = self.event.tags.iter().map(String::as_str);
-        selection.matches_parts(self.event.stream.as_deref(), &self.event.event_type, tags)
+        matcher.matches_parts(self.event.stream.as_deref(), &self.event.event_type, tags)
     }
 }
 
@@ -89,16 +89,16 @@ impl StagedTerms {
     pub(super) fn find(
         &mut self,
         staged: &[Staged<'_>],
-        selection: Selection<'_>,
+        matcher: Matcher<'_>,
         after: u64,
     ) -> Option<u64> {
         if staged.last().is_none_or(|last| last.position <= after) {
             return None;
         }
         self.add(staged);
-        let items = &selection.query.items;
-        let is_hit = |event: &&Staged<'_>| event.position > after && event.is_selected(selection);
-        if selection.query.is_all() {
+        let items = &matcher.query.items;
+        let is_hit = |event: &&Staged<'_>| event.position > after && event.is_selected(matcher);
+        if matcher.query.is_all() {
             return staged.iter().find(is_hit).map(|event| event.position);
         }
         let lists = items.iter().flat_map(|item| self.candidates(item));

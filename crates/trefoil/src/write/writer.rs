@@ -15,7 +15,7 @@ use super::queue::{LetGo, Queue, Request};
 use super::stage::{Front, Stage};
 use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
-use crate::read::{Found, Selection, fetch, first_match};
+use crate::read::{Found, Matcher, fetch, first_match};
 use crate::state::{Due, Entries, Store};
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
@@ -131,8 +131,8 @@ impl Writer {
         }
         let find = |position: u64| -> Result<Event> { fetch(self.storage.as_ref(), position) };
         let layers = self.index.layers();
-        let search = |selection: Selection<'_>, from: u64, head: u64| -> Result<Option<u64>> {
-            search(self.storage.as_ref(), &layers, selection, from, head)
+        let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
+            search(self.storage.as_ref(), &layers, matcher, from, head)
         };
         let ((front, random), now) = (*guard, self.clock.now());
         let places = (&*self.index, &*self.store);
@@ -310,14 +310,14 @@ pub(crate) fn freeze(index: &Index, store: &Store, commit: u64, clock: Timestamp
 fn search(
     storage: &dyn Storage,
     layers: &Layers,
-    selection: Selection<'_>,
+    matcher: Matcher<'_>,
     from: u64,
     head: u64,
 ) -> Result<Option<u64>> {
     let mut from = from;
     loop {
         let effort = Effort::new(usize::MAX);
-        match first_match(storage, layers, selection, from, head, &effort)? {
+        match first_match(storage, layers, matcher, from, head, &effort)? {
             Found::Match(position) => return Ok(Some(position)),
             Found::Paused(position) => from = position,
             Found::Nothing => return Ok(None),

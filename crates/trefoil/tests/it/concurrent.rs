@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use trefoil::{
-    Commit, ConsumerGroup, Database, Error, Event, List, NewEvent, Options, Read, Subscription,
+    Commit, ConsumerGroup, Database, Error, Event, List, NewEvent, Options, Selection, Subscription,
 };
 
 /// Small parts, so that the index moves and segments rotate under the readers' feet.
@@ -122,7 +122,7 @@ fn positions_are_dense_and_streams_gapless_whoever_writes() {
         assert_eq!(*stream_position, *next, "{stream}");
         *next += 1;
     }
-    let stored = database.read(&Read::all()).unwrap();
+    let stored = database.read(&Selection::all()).unwrap();
     let as_stored: Answers = stored
         .iter()
         .map(|e| {
@@ -192,7 +192,7 @@ fn readers_see_whole_commits_and_no_holes_that_fill_in_later() {
             let mut before: Vec<Event> = Vec::new();
             while !stop.load(Ordering::Relaxed) {
                 let head = database.head();
-                let events = database.read(&Read::all()).unwrap();
+                let events = database.read(&Selection::all()).unwrap();
                 assert!(
                     events.len() as u64 >= head,
                     "the head was there before the read"
@@ -206,14 +206,14 @@ fn readers_see_whole_commits_and_no_holes_that_fill_in_later() {
             let mut seen = 0;
             while !stop.load(Ordering::Relaxed) {
                 let version = database.version("shared-1").unwrap();
-                let events = database.read(&Read::stream("shared-1")).unwrap();
+                let events = database.read(&Selection::stream("shared-1")).unwrap();
                 for (event, expected) in events.iter().zip(0..) {
                     assert_eq!(event.stream_position(), Some(expected));
                 }
                 assert!(events.len() >= seen, "the stream became shorter");
                 assert!(version.is_none_or(|version| version < events.len() as u64));
                 let backwards = database
-                    .read(&Read::category("shared").backwards())
+                    .read(&Selection::category("shared").backwards())
                     .unwrap();
                 assert!(backwards.len() >= events.len(), "a later read saw less");
                 let tail: Vec<Event> = backwards.into_iter().rev().take(events.len()).collect();
@@ -248,19 +248,22 @@ fn follow(mut subscription: Subscription, finished: &AtomicBool) -> Vec<Event> {
 fn subscriptions_deliver_exactly_what_a_read_returns_afterwards() {
     let (_directory, database) = open(&small());
     write_everywhere(&database, 99, 200);
-    let group = |member| Read::category("many").for_group(ConsumerGroup::new(member, 3).unwrap());
+    let group =
+        |member| Selection::category("many").for_group(ConsumerGroup::new(member, 3).unwrap());
     let reads = [
-        Read::all(),
-        Read::all().from_position(150),
-        Read::category("many"),
-        Read::category("many").of_type("Happened").from_position(77),
-        Read::stream("many-3"),
-        Read::stream("many-3").from_stream_position(5),
-        Read::stream("many-4").from_position(90),
+        Selection::all(),
+        Selection::all().from_position(150),
+        Selection::category("many"),
+        Selection::category("many")
+            .of_type("Happened")
+            .from_position(77),
+        Selection::stream("many-3"),
+        Selection::stream("many-3").from_stream_position(5),
+        Selection::stream("many-4").from_position(90),
         group(0),
         group(1),
         group(2),
-        Read::category("many").of_type("Never"),
+        Selection::category("many").of_type("Never"),
     ];
     let finished = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -292,7 +295,7 @@ fn subscriptions_deliver_exactly_what_a_read_returns_afterwards() {
 fn a_slow_subscriber_slows_no_writer_and_misses_nothing() {
     const PAUSE: Duration = Duration::from_millis(300);
     let (_directory, database) = open(&small());
-    let mut slow = database.subscribe(Read::all());
+    let mut slow = database.subscribe(Selection::all());
     let delivered = Arc::new(AtomicUsize::new(0));
     let (written, subscriber) = (2000usize, Arc::clone(&delivered));
     let started = Instant::now();
@@ -327,7 +330,7 @@ fn a_slow_subscriber_slows_no_writer_and_misses_nothing() {
 #[test]
 fn a_waiting_subscriber_is_woken_by_a_commit_and_by_the_end() {
     let (_directory, database) = open(&Options::default());
-    let mut subscription = database.subscribe(Read::stream("wake-1"));
+    let mut subscription = database.subscribe(Selection::stream("wake-1"));
     let waiter = thread::spawn(move || {
         let woken = subscription
             .next_timeout(Duration::from_secs(20))

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trefoil::{Commit, Database, Error, NewEvent, Options, Read};
+use trefoil::{Commit, Database, Error, NewEvent, Options, Selection};
 
 fn small() -> Options {
     Options {
@@ -27,7 +27,7 @@ fn with_events(directory: &Path, n: u64) {
 
 fn n_events(directory: &Path) -> usize {
     let database = Database::open(directory, &small()).unwrap();
-    let events = database.read(&Read::all()).unwrap();
+    let events = database.read(&Selection::all()).unwrap();
     database.close().unwrap();
     events.len()
 }
@@ -97,7 +97,7 @@ fn no_metadata_keeps_the_index_from_disk() {
     }
     database.checkpoint().unwrap();
     let found = database
-        .read(&Read::all().correlated_with("n".repeat(1024)))
+        .read(&Selection::all().correlated_with("n".repeat(1024)))
         .unwrap();
     assert_eq!(found.len(), 8);
     database.close().unwrap();

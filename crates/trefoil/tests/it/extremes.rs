@@ -2,7 +2,8 @@
 
 use tempfile::TempDir;
 use trefoil::{
-    Commit, Database, Error, EventId, ImportedEvent, NewEvent, Options, Read, Result, Timestamp,
+    Commit, Database, Error, EventId, ImportedEvent, NewEvent, Options, Result, Selection,
+    Timestamp,
 };
 
 fn imported(position: u64, stream_position: u64) -> ImportedEvent {
@@ -58,10 +59,10 @@ fn positions_do_not_overflow() {
                 Err(other) => panic!("{case:?}: {other}"),
             }
         }
-        let all = database.read(&Read::all()).unwrap();
+        let all = database.read(&Selection::all()).unwrap();
         database.close().unwrap();
         let database = Database::open(directory.path(), &Options::default()).unwrap();
-        assert_eq!(database.read(&Read::all()).unwrap(), all, "{case:?}");
+        assert_eq!(database.read(&Selection::all()).unwrap(), all, "{case:?}");
     }
 }
 

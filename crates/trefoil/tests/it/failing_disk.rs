@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trefoil::{Commit, Committed, Database, Error, NewEvent, Options, Read, Result};
+use trefoil::{Commit, Committed, Database, Error, NewEvent, Options, Result, Selection};
 use trefoil_storage::local::disk::SimulatedDisk;
 
 struct Failing {
@@ -42,7 +42,7 @@ fn append(database: &Database, number: u64) -> Result<Committed> {
 
 /// The numbers of the events.
 fn numbers(database: &Database) -> Vec<String> {
-    let events = database.read(&Read::all()).unwrap();
+    let events = database.read(&Selection::all()).unwrap();
     let data = events.iter().map(|event| event.data());
     data.map(|data| String::from_utf8_lossy(data).into_owned())
         .collect()

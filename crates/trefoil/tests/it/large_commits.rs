@@ -1,6 +1,6 @@
 //! A commit of thousands of events, which several threads work on, is what small ones would be.
 
-use trefoil::{Commit, Database, Event, NewEvent, Options, Query, QueryItem, Read};
+use trefoil::{Commit, Database, Event, NewEvent, Options, Query, QueryItem, Selection};
 
 /// More than any of the threads is worth starting for.
 const N_EVENTS: usize = 12_000;
@@ -48,14 +48,15 @@ fn written(piece: usize) -> Database {
     database
 }
 
-fn reads() -> Vec<Read> {
-    let tagged = |tag: &str| Read::query(Query::all().or(QueryItem::any().tagged(tag)));
-    let streams = (0..40).map(|number| Read::stream(format!("category{}-{number}", number % 7)));
+fn reads() -> Vec<Selection> {
+    let tagged = |tag: &str| Selection::query(Query::all().or(QueryItem::any().tagged(tag)));
+    let streams =
+        (0..40).map(|number| Selection::stream(format!("category{}-{number}", number % 7)));
     let others = [
-        Read::all(),
-        Read::category("category3"),
-        Read::all().of_type("Type4"),
-        Read::all().correlated_with("cart1"),
+        Selection::all(),
+        Selection::category("category3"),
+        Selection::all().of_type("Type4"),
+        Selection::all().correlated_with("cart1"),
         tagged("frequent:2"),
         tagged("rare:500"),
     ];

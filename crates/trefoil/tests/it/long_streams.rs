@@ -1,6 +1,6 @@
 //! Streams whose postings fill several blocks of a run are read from every place, both ways.
 
-use trefoil::{Database, EventId, ImportedEvent, NewEvent, Options, Read, Timestamp};
+use trefoil::{Database, EventId, ImportedEvent, NewEvent, Options, Selection, Timestamp};
 
 const N_EVENTS: u64 = 1_800;
 
@@ -40,7 +40,9 @@ fn check(database: &Database) {
         let froms = (0..3 * N_EVENTS / 2).step_by(83).chain(edges);
         for from in froms {
             for (limit, is_backwards) in [(1, false), (1, true), (600, false), (600, true)] {
-                let mut read = Read::stream(stream).from_stream_position(from).limit(limit);
+                let mut read = Selection::stream(stream)
+                    .from_stream_position(from)
+                    .limit(limit);
                 if is_backwards {
                     read = read.backwards();
                 }

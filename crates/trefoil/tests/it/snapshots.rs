@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trefoil::{Commit, Database, NewEvent, Options, Read, Tracking, Transaction, tools};
+use trefoil::{Commit, Database, NewEvent, Options, Selection, Tracking, Transaction, tools};
 
 use crate::waiting::wait_for_all;
 
@@ -78,7 +78,7 @@ fn check(directory: &Path, n_counters: u64) {
     }
     assert_eq!(database.tracking(&counter(n_counters)).unwrap(), None);
     let events = database
-        .read(&Read::stream("account-1").limit(1000))
+        .read(&Selection::stream("account-1").limit(1000))
         .unwrap();
     let n_events = N_CHANGES / CHANGES_AT_ONCE / 10;
     assert_eq!(events.len() as u64, n_events);

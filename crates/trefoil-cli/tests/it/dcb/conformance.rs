@@ -1,6 +1,6 @@
 //! Runs `cases/read.txt` and `cases/append.txt`, whose README says what the lines mean.
 
-use trefoil::{Query, Read};
+use trefoil::{Query, Selection};
 
 use super::backend::{Backend, Protocol, over_every_protocol};
 use super::store::{Answer, Refusal, Store};
@@ -82,7 +82,7 @@ fn append(store: &mut dyn Store, text: &str) -> Result<u64, Refusal> {
 }
 
 fn read(store: &mut dyn Store, text: &str) -> Answer {
-    let mut read = Read::query(Query::all());
+    let mut read = Selection::query(Query::all());
     let mut rest = text.to_owned();
     if let Some(without) = rest.strip_suffix(" backwards") {
         rest = without.to_owned();

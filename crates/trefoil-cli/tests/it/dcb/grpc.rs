@@ -1,7 +1,7 @@
 //! gRPC as a store: UmaDB's `Append` and `Read`.
 
 use tokio::runtime::{Builder, Runtime};
-use trefoil::{Direction, From, Query, Read, parse_event_id};
+use trefoil::{Direction, Query, Selection, StartAt, parse_event_id};
 use trefoil_grpc::{
     AppendCondition, AppendRequest, Client, Code, Connect, Event, ReadRequest, SequencedEvent,
     Status, error_of,
@@ -40,11 +40,11 @@ impl Store for Grpc {
         appended.map_err(|status| refusal(&status))
     }
 
-    fn read(&mut self, read: &Read) -> Result<Answer, Refusal> {
+    fn read(&mut self, read: &Selection) -> Result<Answer, Refusal> {
         let request = ReadRequest {
             query: Some(query(&read.filter.query)),
             start: match read.from {
-                From::Position(position) => Some(position),
+                StartAt::Position(position) => Some(position),
                 _ => None,
             },
             backwards: Some(read.direction == Direction::Backwards),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trefoil::{
-    Commit, Condition, Database, Error, Event, NewEvent, Payload, Read, located_position,
+    Commit, Condition, Database, Error, Event, NewEvent, Payload, Selection, located_position,
 };
 
 use super::store::{Answer, Fact, Refusal, Seen, Store, Unless};
@@ -17,7 +17,7 @@ impl Store for Library {
         Ok(committed.position)
     }
 
-    fn read(&mut self, read: &Read) -> Result<Answer, Refusal> {
+    fn read(&mut self, read: &Selection) -> Result<Answer, Refusal> {
         let (events, head) = self.0.read_with_head(read).map_err(refusal)?;
         Ok(Answer {
             events: events.iter().map(seen).collect(),

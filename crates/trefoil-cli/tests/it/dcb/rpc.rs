@@ -1,7 +1,7 @@
 //! `/rpc` as a store: `commit` and `events.query`.
 
 use serde_json::{Value, json};
-use trefoil::{Direction, From, Query, Read, located_position, parse_event_id};
+use trefoil::{Direction, Query, Selection, StartAt, located_position, parse_event_id};
 
 use super::store::{Answer, Fact, Refusal, Seen, Store, Unless};
 use crate::harness::{Client, Response};
@@ -17,9 +17,9 @@ impl Store for Rpc {
         Ok(answer["globalPosition"].as_u64().unwrap())
     }
 
-    fn read(&mut self, read: &Read) -> Result<Answer, Refusal> {
+    fn read(&mut self, read: &Selection) -> Result<Answer, Refusal> {
         let mut options = json!({});
-        if let From::Position(from) = read.from {
+        if let StartAt::Position(from) = read.from {
             options["from"] = from.into();
         }
         if read.direction == Direction::Backwards {

@@ -1,7 +1,7 @@
 //! What every way to the events has in common: append under conditions, read by a query.
 
 use serde_json::Value;
-use trefoil::{EventId, Query, QueryItem, Read};
+use trefoil::{EventId, Query, QueryItem, Selection};
 
 /// An event to be appended.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +91,7 @@ pub(crate) trait Store: Send {
     /// Appends all events or none and answers the position of the last.
     fn append(&mut self, facts: &[Fact], unless: &[Unless]) -> Result<u64, Refusal>;
 
-    fn read(&mut self, read: &Read) -> Result<Answer, Refusal>;
+    fn read(&mut self, read: &Selection) -> Result<Answer, Refusal>;
 
     /// How many conditions an append may have.
     fn conditions_max(&self) -> usize {
@@ -100,7 +100,7 @@ pub(crate) trait Store: Send {
 
     /// Reads everything that matches.
     fn all(&mut self, query: &Query) -> Answer {
-        self.read(&Read::query(query.clone())).unwrap()
+        self.read(&Selection::query(query.clone())).unwrap()
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use trefoil::{Query, QueryItem, Read};
+use trefoil::{Query, QueryItem, Selection};
 
 use crate::dcb::{Fact, Grpc, Store as _};
 use crate::harness::{ADMIN, Random, Resp, Server, Sse, Value};
@@ -90,7 +90,7 @@ fn grpc<'a>(server: &'a Server) -> Box<dyn FnMut(u64) + 'a> {
             types: Vec::new(),
             tags: vec![tag],
         };
-        let read = Read::query(Query { items: vec![item] }).limit(10);
+        let read = Selection::query(Query { items: vec![item] }).limit(10);
         assert!(!client.read(&read).unwrap().events.is_empty());
     })
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trefoil::{Query, QueryItem, Read};
+use trefoil::{Query, QueryItem, Selection};
 
 use crate::dcb::{Fact, Grpc, Store as _};
 use crate::harness::{Resp, Server, Sse, Value};
@@ -50,7 +50,7 @@ pub(super) fn live(server: &Server, life: Duration) {
         transact(&mut resp, round);
         thread::sleep(PAUSE);
     }
-    let all = grpc.read(&Read::all()).unwrap();
+    let all = grpc.read(&Selection::all()).unwrap();
     assert_eq!(all.events.len() as u64, 3 * round);
     drop((subscription, client, grpc, resp));
     let deleted = admin.rpc(&json!(["ns.delete", name]));

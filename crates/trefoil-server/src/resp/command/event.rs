@@ -13,8 +13,8 @@
 
 use bytes::Bytes;
 use trefoil::{
-    Allowance, Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Payload, Read, Reply, Step,
-    parse_event_id,
+    Allowance, Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Payload, Reply, Selection,
+    Step, parse_event_id,
 };
 use trefoil_core::limits::{BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, READ_BYTES_MAX};
 
@@ -105,17 +105,17 @@ pub(in super::super) async fn lookup(
         }
         Lookup::Last => last(&database, words),
         Lookup::Stream => {
-            let read = Read::stream(stream_name(words.text()?)?);
+            let read = Selection::stream(stream_name(words.text()?)?);
             let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
             Ok(Reply::Array(events.1))
         }
         Lookup::Category => {
-            let read = Read::category(words.text()?);
+            let read = Selection::category(words.text()?);
             let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
             Ok(Reply::Array(events.1))
         }
         Lookup::Query => {
-            let read = options(Read::all(), lookup, &mut words)?;
+            let read = options(Selection::all(), lookup, &mut words)?;
             let (head, events) = read_all(database, read, memory).await?;
             Ok(Reply::Array(vec![position(head), Reply::Array(events)]))
         }
@@ -145,7 +145,7 @@ fn last(database: &OpenDatabase, mut words: Words<'_>) -> Answer {
 }
 
 /// Reads what a read begins with, how many events it wants, and in which order.
-fn options(mut read: Read, lookup: Lookup, words: &mut Words<'_>) -> Answer<Read> {
+fn options(mut read: Selection, lookup: Lookup, words: &mut Words<'_>) -> Answer<Selection> {
     read.limit = BATCH_SIZE_DEFAULT;
     while !words.is_empty() {
         if words.take("from") {
@@ -190,7 +190,7 @@ fn count(words: &mut Words<'_>) -> Answer<usize> {
 /// Reads page by page: a short read begins on this thread, where most of them end.
 async fn read_all(
     database: OpenDatabase,
-    read: Read,
+    read: Selection,
     memory: &dyn Allowance,
 ) -> Answer<(u64, Vec<Reply>)> {
     let mut pages = Pages::new(database, read);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use trefoil::{
-    Commit, Condition, Database, NewEvent, Options, Payload, Query, QueryItem, Read, Role,
+    Commit, Condition, Database, NewEvent, Options, Payload, Query, QueryItem, Role, Selection,
 };
 
 /// The long log has this many times the events of the short one.
@@ -65,7 +65,7 @@ fn a_longer_log_makes_no_query_and_no_condition_slower() {
     let holds = |condition: Condition| -> Act {
         Box::new(move |database| database.check(std::slice::from_ref(&condition)).unwrap())
     };
-    let finds = |read: Read, n: usize| -> Act {
+    let finds = |read: Selection, n: usize| -> Act {
         Box::new(move |database| assert_eq!(database.read(&read).unwrap().len(), n))
     };
     let acts: Vec<(&str, Act)> = vec![
@@ -84,12 +84,15 @@ fn a_longer_log_makes_no_query_and_no_condition_slower() {
         ),
         (
             "the last of a rare type",
-            finds(Read::query(kind("Rare")).backwards().limit(1), 1),
+            finds(Selection::query(kind("Rare")).backwards().limit(1), 1),
         ),
-        ("all of a rare type", finds(Read::query(kind("Rare")), 20)),
+        (
+            "all of a rare type",
+            finds(Selection::query(kind("Rare")), 20),
+        ),
         (
             "a rare and a frequent tag, backwards",
-            finds(Read::query(hot_and_rare).backwards(), 20),
+            finds(Selection::query(hot_and_rare).backwards(), 20),
         ),
     ];
     for (what, act) in acts {
@@ -113,7 +116,7 @@ fn a_frequent_type_behind_the_head_costs_nothing_more_in_a_long_log() {
     };
     let (before, after) = (time(&short.1).max(NOISE), time(&long.1));
     assert!(after <= before * TIMES_MAX, "{before:?} became {after:?}");
-    let read = Read::query(QueryItem::any().tagged("hot").tagged("rare").into());
+    let read = Selection::query(QueryItem::any().tagged("hot").tagged("rare").into());
     let explained = long.1.explain(&read).unwrap();
     let lead = explained.items[0]
         .terms

@@ -6,7 +6,7 @@ use proptest::test_runner::{TestCaseError, TestRunner};
 use tempfile::TempDir;
 use trefoil::{
     Commit, Condition, Database, Direction, Error, EventId, ImportedEvent, NewEvent, Options,
-    Payload, Query, QueryItem, Read, Result, Source, Strategy as Plan, Timestamp,
+    Payload, Query, QueryItem, Result, Selection, Source, Strategy as Plan, Timestamp,
 };
 
 use crate::model::{Model, Record};
@@ -159,14 +159,14 @@ impl Subject {
 
     /// Reads back what was just written; that this is what was handed in is shown elsewhere.
     fn take_over(&mut self, from: u64) -> Result<()> {
-        let written = self.database.read(&Read::all().from_position(from))?;
+        let written = self.database.read(&Selection::all().from_position(from))?;
         self.model.events.extend(written.iter().map(Record::of));
         Ok(())
     }
 
     /// Asks for the same query from everywhere.
     fn ask(&self, source: &Source, query: &Query, stride: u64) -> Result<(), TestCaseError> {
-        let mut read = Read::query(query.clone());
+        let mut read = Selection::query(query.clone());
         read.source = source.clone();
         let naive = self.model.read(&read);
         let naive: Vec<u64> = naive.iter().map(|record| record.position).collect();
@@ -187,20 +187,20 @@ impl Subject {
         Ok(())
     }
 
-    fn ok<T>(&self, read: &Read, result: Result<T>) -> Result<T, TestCaseError> {
+    fn ok<T>(&self, read: &Selection, result: Result<T>) -> Result<T, TestCaseError> {
         result.map_err(|error| TestCaseError::fail(format!("{read:?}: {error:?}")))
     }
 
     /// `naive` are all positions that match, ascending.
-    fn compare(&self, read: &Read, naive: &[u64]) -> Result<(), TestCaseError> {
+    fn compare(&self, read: &Selection, naive: &[u64]) -> Result<(), TestCaseError> {
         let end = read.as_of.unwrap_or(u64::MAX);
         let naive = &naive[..naive.partition_point(|&position| position <= end)];
         let expected: Vec<u64> = match (read.direction, read.from) {
-            (Direction::Forwards, trefoil::From::Position(from)) => {
+            (Direction::Forwards, trefoil::StartAt::Position(from)) => {
                 let first = naive.partition_point(|&position| position < from);
                 naive[first..].iter().take(read.limit).copied().collect()
             }
-            (Direction::Backwards, trefoil::From::Position(from)) => {
+            (Direction::Backwards, trefoil::StartAt::Position(from)) => {
                 let after = naive.partition_point(|&position| position <= from);
                 let before = naive[..after].iter().rev();
                 before.take(read.limit).copied().collect()

@@ -88,6 +88,6 @@ fn what_is_written_while_a_condition_is_looked_into_counts() {
         "no condition took as long as the appends beside it"
     );
     let decided = Query::from(QueryItem::any().tagged("decided"));
-    let decided = database.read(&trefoil::Read::query(decided)).unwrap();
+    let decided = database.read(&trefoil::Selection::query(decided)).unwrap();
     assert_eq!(decided.len(), 2 * ROUNDS - n_refused);
 }

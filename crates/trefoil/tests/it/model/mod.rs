@@ -5,8 +5,8 @@ mod commit;
 use std::collections::{BTreeMap, BTreeSet};
 
 use trefoil::{
-    Appended, CategoryInfo, ConsumerGroup, Direction, Error, Event, EventId, Filter, From,
-    ImportedEvent, List, NewEvent, Payload, Query, Read, Result, Source, StreamInfo, Timestamp,
+    Appended, CategoryInfo, ConsumerGroup, Direction, Error, Event, EventId, Filter, ImportedEvent,
+    List, NewEvent, Payload, Query, Result, Selection, Source, StartAt, StreamInfo, Timestamp,
     Tracking,
 };
 use trefoil_core::{category, correlation_category, in_group, stream_group_hash};
@@ -131,15 +131,15 @@ impl Record {
         }
     }
 
-    fn is_from(&self, from: From, direction: Direction) -> bool {
+    fn is_from(&self, from: StartAt, direction: Direction) -> bool {
         let reached = |at: u64, from: u64| match direction {
             Direction::Forwards => at >= from,
             Direction::Backwards => at <= from,
         };
         match from {
-            From::Edge => true,
-            From::Position(from) => reached(self.position, from),
-            From::StreamPosition(from) => self
+            StartAt::Edge => true,
+            StartAt::Position(from) => reached(self.position, from),
+            StartAt::StreamPosition(from) => self
                 .stream
                 .as_ref()
                 .is_some_and(|(_, at)| reached(*at, from)),
@@ -217,7 +217,7 @@ impl Model {
         Ok(())
     }
 
-    pub(crate) fn read(&self, read: &Read) -> Vec<Record> {
+    pub(crate) fn read(&self, read: &Selection) -> Vec<Record> {
         let selected = self.events.iter().filter(|event| {
             read.as_of.is_none_or(|as_of| event.position <= as_of)
                 && event.is_of(&read.source)
@@ -231,7 +231,7 @@ impl Model {
     }
 
     pub(crate) fn last(&self, stream: &str, event_type: Option<&str>) -> Option<Record> {
-        let mut read = Read::stream(stream).backwards().limit(1);
+        let mut read = Selection::stream(stream).backwards().limit(1);
         read.filter.event_type = event_type.map(str::to_owned);
         self.read(&read).pop()
     }

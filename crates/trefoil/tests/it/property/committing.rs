@@ -1,7 +1,7 @@
 //! Commits, one after the other or many at a time: each must be answered as the model decides.
 
 use proptest::test_runner::TestCaseError;
-use trefoil::{Commit, Committed, NewEvent, Payload, Read, Result, Tracking};
+use trefoil::{Commit, Committed, NewEvent, Payload, Result, Selection, Tracking};
 
 use super::driver::{Check, Driver, kind, same};
 use super::ops::*;
@@ -86,7 +86,7 @@ impl Driver {
             same("commit number", answer.commit, before + 1)?;
         }
         self.commit_number = Some(answer.commit);
-        let from = Read::all()
+        let from = Selection::all()
             .from_position(self.model.head() + 1)
             .limit(fresh.len());
         let stored = self.ok("read of the commit", self.database.read(&from))?;

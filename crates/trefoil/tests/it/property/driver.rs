@@ -3,7 +3,7 @@
 use proptest::test_runner::TestCaseError;
 use tempfile::TempDir;
 use trefoil::{
-    Commit, Database, Direction, Error, List, NewEvent, Options, QueryItem, Read, Result,
+    Commit, Database, Direction, Error, List, NewEvent, Options, QueryItem, Result, Selection,
     Subscription, Timestamp,
 };
 
@@ -16,7 +16,7 @@ pub(super) type Check<T = ()> = std::result::Result<T, TestCaseError>;
 /// A subscription and what it must still deliver: the events that `read` selects.
 pub(super) struct Following {
     pub(super) subscription: Subscription,
-    pub(super) read: Read,
+    pub(super) read: Selection,
 }
 
 /// A database under test beside the model of what it must hold.
@@ -141,15 +141,15 @@ impl Driver {
         for source in SOURCES {
             self.tracking(source)?;
         }
-        self.read(&Read::all())?;
+        self.read(&Selection::all())?;
         for tag in TAGS {
-            self.read(&Read::query(QueryItem::any().tagged(tag).into()).backwards())?;
+            self.read(&Selection::query(QueryItem::any().tagged(tag).into()).backwards())?;
         }
         for stream in STREAMS {
-            self.read(&Read::stream(stream).backwards())?;
+            self.read(&Selection::stream(stream).backwards())?;
         }
         for category in CATEGORIES {
-            self.read(&Read::category(category).backwards())?;
+            self.read(&Selection::category(category).backwards())?;
         }
         let everything = List {
             limit: usize::MAX,

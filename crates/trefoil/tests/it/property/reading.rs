@@ -1,7 +1,7 @@
 //! Reads of every kind, each held against the model: at once, in pages, explained, and followed.
 
 use proptest::test_runner::TestCaseError;
-use trefoil::{Direction, Event, From, Read, Strategy};
+use trefoil::{Direction, Event, Selection, StartAt, Strategy};
 
 use super::driver::{Check, Driver, same};
 use crate::model::Record;
@@ -12,12 +12,12 @@ pub(super) fn records(events: &[Event]) -> Vec<Record> {
 
 impl Driver {
     /// Where the log ends for a read.
-    fn head_for(&self, read: &Read) -> u64 {
+    fn head_for(&self, read: &Selection) -> u64 {
         let head = self.model.head();
         read.as_of.map_or(head, |as_of| as_of.min(head))
     }
 
-    pub(super) fn read(&self, read: &Read) -> Check {
+    pub(super) fn read(&self, read: &Selection) -> Check {
         let expected = self.model.read(read);
         let what = format!("{read:?}");
         let explained = self.ok("explain", self.database.explain(read))?;
@@ -30,7 +30,7 @@ impl Driver {
     }
 
     /// Reads page by page, each from where the one before ended.
-    pub(super) fn read_pages(&self, read: &Read, limit: usize, bytes: usize) -> Check {
+    pub(super) fn read_pages(&self, read: &Selection, limit: usize, bytes: usize) -> Check {
         let what = format!("pages of {limit} events and {bytes} bytes of {read:?}");
         let (mut found, mut rest, mut before) = (Vec::new(), read.clone(), None);
         loop {
@@ -48,7 +48,7 @@ impl Driver {
             });
             same(&format!("{what}: {before:?}, then {next}"), advances, true)?;
             before = Some(next);
-            rest.from = From::Position(next);
+            rest.from = StartAt::Position(next);
         }
         same(&what, found, self.model.read(read))
     }
@@ -73,7 +73,7 @@ impl Driver {
             &self.model.read(read),
         )?;
         if let Some(last) = delivered.last() {
-            self.following[index].read.from = From::Position(last.position + 1);
+            self.following[index].read.from = StartAt::Position(last.position + 1);
         }
         Ok(())
     }

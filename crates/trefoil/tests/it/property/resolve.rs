@@ -1,8 +1,8 @@
 //! Turns descriptions of operations into real ones, with what the model holds at that moment.
 
 use trefoil::{
-    Commit, Condition, ConsumerGroup, EventId, From, ImportedEvent, List, NewEvent, Payload, Query,
-    QueryItem, Read, Source, Timestamp, Tracking,
+    Commit, Condition, ConsumerGroup, EventId, ImportedEvent, List, NewEvent, Payload, Query,
+    QueryItem, Selection, Source, StartAt, Timestamp, Tracking,
 };
 use trefoil_core::make_event_id;
 
@@ -151,16 +151,16 @@ impl Driver {
         Some(())
     }
 
-    pub(super) fn read_of(&self, spec: &ReadSpec) -> Read {
-        let mut read = Read::query(query_of(&spec.query));
+    pub(super) fn read_of(&self, spec: &ReadSpec) -> Selection {
+        let mut read = Selection::query(query_of(&spec.query));
         read.source = source_of(&spec.source);
         read.from = match spec.from {
-            FromSpec::Edge => From::Edge,
-            FromSpec::Near(which, offset) => From::Position(self.near(which, offset)),
+            FromSpec::Edge => StartAt::Edge,
+            FromSpec::Near(which, offset) => StartAt::Position(self.near(which, offset)),
             FromSpec::Number(number) if matches!(read.source, Source::Stream(_)) => {
-                From::StreamPosition(number)
+                StartAt::StreamPosition(number)
             }
-            FromSpec::Number(number) => From::Position(number),
+            FromSpec::Number(number) => StartAt::Position(number),
         };
         if spec.backwards {
             read = read.backwards();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use trefoil::{Clock, Database, ManualTime, Options, Read, Reply, Timestamp};
+use trefoil::{Clock, Database, ManualTime, Options, Reply, Selection, Timestamp};
 
 use super::{append, bulk, look, run, transaction};
 
@@ -92,7 +92,7 @@ fn events_after_a_jump_have_no_earlier_time_and_the_clock_says_how_far_it_is_beh
         ..super::Transaction::default()
     })
     .unwrap();
-    let events = db.read(&Read::all()).unwrap();
+    let events = db.read(&Selection::all()).unwrap();
     let times: Vec<_> = events.iter().map(|event| event.time()).collect();
     assert_eq!(times, [later(START, YEAR); 2]);
     db.close().unwrap();

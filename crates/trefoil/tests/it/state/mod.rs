@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use trefoil::{
-    Call, Condition, Database, Error, Executed, Guard, NewEvent, Options, Query, QueryItem, Read,
-    Reply, Result, Step, Transaction, Wanted,
+    Call, Condition, Database, Error, Executed, Guard, NewEvent, Options, Query, QueryItem, Reply,
+    Result, Selection, Step, Transaction, Wanted,
 };
 
 use crate::waiting::wait_for_all;
@@ -70,7 +70,7 @@ fn commands_and_events_are_one_commit() {
         let db = Database::open(directory.path(), &Options::default()).unwrap();
         assert_eq!(look(&db, "HGET stats available"), bulk("-1"));
         assert_eq!(look(&db, "GETBIT seats 5"), Reply::Integer(1));
-        assert_eq!(db.read(&Read::stream("seats-1")).unwrap().len(), 1);
+        assert_eq!(db.read(&Selection::stream("seats-1")).unwrap().len(), 1);
         // Once from the log, once from the map.
         db.checkpoint().unwrap();
         db.close().unwrap();

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::{bulk, look, memory, run, transaction};
-use trefoil::{Database, Event, Options, Query, QueryItem, Read, Reply, SeatValue, replay_seats};
+use trefoil::{
+    Database, Event, Options, Query, QueryItem, Reply, SeatValue, Selection, replay_seats,
+};
 
 /// What an answer calls by this name.
 fn entry(reply: &Reply, name: &str) -> Reply {
@@ -23,7 +25,7 @@ fn types(events: &[Event]) -> Vec<&str> {
 fn assert_sound(db: &Database, event: &str) {
     let check = look(db, &format!("SEATS.CHECK {event}"));
     assert_eq!(check, Reply::Array(Vec::new()));
-    let events = db.read(&Read::category("seats")).unwrap();
+    let events = db.read(&Selection::category("seats")).unwrap();
     let events = events
         .iter()
         .map(|event| (event.event_type(), event.data()));
@@ -70,11 +72,11 @@ fn a_reservation_and_its_event_are_one_commit() {
         let position = Reply::Integer(executed.events[event].position as i64);
         assert_eq!(entry(&executed.replies[reply], "position"), position);
     }
-    let stream = db.read(&Read::stream("seats-1+A-1")).unwrap();
+    let stream = db.read(&Selection::stream("seats-1+A-1")).unwrap();
     let expected = ["SectionOpened", "SeatsReserved", "SeatsReserved"];
     assert_eq!(types(&stream), expected);
     let of_buyer = Query::from(QueryItem::any().tagged("buyer:u3"));
-    let found = db.read(&Read::query(of_buyer)).unwrap();
+    let found = db.read(&Selection::query(of_buyer)).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].position(), executed.events[1].position);
     assert_sound(&db, "1");
@@ -128,7 +130,7 @@ fn a_hold_outlives_a_restart_and_ends_once() {
     let db = open();
     let executed = run(&db, &["SEATS.RESERVE 1 A-1 next u4 SEATS 1-1 1-2"]);
     assert_eq!(entry(&executed.replies[0], "status"), bulk("RESERVED"));
-    let events = db.read(&Read::stream("seats-1+A-1")).unwrap();
+    let events = db.read(&Selection::stream("seats-1+A-1")).unwrap();
     let n_expired = types(&events)
         .iter()
         .filter(|found| **found == "HoldExpired")
@@ -194,7 +196,7 @@ fn a_venue_sells_out_and_every_seat_is_sold_once() {
             scope.spawn(move || buy(db, buyer));
         }
     });
-    let sold = db.read(&Read::category("seats").of_type("SeatsSold"));
+    let sold = db.read(&Selection::category("seats").of_type("SeatsSold"));
     let sold: Vec<String> = sold.unwrap().iter().flat_map(seats).collect();
     assert_eq!(sold.len(), 400);
     assert_eq!(sold.iter().collect::<HashSet<_>>().len(), 400);

@@ -1,7 +1,7 @@
 //! Invoice numbers without gaps: the condition is on a type alone.
 
 use serde_json::json;
-use trefoil::{Query, Read};
+use trefoil::{Query, Selection};
 
 use crate::dcb::backend::{Backend, over_every_protocol};
 use crate::dcb::store::{Fact, Refusal, Store, Unless, item};
@@ -15,7 +15,7 @@ fn created() -> Query {
 /// Reads the last invoice and appends the next, if none came in between.
 fn create(store: &mut dyn Store) -> u64 {
     loop {
-        let last = Read::query(created()).backwards().limit(1);
+        let last = Selection::query(created()).backwards().limit(1);
         let last = store.read(&last).unwrap().events.pop();
         let (number, after) = match last {
             Some(last) => (last.fact.data["number"].as_u64().unwrap(), last.position),

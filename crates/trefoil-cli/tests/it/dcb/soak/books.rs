@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use trefoil::{Query, QueryItem, Read};
+use trefoil::{Query, QueryItem, Selection};
 
 use super::reader::Sample;
 use super::writer::Sent;
@@ -61,7 +61,7 @@ impl Books {
     /// Reads what is new and holds it against the books; then what readers saw against it.
     pub(super) fn verify(&mut self, store: &mut dyn Store) {
         let known = self.history.len() as u64;
-        let fresh = Read::query(Query::all()).from_position(known + 1);
+        let fresh = Selection::query(Query::all()).from_position(known + 1);
         let fresh = store.read(&fresh).unwrap().events;
         for (seen, position) in fresh.into_iter().zip(known + 1..) {
             assert_eq!(seen.position, position, "positions are dense");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use trefoil::{Query, Read};
+use trefoil::{Query, Selection};
 
 use super::query;
 use crate::dcb::store::{Seen, Store};
@@ -51,7 +51,7 @@ impl Reader {
     /// server is gone.
     fn sample(&mut self, head: u64) -> Option<Sample> {
         if self.random.below(2) == 0 {
-            let last = Read::query(Query::all()).backwards().limit(10);
+            let last = Selection::query(Query::all()).backwards().limit(10);
             let mut events = self.store.read(&last).ok()?.events;
             events.reverse();
             let ends = |seen: Option<&Seen>| seen.map_or(0, |seen| seen.position);
@@ -64,7 +64,7 @@ impl Reader {
         }
         let query = query(&mut self.random);
         let from = head.saturating_sub(self.random.below(400)).max(1);
-        let read = Read::query(query.clone()).from_position(from);
+        let read = Selection::query(query.clone()).from_position(from);
         let answer = self.store.read(&read).ok()?;
         Some(Sample {
             query,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use trefoil::{EventId, Query, Read};
+use trefoil::{EventId, Query, Selection};
 
 use super::{query, tags, type_name};
 use crate::dcb::store::{Fact, Refusal, Store, Unless};
@@ -43,7 +43,7 @@ impl Writer {
                 break;
             }
             let query = query(&mut self.random);
-            let last = Read::query(query.clone()).backwards().limit(1);
+            let last = Selection::query(query.clone()).backwards().limit(1);
             let Ok(last) = self.store.read(&last) else {
                 break;
             };

@@ -9,7 +9,7 @@
 
 use hyper::http::request::Parts;
 use serde_json::value::RawValue;
-use trefoil::{ConsumerGroup, From, Query as EventQuery, QueryItem, Read, Source};
+use trefoil::{ConsumerGroup, Query as EventQuery, QueryItem, Selection, Source, StartAt};
 use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
 
 use super::Kind;
@@ -18,28 +18,28 @@ use crate::query::Query;
 
 /// What is to be sent.
 #[derive(Debug)]
-pub(super) struct Selection {
-    read: Read,
+pub(super) struct FeedRequest {
+    read: Selection,
     /// Whether the past is left out.
     is_live_only: bool,
 }
 
-impl Selection {
+impl FeedRequest {
     /// The read of a subscription that begins when the log ends at `head`.
-    pub(super) fn into_read(mut self, head: u64) -> Read {
+    pub(super) fn into_read(mut self, head: u64) -> Selection {
         if self.is_live_only {
             let wanted = match self.read.from {
-                From::Position(position) => position,
+                StartAt::Position(position) => position,
                 _ => 0,
             };
-            self.read.from = From::Position(wanted.max(head + 1));
+            self.read.from = StartAt::Position(wanted.max(head + 1));
         }
         self.read
     }
 }
 
 /// Reads the query string; the error is the text of the answer.
-pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<Selection, String> {
+pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<FeedRequest, String> {
     let query = Query::of(&parts.uri);
     let criteria = criteria(query)?;
     let position = match query.get("position") {
@@ -54,19 +54,19 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<Selection, String> {
     let mut is_live_only = is_all(query) && (position.is_none() || kind == Kind::Poke);
     let mut read = criteria.into_read();
     read.from = match position {
-        Some(position) if is_stream => From::StreamPosition(position),
-        Some(position) => From::Position(position),
-        None => From::Edge,
+        Some(position) if is_stream => StartAt::StreamPosition(position),
+        Some(position) => StartAt::Position(position),
+        None => StartAt::Edge,
     };
     read.filter.group = group(query)?;
     if kind == Kind::Event {
         read.filter.correlation = query.get("correlation").map(Into::into);
         if let Some(last) = last_event_id(parts)? {
-            read.from = From::Position(last.saturating_add(1));
+            read.from = StartAt::Position(last.saturating_add(1));
             is_live_only = false;
         }
     }
-    Ok(Selection { read, is_live_only })
+    Ok(FeedRequest { read, is_live_only })
 }
 
 fn is_all(query: Query<'_>) -> bool {

@@ -1,4 +1,5 @@
-//! A read: where to look, from where, in which direction, how much, and what to leave out.
+//! Which events are read: where to look, from where, in which direction, how many, and what to
+//! leave out.
 
 use crate::limits::CONSUMER_GROUP_SIZE_MAX;
 use crate::{Error, Query, Result};
@@ -16,7 +17,7 @@ pub enum Source {
 
 /// Where a read begins, inclusive in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
+pub enum StartAt {
     /// The first event forwards, the last one backwards.
     Edge,
     /// A global position.
@@ -74,20 +75,20 @@ pub struct Filter {
     pub group: Option<ConsumerGroup>,
 }
 
-/// A read of events.
+/// Which events a read returns, or a subscription follows.
 ///
 /// ```
-/// use trefoil_core::Read;
+/// use trefoil_core::Selection;
 ///
-/// let read = Read::stream("account-1").from_stream_position(5).limit(10);
-/// let newest = Read::category("account").of_type("Deposited").backwards().limit(1);
+/// let some = Selection::stream("account-1").from_stream_position(5).limit(10);
+/// let newest = Selection::category("account").of_type("Deposited").backwards().limit(1);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct Selection {
     /// Which events to look at.
     pub source: Source,
     /// Where to begin.
-    pub from: From,
+    pub from: StartAt,
     /// In which order.
     pub direction: Direction,
     /// At most how many events.
@@ -98,11 +99,11 @@ pub struct Read {
     pub as_of: Option<u64>,
 }
 
-impl Read {
+impl Selection {
     fn new(source: Source) -> Self {
         Self {
             source,
-            from: From::Edge,
+            from: StartAt::Edge,
             direction: Direction::Forwards,
             limit: usize::MAX,
             filter: Filter::default(),
@@ -133,14 +134,14 @@ impl Read {
     /// Begins at a global position, inclusive.
     #[must_use]
     pub fn from_position(mut self, position: u64) -> Self {
-        self.from = From::Position(position);
+        self.from = StartAt::Position(position);
         self
     }
 
     /// Begins at a position of the stream, inclusive.
     #[must_use]
     pub fn from_stream_position(mut self, position: u64) -> Self {
-        self.from = From::StreamPosition(position);
+        self.from = StartAt::StreamPosition(position);
         self
     }
 

@@ -1,19 +1,19 @@
 //! Which events are wanted, whatever asks for them: a read, a subscription or a condition.
 
-use trefoil_core::{Condition, Event, Query, Read, Source, category};
+use trefoil_core::{Condition, Event, Query, Selection, Source, category};
 
 /// What events must have. Everything here can be found by the index, and checked on an event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Selection<'a> {
+pub(crate) struct Matcher<'a> {
     pub(crate) source: &'a Source,
     pub(crate) query: &'a Query,
     pub(crate) event_type: Option<&'a str>,
     pub(crate) correlation: Option<&'a str>,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> Matcher<'a> {
     /// What a read selects, but for its consumer group.
-    pub(crate) fn of_read(read: &'a Read) -> Self {
+    pub(crate) fn of_selection(read: &'a Selection) -> Self {
         Self {
             source: &read.source,
             query: &read.filter.query,
@@ -32,13 +32,13 @@ impl<'a> Selection<'a> {
         else {
             return None;
         };
-        let selection = Self {
+        let matcher = Self {
             source,
             query,
             event_type: None,
             correlation: None,
         };
-        Some((selection, after.unwrap_or(0)))
+        Some((matcher, after.unwrap_or(0)))
     }
 
     /// Whether an event is selected.
