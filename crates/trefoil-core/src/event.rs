@@ -11,41 +11,9 @@ use crate::limits::{
     TAG_BYTES_MAX, TAGS_BYTES_PER_EVENT_MAX, TAGS_PER_EVENT_MAX,
 };
 use crate::{
-    Error, EventId, Result, Timestamp, Tracking, correlation_category, is_json, is_json_object,
-    put_bytes, put_varint, take_bytes, take_varint,
+    Error, EventId, Payload, Result, Timestamp, Tracking, correlation_category, is_json_object,
+    located_position, put_bytes, put_varint, take_bytes, take_varint,
 };
-
-/// The body of an event: JSON, kept byte for byte, or any bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Payload {
-    /// One JSON value.
-    Json(Bytes),
-    /// Bytes that the database does not interpret.
-    Binary(Bytes),
-    /// The one or the other: the database finds out which when it takes the event.
-    Any(Bytes),
-}
-
-impl Payload {
-    /// The bytes, whatever they mean.
-    pub fn bytes(&self) -> &Bytes {
-        match self {
-            Self::Json(bytes) | Self::Binary(bytes) | Self::Any(bytes) => bytes,
-        }
-    }
-
-    /// Says which of the two it is.
-    pub fn settle(&mut self) {
-        if let Self::Any(bytes) = self {
-            let bytes = std::mem::take(bytes);
-            *self = if is_json(&bytes) {
-                Self::Json(bytes)
-            } else {
-                Self::Binary(bytes)
-            };
-        }
-    }
-}
 
 /// An event to be appended.
 #[derive(Debug, Clone)]
@@ -65,7 +33,7 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
-    /// An event with a JSON body for a stream.
+    /// Returns an event with a JSON body for a stream.
     pub fn new(
         stream: impl Into<String>,
         event_type: impl Into<String>,
@@ -75,19 +43,19 @@ impl NewEvent {
             id: None,
             stream: Some(stream.into()),
             event_type: event_type.into(),
-            data: Payload::Json(data.into()),
+            data: Payload::json(data),
             metadata: None,
             tags: Vec::new(),
         }
     }
 
-    /// An event without a stream, to be found by its type and its tags.
-    pub fn without_stream(event_type: impl Into<String>, data: Payload) -> Self {
+    /// Returns an event with a JSON body and without a stream, to be found by its type and its tags.
+    pub fn without_stream(event_type: impl Into<String>, data: impl Into<Bytes>) -> Self {
         Self {
             id: None,
             stream: None,
             event_type: event_type.into(),
-            data,
+            data: Payload::json(data),
             metadata: None,
             tags: Vec::new(),
         }
@@ -97,6 +65,13 @@ impl NewEvent {
     #[must_use]
     pub fn with_id(mut self, id: EventId) -> Self {
         self.id = Some(id);
+        self
+    }
+
+    /// Sets the body, which need not be JSON then.
+    #[must_use]
+    pub fn with_data(mut self, data: Payload) -> Self {
+        self.data = data;
         self
     }
 
@@ -111,6 +86,13 @@ impl NewEvent {
     #[must_use]
     pub fn with_tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
+        self
+    }
+
+    /// Adds tags.
+    #[must_use]
+    pub fn with_tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tags.extend(tags.into_iter().map(Into::into));
         self
     }
 
@@ -152,7 +134,7 @@ impl NewEvent {
                 limit: data_bytes_max,
             });
         }
-        if matches!(&self.data, Payload::Json(text) if !is_json(text)) {
+        if self.data.is_broken() {
             return Err(Error::invalid("event data is not valid JSON"));
         }
         match &self.metadata {
@@ -271,7 +253,7 @@ impl EventItem<'_> {
         if self.metadata.is_some() {
             flags |= HAS_METADATA;
         }
-        if !matches!(self.data, Payload::Json(_)) {
+        if !self.data.is_json() {
             flags |= DATA_IS_BINARY;
         }
         if self.tracking.is_some() {
@@ -418,6 +400,12 @@ impl Event {
         EventId::from_bytes(id)
     }
 
+    /// Returns the id if the writer gave it to the event; `None` if the database made it.
+    pub fn given_id(&self) -> Option<EventId> {
+        let id = self.id();
+        (located_position(&id) != Some(self.position)).then_some(id)
+    }
+
     /// The global position.
     pub fn position(&self) -> u64 {
         self.position
@@ -523,23 +511,8 @@ impl std::fmt::Debug for Event {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_body_of_either_kind_is_settled_by_what_it_holds() {
-        for (text, is_json) in [("{}", true), (" 1 ", true), ("", false), ("x", false)] {
-            let bytes = Bytes::from_static(text.as_bytes());
-            let mut body = Payload::Any(bytes.clone());
-            body.settle();
-            let expected = if is_json {
-                Payload::Json(bytes)
-            } else {
-                Payload::Binary(bytes)
-            };
-            assert_eq!(body, expected, "{text}");
-        }
-    }
-
     fn encoded(stream: Option<(&str, u64)>, tags: &[String], metadata: Option<&[u8]>) -> Vec<u8> {
-        let data = Payload::Json(Bytes::from_static(b"{\"a\":1.0}"));
+        let data = Payload::json(Bytes::from_static(b"{\"a\":1.0}"));
         let item = EventItem {
             id: EventId::from_u128(77),
             time: Timestamp(-5),

@@ -33,7 +33,7 @@ pub(crate) fn parse(
         id: id.or_else(derived),
         stream,
         event_type,
-        data: Payload::Json(stored(body, data, &field("data"))?),
+        data: Payload::json(stored(body, data, &field("data"))?),
         metadata: stored_object(body, present(metadata), &field("metadata"))?,
         tags: parse_tags(present(tags), &field("tags"))?,
     })

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 use trefoil::{
     Event, EventId, ImportedEvent, NewEvent, Payload, Timestamp, Tracking, parse_event_id,
 };
-use trefoil_core::is_json;
 use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 
 use crate::json::{
@@ -182,15 +181,10 @@ fn payload(
     data64: Option<&RawValue>,
 ) -> Result<Payload, String> {
     match (data, present(data64)) {
-        (Some(data), None) => Ok(Payload::Json(stored(line, data, "data")?)),
+        (Some(data), None) => Ok(Payload::json(stored(line, data, "data")?)),
         (None, Some(data64)) => {
             let bytes = text(data64).and_then(|data64| STANDARD.decode(&*data64).ok());
-            let bytes = Bytes::from(bytes.ok_or("data64 must be base64")?);
-            Ok(if is_json(&bytes) {
-                Payload::Json(bytes)
-            } else {
-                Payload::Binary(bytes)
-            })
+            Ok(Payload::detect(bytes.ok_or("data64 must be base64")?))
         }
         (None, None) => Err("data is missing".to_owned()),
         (Some(_), Some(_)) => Err("data and data64 exclude each other".to_owned()),
@@ -245,7 +239,7 @@ mod tests {
         assert_eq!(read.time.to_string(), "2025-01-15T09:00:00Z");
         assert_eq!(
             read.event.data,
-            Payload::Json(Bytes::from_static(b"{\"amount\":1.0}"))
+            Payload::json(Bytes::from_static(b"{\"amount\":1.0}"))
         );
         assert_eq!(read.event.metadata, None);
     }
@@ -255,9 +249,9 @@ mod tests {
         let line = LINE.replace("\"550e8400-e29b-41d4-a716-446655440000\"", "null");
         // {\n}, and a byte that is no text.
         for (packed, expected) in [
-            ("ewp9", Payload::Json(Bytes::from_static(b"{\n}"))),
-            ("/w==", Payload::Binary(Bytes::from_static(b"\xff"))),
-            ("", Payload::Binary(Bytes::new())),
+            ("ewp9", Payload::json(Bytes::from_static(b"{\n}"))),
+            ("/w==", Payload::binary(Bytes::from_static(b"\xff"))),
+            ("", Payload::binary(Bytes::new())),
         ] {
             let data64 = format!("\"data64\":\"{packed}\"");
             let line = line.replace("\"data\":{\"amount\":1.0}", &data64);

@@ -28,7 +28,7 @@
 //! condition that nothing new has come to them:
 //!
 //! ```
-//! use trefoil::{Commit, Database, Error, NewEvent, Options, Payload, Query, QueryItem, Selection};
+//! use trefoil::{Commit, Database, Error, NewEvent, Options, Query, QueryItem, Selection};
 //!
 //! # fn main() -> trefoil::Result<()> {
 //! # let db = Database::in_memory(&Options::default())?;
@@ -37,7 +37,7 @@
 //! let (taken, head) = db.read_with_head(&Selection::query(seats.clone()))?;
 //! assert!(taken.is_empty());
 //!
-//! let seat = NewEvent::without_stream("SeatTaken", Payload::Json("{}".into()))
+//! let seat = NewEvent::without_stream("SeatTaken", "{}")
 //!     .with_tag("show:7")
 //!     .with_tag("guest:ada");
 //! let take = Commit::new([seat]).fail_if_new(seats, head);
@@ -79,7 +79,7 @@ pub use trefoil_core::{
     Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
     Error, Event, EventId, Filter, Ids, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
     QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking, limits,
-    located_position, parse_event_id,
+    parse_event_id,
 };
 pub use trefoil_state::{
     Access, Allowance, Call, Failure, Keys, Meter, Reply, SeatValue, Spec, Survey, commands,

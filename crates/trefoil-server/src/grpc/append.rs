@@ -117,7 +117,8 @@ fn count_events(message: &[u8]) -> Result<usize> {
 
 /// Understands an `Event`.
 fn event(message: &Bytes, encoded: &[u8]) -> Result<NewEvent> {
-    let mut event = NewEvent::without_stream("", Payload::Binary(Bytes::new()));
+    let mut event =
+        NewEvent::without_stream("", Bytes::new()).with_data(Payload::binary(Bytes::new()));
     let mut metadata = Object::default();
     for field in Fields::of(encoded) {
         let (number, Value::Bytes(bytes)) = field.map_err(|_| malformed(MESSAGE))? else {
@@ -127,7 +128,7 @@ fn event(message: &Bytes, encoded: &[u8]) -> Result<NewEvent> {
             1 => event.event_type = text(bytes)?.to_owned(),
             2 => event.tags.push(text(bytes)?.to_owned()),
             // What is JSON is stored as such, so that those who read JSON see it.
-            3 => event.data = Payload::Any(message.slice_ref(bytes)),
+            3 => event.data = Payload::detect(message.slice_ref(bytes)),
             4 => event.id = id(text(bytes)?)?,
             5 => metadata.add(bytes)?,
             _ => {}

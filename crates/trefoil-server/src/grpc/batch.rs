@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use tonic::Code;
-use trefoil::{Event, EventId, Tracking, located_position};
+use trefoil::{Event, EventId, Tracking};
 use trefoil_grpc::ErrorType;
 
 use super::body::{begin_frame, end_frame};
@@ -162,7 +162,7 @@ struct Parts {
 impl Parts {
     /// How many bytes the `SequencedEvent` of this event takes.
     fn measure(&mut self, event: &Event) -> usize {
-        self.id = client_id(event);
+        self.id = event.given_id();
         self.metadata.clear();
         if let Some(metadata) = event.metadata() {
             put_entries(&mut self.metadata, METADATA, metadata);
@@ -210,12 +210,6 @@ impl Parts {
 }
 
 const ID_BYTES: usize = uuid::fmt::Hyphenated::LENGTH;
-
-/// The id that a client gave, unlike one that the server made.
-fn client_id(event: &Event) -> Option<EventId> {
-    let id = event.id();
-    (located_position(&id) != Some(event.position())).then_some(id)
-}
 
 fn put_tracking(out: &mut Vec<u8>, tracking: &Tracking) {
     put_bytes_field(out, TRACKING_SOURCE, tracking.source.as_bytes());

@@ -51,7 +51,7 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Commit> {
         id: event_id(id, "options.id")?,
         stream: Some(stream.clone().into_owned()),
         event_type,
-        data: Payload::Json(stored(body, data, "message.data")?),
+        data: Payload::json(stored(body, data, "message.data")?),
         metadata,
         tags: Vec::new(),
     };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trefoil_core::{Direction, Event, Result, Timestamp, located_position};
+use trefoil_core::{Direction, Event, Result, Timestamp};
 use trefoil_storage::local::Finding;
 use trefoil_storage::{Label, MemoryStorage, Record, Storage};
 
@@ -94,8 +94,8 @@ impl<'a> Comparison<'a> {
         let indexed = IndexedEvent::of(event, label, correlation.as_deref());
         let places = self.window.prepare(&[indexed], |event| *event);
         self.window.add(&places);
-        if located_position(&event.id()) != Some(event.position()) {
-            let hash = self.index.id_hash(&event.id());
+        if let Some(id) = event.given_id() {
+            let hash = self.index.id_hash(&id);
             let positions = self.runs.positions_of_id(hash)?;
             let is_one_of_many = positions.len() >= POSITIONS_PER_ID_MAX;
             if !is_one_of_many && !positions.contains(&event.position()) {

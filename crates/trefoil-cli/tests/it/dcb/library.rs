@@ -1,9 +1,6 @@
 //! The library as a store.
 
-use bytes::Bytes;
-use trefoil::{
-    Commit, Condition, Database, Error, Event, NewEvent, Payload, Selection, located_position,
-};
+use trefoil::{Commit, Condition, Database, Error, Event, NewEvent, Selection};
 
 use super::store::{Answer, Fact, Refusal, Seen, Store, Unless};
 
@@ -27,9 +24,8 @@ impl Store for Library {
 }
 
 fn event(fact: &Fact) -> NewEvent {
-    let data = Payload::Json(Bytes::from(fact.data.to_string()));
-    let mut event = NewEvent::without_stream(&fact.kind, data);
-    event.tags.clone_from(&fact.tags);
+    let mut event =
+        NewEvent::without_stream(&fact.kind, fact.data.to_string()).with_tags(&fact.tags);
     event.id = fact.id;
     event
 }
@@ -56,14 +52,13 @@ fn refusal(error: Error) -> Refusal {
 }
 
 fn seen(event: &Event) -> Seen {
-    let is_made_here = located_position(&event.id()) == Some(event.position());
     Seen {
         position: event.position(),
         fact: Fact {
             kind: event.event_type().to_owned(),
             tags: event.tags().map(str::to_owned).collect(),
             data: serde_json::from_slice(event.data()).unwrap(),
-            id: (!is_made_here).then(|| event.id()),
+            id: event.given_id(),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! `/rpc` as a store: `commit` and `events.query`.
 
 use serde_json::{Value, json};
-use trefoil::{Direction, Query, Selection, StartAt, located_position, parse_event_id};
+use trefoil::{Direction, EventId, Query, Selection, StartAt, parse_event_id};
 
 use super::store::{Answer, Fact, Refusal, Seen, Store, Unless};
 use crate::harness::{Client, Response};
@@ -89,7 +89,6 @@ fn refusal(answer: &Response) -> Refusal {
 fn seen(row: &Value) -> Seen {
     let position = row[4].as_u64().unwrap();
     let id = parse_event_id(row[0].as_str().unwrap()).unwrap();
-    let is_made_here = located_position(&id) == Some(position);
     let tags = row[8].as_array().unwrap().iter();
     assert_eq!((&row[1], &row[3]), (&json!(""), &json!(-1)), "no stream");
     Seen {
@@ -98,7 +97,12 @@ fn seen(row: &Value) -> Seen {
             kind: row[2].as_str().unwrap().to_owned(),
             tags: tags.map(|tag| tag.as_str().unwrap().to_owned()).collect(),
             data: row[5].clone(),
-            id: (!is_made_here).then_some(id),
+            id: (!is_made_for(&id, position)).then_some(id),
         },
     }
+}
+
+/// Whether the server made this id for the event at this position: the lowest 40 bits say so.
+fn is_made_for(id: &EventId, position: u64) -> bool {
+    id.get_version_num() == 7 && id.as_u64_pair().1 & ((1 << 40) - 1) == position
 }

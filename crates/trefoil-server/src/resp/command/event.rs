@@ -13,8 +13,8 @@
 
 use bytes::Bytes;
 use trefoil::{
-    Allowance, Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Payload, Reply, Selection,
-    Step, parse_event_id,
+    Allowance, Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Reply, Selection, Step,
+    parse_event_id,
 };
 use trefoil_core::limits::{BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, READ_BYTES_MAX};
 
@@ -34,7 +34,7 @@ pub(in super::super) fn append(words: &[Bytes]) -> Answer<Step> {
     let event_type = words.text()?;
     let data = words.word()?.clone();
     let mut event = match stream {
-        NO_STREAM => NewEvent::without_stream(event_type, Payload::Json(data)),
+        NO_STREAM => NewEvent::without_stream(event_type, data),
         stream => NewEvent::new(stream, event_type, data),
     };
     let mut expected = None;

@@ -27,8 +27,10 @@ fn log(n_events: usize) -> (TempDir, Database) {
     let event = |number: usize| {
         let is_rare = number < 200 && number.is_multiple_of(10);
         let kind = if is_rare { "Rare" } else { "Common" };
-        let data = Payload::Binary(vec![7; 40].into());
-        let event = NewEvent::without_stream(kind, data).with_tag("hot");
+        let data = Payload::binary(vec![7; 40]);
+        let event = NewEvent::without_stream(kind, "")
+            .with_data(data)
+            .with_tag("hot");
         match is_rare {
             true => event.with_tag("rare"),
             false => event.with_tag(format!("entity:{}", number % 1000)),

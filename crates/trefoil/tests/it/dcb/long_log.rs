@@ -55,8 +55,9 @@ fn event(number: usize, (kind, fixed, entity, stream): Drawn) -> NewEvent {
         980..998 => 2,
         _ => 3,
     };
-    let data = Payload::Binary(vec![number as u8; usize::from(stream % 5)].into());
-    let mut event = NewEvent::without_stream(TYPES[kind], data)
+    let data = Payload::binary(vec![number as u8; usize::from(stream % 5)]);
+    let mut event = NewEvent::without_stream(TYPES[kind], "")
+        .with_data(data)
         .with_tag(format!("entity:{}", entity % ENTITIES))
         .with_tag(["even", "odd"][number % 2]);
     let stretch = (number / STRETCH_EVENTS) as u16 % STRETCHES;

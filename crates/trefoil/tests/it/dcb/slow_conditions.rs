@@ -4,16 +4,14 @@
 use std::thread;
 
 use tempfile::TempDir;
-use trefoil::{
-    Commit, Committed, Database, Error, NewEvent, Options, Payload, Query, QueryItem, Result,
-};
+use trefoil::{Commit, Committed, Database, Error, NewEvent, Options, Query, QueryItem, Result};
 
 use crate::waiting::wait_for_all;
 
 const ROUNDS: usize = 8;
 
 fn event(tag: &str) -> NewEvent {
-    NewEvent::without_stream("Counted", Payload::Json("1".into())).with_tag(tag)
+    NewEvent::without_stream("Counted", "1").with_tag(tag)
 }
 
 /// Two long lists that never meet, asked for often, and at last a tag that nobody has yet.

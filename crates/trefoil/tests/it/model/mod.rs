@@ -30,7 +30,7 @@ pub(crate) struct Record {
 impl Record {
     /// What the engine handed out.
     pub(crate) fn of(event: &Event) -> Self {
-        let data = event.data().to_vec().into();
+        let data = event.data().to_vec();
         Self {
             position: event.position(),
             id: event.id(),
@@ -41,9 +41,9 @@ impl Record {
                 .zip(event.stream_position()),
             event_type: event.event_type().to_owned(),
             data: if event.data_is_json() {
-                Payload::Json(data)
+                Payload::json(data)
             } else {
-                Payload::Binary(data)
+                Payload::binary(data)
             },
             metadata: event.metadata().map(<[u8]>::to_vec),
             tags: event.tags().map(str::to_owned).collect(),

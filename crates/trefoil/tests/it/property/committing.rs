@@ -125,7 +125,7 @@ impl Driver {
                 .events
                 .push(NewEvent::new(STREAMS[0], TYPES[0], "{}")),
             Resend::ToOtherStream => commit.events[0].stream = Some("elsewhere-1".to_owned()),
-            Resend::WithOtherData => commit.events[0].data = Payload::Json("[]".into()),
+            Resend::WithOtherData => commit.events[0].data = Payload::json("[]"),
             Resend::WithTagsTurned => commit.events[0].tags.reverse(),
             Resend::WithNewTracking(source) => {
                 let recorded = self.model.tracked.get(SOURCES[*source]);

@@ -23,10 +23,10 @@ impl Driver {
         let data = match spec.data {
             DataSpec::Json(length) => {
                 let text = "x".repeat(usize::from(length));
-                Payload::Json(format!(r#"{{"n": 1.0, "text":"{text}"}}"#).into())
+                Payload::json(format!(r#"{{"n": 1.0, "text":"{text}"}}"#))
             }
-            DataSpec::Binary(length) => Payload::Binary(vec![0xfe; usize::from(length)].into()),
-            DataSpec::Broken => Payload::Json("{".into()),
+            DataSpec::Binary(length) => Payload::binary(vec![0xfe; usize::from(length)]),
+            DataSpec::Broken => Payload::json("{"),
         };
         NewEvent {
             id: self.id_of(&spec.id),
