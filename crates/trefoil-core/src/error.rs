@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::EventId;
+use crate::{Cause, EventId};
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -137,6 +137,8 @@ pub enum Error {
         text: String,
         /// Whether the disk was full: then the namespace opens itself again.
         is_disk_full: bool,
+        /// What the operating system said.
+        source: Option<Cause>,
     },
 
     /// An earlier I/O error made it unknown what is on disk, so writes are refused until the
@@ -160,13 +162,13 @@ pub enum Error {
     #[error("{0}")]
     Damaged(Box<Damage>),
 
-    /// The operating system reported an error.
-    #[error("{context}: {message}")]
+    /// The operating system, or a library that stores data, reported an error.
+    #[error("{context}: {source}")]
     Io {
         /// What was being done, with the path.
         context: String,
-        /// What the operating system said.
-        message: String,
+        /// What was reported.
+        source: Cause,
     },
 
     /// The database was closed, deleted or started a new generation while this was under way.
@@ -194,15 +196,29 @@ pub struct Damage {
 }
 
 impl Error {
-    /// An I/O error with what was being done.
+    /// Returns an I/O error with what was being done.
     pub fn io(context: impl Into<String>, error: &std::io::Error) -> Self {
         let context = context.into();
         if is_disk_full(error) {
             return Self::DiskFull(context);
         }
+        Self::failed(context, error)
+    }
+
+    /// Returns an error that was reported while something was being done.
+    pub fn failed(context: impl Into<String>, source: impl Into<Cause>) -> Self {
         Self::Io {
-            context,
-            message: error.to_string(),
+            context: context.into(),
+            source: source.into(),
+        }
+    }
+
+    /// Returns the error of a write of which nobody knows whether it happened.
+    pub fn unknown(context: &str, error: &std::io::Error) -> Self {
+        Self::Unknown {
+            text: format!("{context}: {error}"),
+            is_disk_full: is_disk_full(error),
+            source: Some(error.into()),
         }
     }
 
@@ -243,6 +259,23 @@ mod tests {
         ] {
             let error = Error::io("writing", &kind.into());
             assert!(matches!(error, Error::DiskFull(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_the_operating_system_said_is_the_source_of_every_clone() {
+        let denied = std::io::Error::from_raw_os_error(13);
+        for error in [
+            Error::io("opening log", &denied),
+            Error::unknown("writing log", &denied),
+        ] {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            assert_eq!(source, Some(denied.to_string()));
+            let clone = error.clone();
+            let source = std::error::Error::source(&clone).unwrap();
+            let source: &std::io::Error = source.downcast_ref().unwrap();
+            assert_eq!(source.raw_os_error(), Some(13));
+            assert!(error.to_string().ends_with(&denied.to_string()), "{error}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! in this crate; what needs one takes it as an argument.
 
 mod both;
+mod cause;
 mod commit;
 mod error;
 mod event;
@@ -21,6 +22,7 @@ mod tracking;
 mod varint;
 
 pub use both::both;
+pub use cause::Cause;
 pub use commit::{Appended, Commit, Committed, Condition, Ids, validate_conditions, validate_ids};
 pub use error::{Damage, Error, Result, is_disk_full};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent};

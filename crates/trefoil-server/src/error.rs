@@ -201,6 +201,7 @@ mod tests {
                 Error::Unknown {
                     text: "x".into(),
                     is_disk_full: true,
+                    source: None,
                 },
                 500,
                 "OUTCOME_UNKNOWN",

@@ -76,10 +76,10 @@ pub use read::subscription::Subscription;
 pub use state::Watch;
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
-    Appended, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage, Direction,
-    Error, Event, EventId, Filter, Ids, ImportedEvent, NamespaceId, NewEvent, Payload, Query,
-    QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking, limits,
-    parse_event_id,
+    Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,
+    Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, NamespaceId, NewEvent, Payload,
+    Query, QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking,
+    limits, parse_event_id,
 };
 pub use trefoil_state::{
     Access, Allowance, Call, Failure, Keys, Meter, Reply, SeatValue, Spec, Survey, commands,

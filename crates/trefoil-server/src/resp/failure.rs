@@ -83,6 +83,7 @@ mod tests {
         let unknown = of_error(&Error::Unknown {
             text: "x".into(),
             is_disk_full: false,
+            source: None,
         });
         assert!(matches!(unknown, Reply::Error(text) if text.starts_with("UNKNOWN ")));
     }

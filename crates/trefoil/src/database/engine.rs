@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use trefoil_core::{Commit, Committed, Condition, Error, Ids, Result};
+use trefoil_core::{Cause, Commit, Committed, Condition, Error, Ids, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use crate::Options;
@@ -82,10 +82,8 @@ impl Engine {
                 .told(wake.told()),
         );
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
-        let seed = getrandom::u64().map_err(|error| Error::Io {
-            context: "random numbers".into(),
-            message: error.to_string(),
-        })?;
+        let seed =
+            getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))?;
         let engine = Arc::new(Self {
             generation,
             writer: Writer::new(

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use trefoil_core::{Damage, Error, EventId, Result, Timestamp};
+use trefoil_core::{Cause, Damage, Error, EventId, Result, Timestamp};
 use trefoil_storage::{Batch, Storage};
 
 use crate::state::{ReadCache, Store};
@@ -516,10 +516,7 @@ fn drop_orphans(storage: &dyn Storage, manifest: &Manifest) -> Result<()> {
 }
 
 fn random_seed() -> Result<u64> {
-    getrandom::u64().map_err(|error| trefoil_core::Error::Io {
-        context: "random numbers".into(),
-        message: error.to_string(),
-    })
+    getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))
 }
 
 /// What says that the log ends before the index does.

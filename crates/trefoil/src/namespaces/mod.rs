@@ -29,7 +29,9 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use trefoil_core::{DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits};
+use trefoil_core::{
+    Cause, DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
+};
 
 pub use entry::{NamespaceEntry, NewNamespace, Settings};
 pub use pool::OpenDatabase;
@@ -466,9 +468,11 @@ fn random_token(id: &NamespaceId) -> Result<Token> {
 }
 
 fn fill_random(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes).map_err(|error| Error::Io {
-        context: "ask the operating system for random bytes".to_owned(),
-        message: error.to_string(),
+    getrandom::fill(bytes).map_err(|error| {
+        Error::failed(
+            "ask the operating system for random bytes",
+            Cause::new(error),
+        )
     })
 }
 

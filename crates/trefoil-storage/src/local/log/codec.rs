@@ -3,15 +3,11 @@
 
 use std::cell::RefCell;
 
-use trefoil_core::{Error, Result};
+use trefoil_core::{Cause, Error, Result};
 use zstd::zstd_safe::{CCtx, CDict, CParameter, DCtx, DDict, DParameter, FrameFormat, ParamSwitch};
 
 fn failed(what: &str, code: usize) -> Error {
-    let message = zstd::zstd_safe::get_error_name(code).to_owned();
-    Error::Io {
-        context: what.to_owned(),
-        message,
-    }
+    Error::failed(what, Cause::new(zstd::zstd_safe::get_error_name(code)))
 }
 
 /// Compresses items one by one.

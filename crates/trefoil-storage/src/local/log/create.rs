@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use trefoil_core::{Error, Result};
+use trefoil_core::{Cause, Error, Result};
 
 use crate::local::disk::Disk;
 use crate::local::files::{step, sync_dir};
@@ -40,10 +40,7 @@ pub(crate) struct Room {
 
 /// A random number that seeds the checksums of a file.
 pub(crate) fn new_salt() -> Result<u64> {
-    getrandom::u64().map_err(|error| Error::Io {
-        context: "making a salt".to_owned(),
-        message: error.to_string(),
-    })
+    getrandom::u64().map_err(|error| Error::failed("making a salt", Cause::new(error)))
 }
 
 impl Room {

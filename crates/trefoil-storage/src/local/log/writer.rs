@@ -183,12 +183,9 @@ impl Log {
             }
             Err(error) => error,
         };
-        let text = format!("writing {path}: {failed}");
-        poison(writer, text.clone());
-        Err(Error::Unknown {
-            text,
-            is_disk_full: is_disk_full(&failed),
-        })
+        let context = format!("writing {path}");
+        poison(writer, format!("{context}: {failed}"));
+        Err(Error::unknown(&context, &failed))
     }
 
     fn publish_end(&self, summary: &Summary) {
