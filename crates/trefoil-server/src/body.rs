@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap};
 use tokio::time::timeout;
-use trefoil_core::limits::REQUEST_BYTES_MAX;
+use trefoil::limits::REQUEST_BYTES_MAX;
 
 use crate::budget::Reservation;
 use crate::error::{Failure, Result};

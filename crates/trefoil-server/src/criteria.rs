@@ -5,8 +5,8 @@
 //! none, and a query without items takes every event.
 
 use serde_json::value::RawValue;
+use trefoil::limits::{QUERY_ITEMS_MAX, QUERY_TERMS_MAX, STREAM_NAME_BYTES_MAX};
 use trefoil::{Error, Query, QueryItem, Selection, Source};
-use trefoil_core::limits::{QUERY_ITEMS_MAX, QUERY_TERMS_MAX, STREAM_NAME_BYTES_MAX};
 
 use crate::error::{Failure, Result};
 use crate::json::present;

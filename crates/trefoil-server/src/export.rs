@@ -9,8 +9,8 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
+use trefoil::category;
 use trefoil::{Database, Event, Selection, Timestamp};
-use trefoil_core::category;
 
 use crate::auth::Access;
 use crate::budget::Share;

@@ -1,9 +1,9 @@
 //! The limits of the server itself, by name and in one place. Those of events and requests are in
-//! `trefoil_core::limits`.
+//! `trefoil::limits`.
 
 use std::time::Duration;
 
-use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
+use trefoil::limits::{EVENT_DATA_BYTES_MAX, EVENT_METADATA_BYTES_MAX, REQUEST_BYTES_MAX};
 
 /// The most connections at once, unless configured.
 pub(crate) const CONNECTIONS_DEFAULT: usize = 10_000;

@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use trefoil::limits::{JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 use trefoil::{EventId, NewEvent, Payload, parse_event_id};
-use trefoil_core::limits::{JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 use uuid::Uuid;
 
 use crate::error::{Failure, Result};

@@ -10,10 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use trefoil::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 use trefoil::{
     Event, EventId, ImportedEvent, NewEvent, Payload, Timestamp, Tracking, parse_event_id,
 };
-use trefoil_core::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 
 use crate::json::{
     elements, fields, is_shallow, present, put_display, put_id, put_number, put_on_one_line,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use trefoil::Error;
-use trefoil_core::limits::POSITION_MAX;
+use trefoil::limits::POSITION_MAX;
 
 use crate::error::{Failure, Result};
 use crate::json::{Misfit, elements, only_fields, text};

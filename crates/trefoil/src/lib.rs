@@ -79,13 +79,20 @@ pub use trefoil_core::{
     Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,
     Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, NamespaceId, NewEvent, Payload,
     Query, QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking,
-    limits, parse_event_id,
+    category, limits, parse_event_id,
 };
 pub use trefoil_state::{
     Access, Allowance, Call, Failure, Keys, Meter, Reply, SeatValue, Spec, Survey, commands,
     find_command, replay_seats,
 };
 pub use write::transaction::{Executed, Guard, Step, Transaction, Wanted};
+
+/// How Redis reads and writes words, for a server that speaks its protocol.
+pub mod redis {
+    pub use trefoil_state::{
+        format_double, index_range, matches_glob, parse_integer, string_range,
+    };
+}
 
 /// The README's example is compiled and run like the one above.
 #[cfg(doctest)]

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use trefoil::limits::EVENTS_PER_COMMIT_MAX;
 use trefoil::{Commit, Condition, Error, NewEvent};
-use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
 
 use super::read::json;
 use crate::auth::Access;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
-use trefoil::{Commit, Condition, Error, EventId, NewEvent, OpenDatabase, Payload, Tracking};
-use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
-use trefoil_core::parse_event_id;
+use trefoil::limits::EVENTS_PER_COMMIT_MAX;
+use trefoil::{
+    Commit, Condition, Error, EventId, NewEvent, OpenDatabase, Payload, Tracking, parse_event_id,
+};
 use trefoil_grpc::{AppendCondition, AppendResponse, TrackingInfo};
 
 use super::body::Answer;

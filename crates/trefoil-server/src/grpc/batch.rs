@@ -2,6 +2,7 @@
 //! full when it holds as many events as the client wants, or about as many bytes as it should.
 
 use bytes::Bytes;
+use prost::encoding::encoded_len_varint;
 use tonic::Code;
 use trefoil::{Event, EventId, Tracking};
 use trefoil_grpc::ErrorType;
@@ -9,15 +10,13 @@ use trefoil_grpc::ErrorType;
 use super::body::{begin_frame, end_frame};
 use super::metadata::put_entries;
 use super::status::{Result, status};
-use super::wire::{
-    bytes_field_length, number_length, put_bytes_field, put_message_head, put_number_field,
-};
+use super::wire::{bytes_field_length, put_bytes_field, put_message_head, put_number_field};
 use crate::budget::Reservation;
 use crate::limits::{GRPC_MESSAGE_BYTES, GRPC_MESSAGE_BYTES_MAX};
 
 /// The field numbers of a response.
-const EVENTS: u8 = 1;
-const HEAD: u8 = 2;
+const EVENTS: u32 = 1;
+const HEAD: u32 = 2;
 
 /// The most bytes that a head takes.
 const HEAD_BYTES_MAX: usize = 11;
@@ -135,18 +134,18 @@ fn too_large(position: u64, bytes: usize) -> Box<tonic::Status> {
 }
 
 /// The field numbers of a `SequencedEvent`, and of the `Event` in it.
-const POSITION: u8 = 1;
-const EVENT: u8 = 2;
-const TRACKING: u8 = 3;
-const EVENT_TYPE: u8 = 1;
-const TAGS: u8 = 2;
-const DATA: u8 = 3;
-const UUID: u8 = 4;
-const METADATA: u8 = 5;
+const POSITION: u32 = 1;
+const EVENT: u32 = 2;
+const TRACKING: u32 = 3;
+const EVENT_TYPE: u32 = 1;
+const TAGS: u32 = 2;
+const DATA: u32 = 3;
+const UUID: u32 = 4;
+const METADATA: u32 = 5;
 
 /// The field numbers of a `TrackingInfo`.
-const TRACKING_SOURCE: u8 = 1;
-const TRACKING_POSITION: u8 = 2;
+const TRACKING_SOURCE: u32 = 1;
+const TRACKING_POSITION: u32 = 2;
 
 /// What has to be known of an event before it is written, because lengths come first.
 #[derive(Debug, Default)]
@@ -182,7 +181,7 @@ impl Parts {
             0 => 0,
             length => bytes_field_length(length),
         };
-        1 + number_length(event.position()) + bytes_field_length(self.event_length) + tracking
+        1 + encoded_len_varint(event.position()) + bytes_field_length(self.event_length) + tracking
     }
 
     /// Appends the `SequencedEvent` of the event that was measured last.

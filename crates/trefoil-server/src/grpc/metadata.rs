@@ -13,8 +13,8 @@ use super::wire::bytes_field_length;
 use super::wire::{Fields, Value, put_bytes_field, put_message_head};
 use crate::json::{put_string, text};
 
-const KEY: u8 = 1;
-const VALUE: u8 = 2;
+const KEY: u32 = 1;
+const VALUE: u32 = 2;
 
 /// Builds the JSON object of an event's entries, in their order.
 #[derive(Debug, Default)]
@@ -32,9 +32,9 @@ impl<'a> Object<'a> {
             let (number, Value::Bytes(bytes)) = field.map_err(|_| wrong())? else {
                 continue;
             };
-            let part = match u8::try_from(number) {
-                Ok(KEY) => &mut key,
-                Ok(VALUE) => &mut value,
+            let part = match number {
+                KEY => &mut key,
+                VALUE => &mut value,
                 _ => continue,
             };
             *part = std::str::from_utf8(bytes).map_err(|_| wrong())?;
@@ -62,7 +62,7 @@ impl<'a> Object<'a> {
 
 /// Appends the members of a JSON object as entries in the field `field`. A value that is not a text
 /// shows as its JSON.
-pub(super) fn put_entries(out: &mut Vec<u8>, field: u8, object: &[u8]) {
+pub(super) fn put_entries(out: &mut Vec<u8>, field: u32, object: &[u8]) {
     let mut parser = serde_json::Deserializer::from_slice(object);
     // What is stored was checked to be an object.
     let _ = parser.deserialize_map(EntriesVisitor { out, field });
@@ -70,7 +70,7 @@ pub(super) fn put_entries(out: &mut Vec<u8>, field: u8, object: &[u8]) {
 
 struct EntriesVisitor<'o> {
     out: &'o mut Vec<u8>,
-    field: u8,
+    field: u32,
 }
 
 impl<'de> Visitor<'de> for EntriesVisitor<'_> {
@@ -114,9 +114,9 @@ mod tests {
     fn entries(json: &str) -> Vec<(String, String)> {
         let mut out = Vec::new();
         put_entries(&mut out, 5, json.as_bytes());
-        let part = |entry: &[u8], wanted: u8| {
+        let part = |entry: &[u8], wanted: u32| {
             let found = Fields::of(entry).find_map(|field| match field {
-                Ok((number, Value::Bytes(bytes))) if number == u64::from(wanted) => Some(bytes),
+                Ok((number, Value::Bytes(bytes))) if number == wanted => Some(bytes),
                 _ => None,
             });
             String::from_utf8(found.unwrap().to_vec()).unwrap()

@@ -1,11 +1,8 @@
 //! The little of protobuf that is needed to read and write messages without building them.
 
-use trefoil_core::{put_bytes, put_varint, take_bytes, take_varint};
-
-const VARINT: u64 = 0;
-const FIXED_64: u64 = 1;
-const BYTES: u64 = 2;
-const FIXED_32: u64 = 5;
+use prost::encoding::{
+    WireType, decode_key, decode_varint, encode_key, encode_varint, encoded_len_varint,
+};
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +25,25 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    fn take(&mut self) -> Option<(u64, Value<'a>)> {
-        let key = take_varint(&mut self.rest)?;
-        let value = match key & 7 {
-            VARINT => Value::Number(take_varint(&mut self.rest)?),
-            BYTES => Value::Bytes(take_bytes(&mut self.rest)?),
-            FIXED_64 => self.skip(8)?,
-            FIXED_32 => self.skip(4)?,
-            _ => return None,
+    fn take(&mut self) -> Option<(u32, Value<'a>)> {
+        let (number, wire_type) = decode_key(&mut self.rest).ok()?;
+        let value = match wire_type {
+            WireType::Varint => Value::Number(decode_varint(&mut self.rest).ok()?),
+            WireType::LengthDelimited => {
+                let length = decode_varint(&mut self.rest).ok()?;
+                Value::Bytes(self.cut(usize::try_from(length).ok()?)?)
+            }
+            WireType::SixtyFourBit => self.cut(8).map(|_| Value::Other)?,
+            WireType::ThirtyTwoBit => self.cut(4).map(|_| Value::Other)?,
+            WireType::StartGroup | WireType::EndGroup => return None,
         };
-        Some((key >> 3, value))
+        Some((number, value))
     }
 
-    fn skip(&mut self, bytes: usize) -> Option<Value<'a>> {
-        self.rest = self.rest.get(bytes..)?;
-        Some(Value::Other)
+    fn cut(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(bytes)
     }
 }
 
@@ -52,7 +53,7 @@ pub(super) struct Malformed;
 
 impl<'a> Iterator for Fields<'a> {
     /// The number of the field and its value.
-    type Item = Result<(u64, Value<'a>), Malformed>;
+    type Item = Result<(u32, Value<'a>), Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -66,33 +67,27 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// How many bytes a number takes.
-pub(super) fn number_length(number: u64) -> usize {
-    let bits = 64 - (number | 1).leading_zeros() as usize;
-    bits.div_ceil(7)
-}
-
-/// How many bytes a field of so many bytes takes; for field numbers below 16.
+/// Returns how many bytes a field with bytes takes; for field numbers below 16.
 pub(super) fn bytes_field_length(bytes: usize) -> usize {
-    1 + number_length(bytes as u64) + bytes
+    1 + encoded_len_varint(bytes as u64) + bytes
 }
 
-/// Appends a number; for field numbers below 16.
-pub(super) fn put_number_field(out: &mut Vec<u8>, field: u8, number: u64) {
-    out.push(field << 3 | VARINT as u8);
-    put_varint(out, number);
+/// Appends a number.
+pub(super) fn put_number_field(out: &mut Vec<u8>, field: u32, number: u64) {
+    encode_key(field, WireType::Varint, out);
+    encode_varint(number, out);
 }
 
-/// Appends text, bytes or a message; for field numbers below 16.
-pub(super) fn put_bytes_field(out: &mut Vec<u8>, field: u8, bytes: &[u8]) {
-    out.push(field << 3 | BYTES as u8);
-    put_bytes(out, bytes);
+/// Appends text, bytes or a message.
+pub(super) fn put_bytes_field(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    put_message_head(out, field, bytes.len());
+    out.extend_from_slice(bytes);
 }
 
-/// Appends what comes before a message of this length; for field numbers below 16.
-pub(super) fn put_message_head(out: &mut Vec<u8>, field: u8, length: usize) {
-    out.push(field << 3 | BYTES as u8);
-    put_varint(out, length as u64);
+/// Appends what comes before a message of this length.
+pub(super) fn put_message_head(out: &mut Vec<u8>, field: u32, length: usize) {
+    encode_key(field, WireType::LengthDelimited, out);
+    encode_varint(length as u64, out);
 }
 
 #[cfg(test)]
@@ -101,13 +96,6 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_what_is_written() {
-        for shift in 0..64 {
-            for number in [1 << shift, (1 << shift) - 1, u64::MAX >> shift] {
-                let mut out = Vec::new();
-                put_varint(&mut out, number);
-                assert_eq!(number_length(number), out.len(), "{number}");
-            }
-        }
         for length in [0, 1, 127, 128, 20_000] {
             let mut out = Vec::new();
             put_bytes_field(&mut out, 2, &vec![0; length]);

@@ -1,7 +1,7 @@
 //! Replies into bytes, in either version of the protocol.
 
 use bytes::{BufMut as _, BytesMut};
-use trefoil_state::{Reply, format_double};
+use trefoil::{Reply, redis::format_double};
 
 /// The version of the protocol that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! Requests that wait for `EXEC`, and the transaction that they become.
 
 use bytes::Bytes;
+use trefoil::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
 use trefoil::{Call, Condition, Error, Reply, Step, Transaction};
-use trefoil_core::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
 
 use super::command::{Action, Found, Own, append, requirement};
 use super::failure::{of_error, of_failure};

@@ -6,8 +6,8 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
-use trefoil_core::limits::REQUEST_BYTES_MAX;
-use trefoil_state::parse_integer;
+use trefoil::limits::REQUEST_BYTES_MAX;
+use trefoil::redis::parse_integer;
 
 use super::inline::split_words;
 use crate::limits::{

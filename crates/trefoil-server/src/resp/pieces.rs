@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use trefoil::redis::{index_range, parse_integer, string_range};
 use trefoil::{Call, Meter, OpenDatabase, Reply, Snapshot};
-use trefoil_state::{index_range, parse_integer, string_range};
 
 use super::encoder::Protocol;
 use super::failure::{of_error, of_failure};

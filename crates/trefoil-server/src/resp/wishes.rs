@@ -10,8 +10,8 @@
 //! any command is, because that is what clients expect of all they send there.
 
 use bytes::Bytes;
+use trefoil::limits::COMMIT_ID_BYTES_MAX;
 use trefoil::{Error, Reply};
-use trefoil_core::limits::COMMIT_ID_BYTES_MAX;
 
 use super::failure::of_error;
 use super::words::{Answer, is, syntax_error};

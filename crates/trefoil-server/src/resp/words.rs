@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trefoil::Reply;
-use trefoil_state::parse_integer;
+use trefoil::redis::parse_integer;
 
 /// What a command answers, or the error it answers with.
 pub(super) type Answer<T = Reply> = Result<T, Reply>;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use trefoil::{ConsumerGroup, Direction, Error};
-use trefoil_core::limits::{
+use trefoil::limits::{
     BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, EVENT_TYPE_BYTES_MAX, STREAM_NAME_BYTES_MAX,
 };
+use trefoil::{ConsumerGroup, Direction, Error};
 
 use crate::error::{Failure, Result};
 use crate::json::{Call, fields, number, present, text};

@@ -5,8 +5,8 @@
 //! answers an array of rows with stream names. `globalPosition` is another word for `position`,
 //! and wins. `direction`, `type` and `tags` (whether rows end with the tags) go beyond EventoDB.
 
+use trefoil::limits::STREAM_NAME_BYTES_MAX;
 use trefoil::{Direction, Selection, StartAt};
-use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
 
 use super::Context;
 use super::arguments::{

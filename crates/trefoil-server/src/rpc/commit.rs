@@ -10,11 +10,11 @@
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use trefoil::limits::{CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX};
 use trefoil::{
     Commit, Committed, Condition, Error, EventId, Executed, Guard, OpenDatabase, Reply, Step,
     Tracking, Transaction,
 };
-use trefoil_core::limits::{CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX};
 
 use super::place::{Place, failure};
 use super::{Context, state};

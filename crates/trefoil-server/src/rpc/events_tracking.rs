@@ -3,7 +3,7 @@
 //! Answers the position that a commit last recorded for a source of events elsewhere, or `null`.
 //! It goes beyond EventoDB.
 
-use trefoil_core::limits::TRACKING_SOURCE_BYTES_MAX;
+use trefoil::limits::TRACKING_SOURCE_BYTES_MAX;
 
 use super::Context;
 use super::arguments::check_length;

@@ -4,7 +4,7 @@
 //! "version"}]`, in byte order of their names, after `cursor`. The prefix is taken literally.
 
 use trefoil::List;
-use trefoil_core::limits::STREAM_LIST_MAX;
+use trefoil::limits::STREAM_LIST_MAX;
 
 use super::Context;
 use super::arguments::{number_option, options, text_option};

@@ -9,8 +9,8 @@
 
 use hyper::http::request::Parts;
 use serde_json::value::RawValue;
+use trefoil::limits::STREAM_NAME_BYTES_MAX;
 use trefoil::{ConsumerGroup, Query as EventQuery, QueryItem, Selection, Source, StartAt};
-use trefoil_core::limits::STREAM_NAME_BYTES_MAX;
 
 use super::Kind;
 use crate::criteria::Criteria;

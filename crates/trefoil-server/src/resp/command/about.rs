@@ -10,7 +10,7 @@
 
 use bytes::Bytes;
 use trefoil::Reply;
-use trefoil_state::matches_glob;
+use trefoil::redis::matches_glob;
 
 use super::super::session::Session;
 use super::super::words::{Answer, Words, error, syntax_error};

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use trefoil::Reply;
-use trefoil_core::limits::REQUEST_BYTES_MAX;
-use trefoil_state::matches_glob;
+use trefoil::limits::REQUEST_BYTES_MAX;
+use trefoil::redis::matches_glob;
 
 use super::super::session::Session;
 use super::super::words::{Answer, error};

@@ -12,11 +12,11 @@
 //! ```
 
 use bytes::Bytes;
+use trefoil::limits::{BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, READ_BYTES_MAX};
 use trefoil::{
     Allowance, Condition, ConsumerGroup, Event, NewEvent, OpenDatabase, Reply, Selection, Step,
     parse_event_id,
 };
-use trefoil_core::limits::{BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, READ_BYTES_MAX};
 
 use super::super::criteria::{take_condition, take_query};
 use super::super::failure::{of_error, of_failure};
