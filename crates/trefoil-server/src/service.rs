@@ -44,10 +44,10 @@ impl Shared {
         Self {
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
             config,
-            namespaces,
             budget,
             metrics: Metrics::new(),
-            resp: Clients::default(),
+            resp: Clients::new(namespaces.commands().clone()),
+            namespaces,
             closing: CancellationToken::new(),
         }
     }

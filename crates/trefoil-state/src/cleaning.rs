@@ -1,4 +1,4 @@
-//! Removing what has expired: keys, fields, and holds that have run out.
+//! Removing keys and fields that have expired, and running timers that are due.
 //!
 //! It is done a part at a time. What was removed may still have to be passed by a walk, so each part
 //! says where the next one begins.
@@ -9,7 +9,6 @@ use trefoil_core::Direction;
 use crate::failure::{Failure, Result};
 use crate::keyspace::{Keyspace, damaged};
 use crate::layout;
-use crate::seats::end_hold;
 
 /// An entry that says that something expires.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(crate) struct Expiry {
     pub(crate) name: Bytes,
     /// Milliseconds since 1970.
     pub(crate) time: u64,
-    /// A key, fields of it, or a hold.
+    /// A key, fields of it, or a kind of timer.
     pub(crate) what: u8,
     pub(crate) key: Bytes,
 }
@@ -76,7 +75,13 @@ impl Keyspace<'_> {
                 break Some(expiry);
             }
             from.clone_from(&expiry.name);
-            n += self.end(expiry, n_max - n)?;
+            match self.end(expiry, n_max - n)? {
+                Some(n_changed) => n += n_changed.max(1),
+                None => {
+                    n += 1;
+                    from = layout::after(&from);
+                }
+            }
         };
         let place = next.as_ref().map(|next| ExpiryPlace {
             time: next.time,
@@ -91,24 +96,23 @@ impl Keyspace<'_> {
         })
     }
 
-    /// Removes something that has expired, up to about `n_max` entries of it. Answers how many.
-    fn end(&mut self, expiry: Expiry, n_max: usize) -> Result<usize> {
-        let Expiry {
-            name,
-            time,
-            what,
-            key,
-        } = expiry;
-        let n_removed = match what {
-            layout::FIELDS_EXPIRE => self.purge_fields(&key, n_max)?,
-            layout::HOLD_EXPIRES => end_hold(self, &key, time)?,
-            _ => self.remove_expired(&key)?,
+    /// Removes something that has expired, up to about `n_max` entries of it, or runs a timer.
+    /// Returns how many entries changed; `None` if the timer is one of an application that is not
+    /// here: it is left to that application.
+    fn end(&mut self, expiry: Expiry, n_max: usize) -> Result<Option<usize>> {
+        let n_removed = match expiry.what {
+            layout::KEY_EXPIRES => self.remove_expired(&expiry.key)?,
+            layout::FIELDS_EXPIRE => self.purge_fields(&expiry.key, n_max)?,
+            kind => match self.timer(kind) {
+                Some(timer) => self.run_timer(timer, &expiry)?,
+                None => return Ok(None),
+            },
         };
         if n_removed == 0 {
             // Nothing of the key expires then, whatever the entry says.
-            self.space.set(name, None)?;
+            self.set_entry(expiry.name, None)?;
         }
-        Ok(n_removed.max(1))
+        Ok(Some(n_removed))
     }
 
     /// What expires, in the order of time, from an entry on.

@@ -48,7 +48,7 @@ impl Failure {
 pub(crate) const WRONG_TYPE: Failure =
     Failure::refused("WRONGTYPE Operation against a key holding the wrong kind of value");
 /// The options of the command make no sense.
-pub(crate) const SYNTAX: Failure = Failure::refused("ERR syntax error");
+pub const SYNTAX: Failure = Failure::refused("ERR syntax error");
 /// An argument should be an integer.
 pub(crate) const NOT_INTEGER: Failure =
     Failure::refused("ERR value is not an integer or out of range");

@@ -4,8 +4,11 @@
 //! replacing a collection takes one step whatever its size: its entries become garbage.
 
 use bytes::Bytes;
+use trefoil_core::limits::EVENT_DATA_BYTES_MAX;
 use trefoil_core::{Damage, Direction, Error, NewEvent};
 
+use crate::application::Timer;
+use crate::command::Commands;
 use crate::failure::{Failure, Result, WRONG_TYPE};
 use crate::layout::{self, HASH_BYTES};
 use crate::meta::{Collection, Kind, Meta, Root, Value};
@@ -35,6 +38,12 @@ pub struct Keyspace<'a> {
     position: u64,
     /// Events that are to be appended by the same commit.
     events: Vec<NewEvent>,
+    /// The largest `data` of such an event, in bytes.
+    event_data_bytes_max: usize,
+    /// The timers that applications have.
+    timers: &'a [&'static Timer],
+    /// How many entries were changed and events appended, if each change counts.
+    pub(crate) n_changes: usize,
     /// Counts what replies take.
     meter: Option<&'a Meter<'a>>,
 }
@@ -57,8 +66,26 @@ impl<'a> Keyspace<'a> {
             random: moment.seed,
             position: moment.position,
             events: Vec::new(),
+            event_data_bytes_max: EVENT_DATA_BYTES_MAX,
+            timers: &[],
+            n_changes: 0,
             meter: None,
         })
+    }
+
+    /// The same keys, to be changed by a commit: timers of these applications are run, and events
+    /// have at most so many bytes of `data`.
+    #[must_use]
+    pub fn to_change(mut self, commands: &'a Commands, event_data_bytes_max: usize) -> Self {
+        self.timers = commands.timers();
+        self.event_data_bytes_max = event_data_bytes_max;
+        self
+    }
+
+    /// The timer of this kind, if an application has it.
+    pub(crate) fn timer(&self, kind: u8) -> Option<&'static Timer> {
+        let timers = self.timers.iter().copied();
+        timers.into_iter().find(|timer| timer.kind() == kind)
     }
 
     /// The same keys, where replies are counted.
@@ -90,15 +117,20 @@ impl<'a> Keyspace<'a> {
         counted.collect()
     }
 
-    /// Milliseconds since 1970.
-    pub(crate) fn now(&self) -> u64 {
+    /// Returns the time of the commit, in milliseconds since 1970.
+    pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Has an event appended by the same commit. Answers the global position that it gets.
-    pub(crate) fn emit(&mut self, event: NewEvent) -> u64 {
+    /// Appends an event with the same commit. Returns the global position that it gets. An event
+    /// that breaks a limit fails the whole transaction. Its id is made by the database.
+    pub fn append_event(&mut self, mut event: NewEvent) -> Result<u64> {
+        event.id = None;
+        event.settle();
+        event.validate(self.event_data_bytes_max)?;
+        self.n_changes += 1;
         self.events.push(event);
-        self.position + self.events.len() as u64 - 1
+        Ok(self.position + self.events.len() as u64 - 1)
     }
 
     /// The events that are to be appended by the same commit.
@@ -230,8 +262,8 @@ impl<'a> Keyspace<'a> {
         }
         let expired = before.as_ref().and_then(|before| before.expires);
         self.set_expiry(layout::KEY_EXPIRES, key, expired, meta.expires)?;
-        self.space
-            .set(layout::key(self.root.epoch, key), Some(meta.encode()))?;
+        let name = layout::key(self.root.epoch, key);
+        self.set_entry(name, Some(meta.encode()))?;
         self.save_root()
     }
 
@@ -283,7 +315,7 @@ impl<'a> Keyspace<'a> {
     /// Removes a key, but not what is under it.
     fn forget(&mut self, key: &Bytes, before: &Meta) -> Result<()> {
         self.set_expiry(layout::KEY_EXPIRES, key, before.expires, None)?;
-        self.space.set(layout::key(self.root.epoch, key), None)?;
+        self.set_entry(layout::key(self.root.epoch, key), None)?;
         self.root.keys = self.root.keys.saturating_sub(1);
         self.save_root()
     }
@@ -303,7 +335,7 @@ impl<'a> Keyspace<'a> {
         self.note_garbage(&prefix)?;
         self.root.epoch += 1;
         self.root.keys = 0;
-        self.root.next_hold = None;
+        self.root.next_timer = None;
         self.save_root()
     }
 
@@ -321,6 +353,12 @@ impl<'a> Keyspace<'a> {
         value: Option<Bytes>,
     ) -> Result<()> {
         let name = layout::element(self.root.epoch, id, place);
+        self.set_entry(name, value)
+    }
+
+    /// Gives an entry a value, or removes it.
+    pub(crate) fn set_entry(&mut self, name: Bytes, value: Option<Bytes>) -> Result<()> {
+        self.n_changes += 1;
         Ok(self.space.set(name, value)?)
     }
 
@@ -388,12 +426,12 @@ impl<'a> Keyspace<'a> {
         let epoch = self.root.epoch;
         if let Some(time) = before {
             let name = layout::expiry(epoch, time, what, key);
-            self.space.set(name, None)?;
+            self.set_entry(name, None)?;
         }
         if let Some(time) = after {
             self.space.due(time);
             let name = layout::expiry(epoch, time, what, key);
-            self.space.set(name, Some(Bytes::new()))?;
+            self.set_entry(name, Some(Bytes::new()))?;
         }
         Ok(())
     }
@@ -419,7 +457,7 @@ impl<'a> Keyspace<'a> {
     fn note_garbage(&mut self, prefix: &[u8]) -> Result<()> {
         let name = layout::garbage(prefix);
         self.space.garbage(&name);
-        Ok(self.space.set(name, Some(Bytes::new()))?)
+        self.set_entry(name, Some(Bytes::new()))
     }
 
     /// Writes what is remembered of the state as a whole, if that changed.
@@ -429,9 +467,7 @@ impl<'a> Keyspace<'a> {
         }
         self.saved = self.root;
         let bytes = self.root.encode();
-        Ok(self
-            .space
-            .set(Bytes::from_static(layout::ROOT), Some(bytes))?)
+        self.set_entry(Bytes::from_static(layout::ROOT), Some(bytes))
     }
 }
 

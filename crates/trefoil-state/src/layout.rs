@@ -1,11 +1,11 @@
 //! The names of all entries of the state.
 //!
 //! ```text
-//! r                        the root: epoch, number of keys, last id, when a hold ends next
+//! r                        the root: epoch, number of keys, last id, when a timer is due next
 //! s E k H key              what is remembered of a key (H: a hash, so that keys lie in no order)
 //! s E c id place           an element of the collection with this id
 //! s E e time what key      this key expires at this time (what = 0), or fields of it do (1), or
-//!                          the hold of the booking under it ends (2)
+//!                          a timer of an application is due (2 and higher: the kind of timer)
 //! g prefix                 garbage: all entries under this prefix are to be removed
 //! ```
 //!
@@ -122,12 +122,11 @@ pub(crate) fn element(epoch: u64, id: u64, place: &[u8]) -> Bytes {
     name.freeze()
 }
 
-/// What expires: a key, fields of the hash under it, or the hold of the booking under it.
+/// What expires: a key, or fields of the hash under it. All that is higher is a kind of timer.
 pub(crate) const KEY_EXPIRES: u8 = 0;
 pub(crate) const FIELDS_EXPIRE: u8 = 1;
-pub(crate) const HOLD_EXPIRES: u8 = 2;
 
-/// The entry that says that a key, or fields of it, expire at this time.
+/// The entry that says that a key or fields of it expire at this time, or that a timer is due.
 pub(crate) fn expiry(epoch: u64, time: u64, what: u8, key: &[u8]) -> Bytes {
     let mut name = begin(epoch, EXPIRY, 9 + key.len());
     name.put_u64(time);
@@ -142,6 +141,14 @@ pub(crate) fn read_expiry(epoch: u64, name: &Bytes) -> Option<(u64, u8, Bytes)> 
     let time = rest.try_get_u64().ok()?;
     let what = rest.try_get_u8().ok()?;
     Some((time, what, rest))
+}
+
+/// The first name after this one.
+pub(crate) fn after(name: &[u8]) -> Bytes {
+    let mut next = BytesMut::with_capacity(name.len() + 1);
+    next.put_slice(name);
+    next.put_u8(0);
+    next.freeze()
 }
 
 /// What a garbage entry says is garbage.

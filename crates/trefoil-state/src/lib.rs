@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! command    every command: its name, its arity, what it does; one file per family
+//! application  commands beside those of Redis, and what falls due: how to add them
 //! keyspace   keys and what is under them: types, expiry, elements of collections, garbage
 //! meta       what is remembered of a key: its type, when it expires, where its elements are
 //! copy       copies of values
@@ -9,7 +10,6 @@
 //! pack       the fields of a small hash, in one entry
 //! string     the bytes of strings, short and long
 //! fields     when fields of hashes expire
-//! seats      seats of sections: reserved, held, sold and released, with events
 //! cleaning   removing what is no longer there for anybody
 //! survey     how many keys there are, and how many of them expire
 //! layout     the names of all entries
@@ -21,6 +21,7 @@
 //! Nothing here does I/O or reads a clock. Whoever runs a command brings the entries and the time,
 //! and takes back what the command did to the entries if it fails.
 
+mod application;
 mod cleaning;
 mod command;
 mod copy;
@@ -37,15 +38,15 @@ mod named;
 mod number;
 mod pack;
 mod reply;
-mod seats;
 mod space;
 mod stored;
 mod string;
 mod survey;
 
+pub use application::{Application, HashReader, Timer};
 pub use cleaning::{Expired, ExpiryPlace};
-pub use command::{Access, Call, Keys, Spec, commands, find_command, index_range, string_range};
-pub use failure::Failure;
+pub use command::{Access, ArgumentReader, Call, Commands, Keys, Spec, index_range, string_range};
+pub use failure::{Failure, SYNTAX};
 pub use garbage::{Collected, GarbagePlace, Portion};
 pub use glob::matches_glob;
 pub use keyspace::{Keyspace, Moment, damaged};
@@ -54,9 +55,9 @@ pub use meta::{Kind, is_younger};
 pub use meter::{Allowance, Meter};
 pub use number::{format_double, parse_double, parse_integer};
 pub use reply::Reply;
-pub use seats::{SeatValue, replay_seats};
 pub use space::{Entries, Scan, Space};
+pub use string::{StoredString, StringDraft};
 pub use survey::Survey;
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

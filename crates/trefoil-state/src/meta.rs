@@ -193,9 +193,9 @@ pub(crate) struct Root {
     pub(crate) keys: u64,
     /// The id of the last collection.
     pub(crate) last_id: u64,
-    /// Before this time, in milliseconds since 1970, no hold of a booking ends; `None`: there are
-    /// no holds.
-    pub(crate) next_hold: Option<u64>,
+    /// Before this time, in milliseconds since 1970, no timer of an application is due; `None`:
+    /// there are no timers.
+    pub(crate) next_timer: Option<u64>,
 }
 
 impl Root {
@@ -204,7 +204,7 @@ impl Root {
         put_varint(&mut out, self.epoch);
         put_varint(&mut out, self.keys);
         put_varint(&mut out, self.last_id);
-        put_varint(&mut out, self.next_hold.unwrap_or_default());
+        put_varint(&mut out, self.next_timer.unwrap_or_default());
         out.into()
     }
 
@@ -213,7 +213,7 @@ impl Root {
             epoch: take_varint(&mut bytes)?,
             keys: take_varint(&mut bytes)?,
             last_id: take_varint(&mut bytes)?,
-            next_hold: Some(take_varint(&mut bytes)?).filter(|time| *time > 0),
+            next_timer: Some(take_varint(&mut bytes)?).filter(|time| *time > 0),
         })
     }
 }

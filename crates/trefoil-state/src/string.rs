@@ -35,7 +35,7 @@ fn check_len(len: u64) -> Result<()> {
 
 /// A string under a key: where its bytes are, and when the key expires.
 #[derive(Debug, Clone)]
-pub(crate) struct Text {
+pub struct StoredString {
     pub(crate) expires: Option<u64>,
     bytes: Place,
 }
@@ -46,9 +46,9 @@ enum Place {
     Long { id: u64, len: u64 },
 }
 
-impl Text {
+impl StoredString {
     /// A string without bytes under a key that does not expire.
-    pub(crate) const EMPTY: Self = Self {
+    pub const EMPTY: Self = Self {
         expires: None,
         bytes: Place::Short(Bytes::new()),
     };
@@ -97,8 +97,8 @@ pub(crate) type Chunk = (u64, Bytes);
 
 impl Keyspace<'_> {
     /// The string under a key, which must hold one if it is there.
-    pub(crate) fn string(&self, key: &[u8]) -> Result<Option<Text>> {
-        self.find(key)?.map(Text::of).transpose()
+    pub fn string(&self, key: &[u8]) -> Result<Option<StoredString>> {
+        self.find(key)?.map(StoredString::of).transpose()
     }
 
     /// All bytes of the string under a key, which must hold one if it is there.
@@ -108,12 +108,12 @@ impl Keyspace<'_> {
     }
 
     /// All bytes of a string.
-    pub(crate) fn read(&self, text: &Text) -> Result<Bytes> {
+    pub fn read(&self, text: &StoredString) -> Result<Bytes> {
         self.read_range(text, 0..text.len())
     }
 
     /// Some bytes of a string, which are zeros behind its end.
-    pub(crate) fn read_range(&self, text: &Text, range: Range<u64>) -> Result<Bytes> {
+    pub(crate) fn read_range(&self, text: &StoredString, range: Range<u64>) -> Result<Bytes> {
         if let Place::Short(bytes) = &text.bytes
             && range.end <= bytes.len() as u64
         {
@@ -132,7 +132,7 @@ impl Keyspace<'_> {
     /// The stored bytes in a range of a string, chunk by chunk; all that is between them is zeros.
     pub(crate) fn chunks<'s>(
         &'s self,
-        text: &Text,
+        text: &StoredString,
         range: Range<u64>,
     ) -> Box<dyn Iterator<Item = Result<Chunk>> + 's> {
         match &text.bytes {
@@ -153,12 +153,7 @@ impl Keyspace<'_> {
     }
 
     /// Gives a key a string and its time of expiry, whatever it had before.
-    pub(crate) fn put_string(
-        &mut self,
-        key: &Bytes,
-        bytes: &[u8],
-        expires: Option<u64>,
-    ) -> Result<()> {
+    pub fn put_string(&mut self, key: &Bytes, bytes: &[u8], expires: Option<u64>) -> Result<()> {
         let len = bytes.len() as u64;
         self.put_parts(key, len, expires, |_, part| {
             // A copy, so that no chunk keeps the memory of all of them.
@@ -210,8 +205,8 @@ fn clip(number: u64, bytes: &Bytes, range: &Range<u64>) -> Option<Chunk> {
 
 /// A string that is being changed: what was read or written of it, until it is saved.
 #[derive(Debug)]
-pub(crate) struct Draft {
-    text: Text,
+pub struct StringDraft {
+    text: StoredString,
     len: u64,
     chunks: BTreeMap<u64, Drafted>,
 }
@@ -222,10 +217,10 @@ struct Drafted {
     is_changed: bool,
 }
 
-impl Draft {
+impl StringDraft {
     /// Begins to change a string, or a new one.
-    pub(crate) fn new(text: Option<Text>) -> Self {
-        let text = text.unwrap_or(Text::EMPTY);
+    pub fn new(text: Option<StoredString>) -> Self {
+        let text = text.unwrap_or(StoredString::EMPTY);
         let len = text.len();
         let chunks = BTreeMap::new();
         Self { text, len, chunks }
@@ -237,14 +232,14 @@ impl Draft {
     }
 
     /// Makes it at least so long.
-    pub(crate) fn grow(&mut self, len: u64) -> Result<()> {
+    pub fn grow(&mut self, len: u64) -> Result<()> {
         check_len(len)?;
         self.len = self.len.max(len);
         Ok(())
     }
 
     /// Reads bytes, which are zeros where there are none.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         keyspace: &Keyspace<'_>,
         mut at: u64,
@@ -266,12 +261,7 @@ impl Draft {
     }
 
     /// Writes bytes. What lies between them and the end, if they lie behind it, becomes zeros.
-    pub(crate) fn write(
-        &mut self,
-        keyspace: &Keyspace<'_>,
-        mut at: u64,
-        mut bytes: &[u8],
-    ) -> Result<()> {
+    pub fn write(&mut self, keyspace: &Keyspace<'_>, mut at: u64, mut bytes: &[u8]) -> Result<()> {
         self.grow(at.saturating_add(bytes.len() as u64))?;
         while !bytes.is_empty() {
             let from = (at % CHUNK) as usize;
@@ -291,7 +281,7 @@ impl Draft {
     }
 
     /// Gives it to a key, if it differs from what it was. The key expires when it did before.
-    pub(crate) fn save(mut self, keyspace: &mut Keyspace<'_>, key: &Bytes) -> Result<()> {
+    pub fn save(mut self, keyspace: &mut Keyspace<'_>, key: &Bytes) -> Result<()> {
         let is_longer = self.len != self.text.len();
         if !is_longer && !self.chunks.values().any(|chunk| chunk.is_changed) {
             return Ok(());

@@ -1,29 +1,53 @@
-//! A keyspace in memory for the tests of commands.
+//! A keyspace in memory for the tests of commands, those of applications included.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 use bytes::Bytes;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, NewEvent, Result};
 
 use crate::{
-    Call, Entries, ExpiryPlace, Failure, GarbagePlace, Keyspace, Moment, Portion, Reply, Scan,
+    Commands, Entries, ExpiryPlace, Failure, GarbagePlace, Keyspace, Moment, Portion, Reply, Scan,
     Space,
 };
 
 /// Keys in memory, with a clock that the test sets.
-#[derive(Default)]
-pub(crate) struct World {
-    pub(crate) entries: Entries,
-    pub(crate) moment: Moment,
+#[derive(Debug)]
+pub struct World {
+    /// The commands that are known.
+    pub commands: Commands,
+    /// The entries.
+    pub entries: Entries,
+    /// The time, and the position that the next event gets.
+    pub moment: Moment,
     /// The keys that the last command touched.
-    pub(crate) touched: Vec<Bytes>,
+    pub touched: Vec<Bytes>,
     /// The events that all commands have had appended; the first one has the position 0.
-    pub(crate) events: Vec<NewEvent>,
+    pub events: Vec<NewEvent>,
+}
+
+impl Default for World {
+    /// No keys, and the commands of Redis.
+    fn default() -> Self {
+        Self::new(Commands::redis().clone())
+    }
 }
 
 impl World {
+    /// No keys, and these commands.
+    pub fn new(commands: Commands) -> Self {
+        Self {
+            commands,
+            entries: Entries::default(),
+            moment: Moment::default(),
+            touched: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
     /// Runs a command that is written as a line of words; a failure is answered as an error, and
     /// leaves nothing behind.
-    pub(crate) fn run(&mut self, line: &str) -> Reply {
+    pub fn run(&mut self, line: &str) -> Reply {
         let words = line
             .split_whitespace()
             .map(|word| Bytes::from(word.to_owned()));
@@ -31,14 +55,14 @@ impl World {
     }
 
     /// Runs lines and compares what they answer with what is expected, as [`text`] writes it.
-    pub(crate) fn check(&mut self, table: &[(&str, &str)]) {
+    pub fn check(&mut self, table: &[(&str, &str)]) {
         for (line, expected) in table {
             assert_eq!(text(&self.run(line)), *expected, "{line}");
         }
     }
 
     /// The entries that are left beside the root and garbage.
-    pub(crate) fn left(&self) -> Vec<&Bytes> {
+    pub fn left(&self) -> Vec<&Bytes> {
         let garbage: Vec<&[u8]> = self
             .entries
             .range(Bytes::from_static(b"g")..Bytes::from_static(b"h"))
@@ -52,26 +76,24 @@ impl World {
     }
 
     /// Removes all that is due, as happens in the background.
-    pub(crate) fn clean(&mut self) {
-        let mut keyspace = Keyspace::new(&mut self.entries, self.moment).unwrap();
+    pub fn clean(&mut self) {
+        let keyspace = Keyspace::new(&mut self.entries, self.moment).unwrap();
+        let mut keyspace = keyspace.to_change(&self.commands, EVENT_DATA_BYTES_DEFAULT);
         clean(&mut keyspace, 100);
         let events = keyspace.take_events();
         self.append(events);
     }
 
     fn append(&mut self, events: Vec<NewEvent>) {
-        for event in &events {
-            event.validate(EVENT_DATA_BYTES_DEFAULT).unwrap();
-        }
         self.moment.position += events.len() as u64;
         self.events.extend(events);
     }
 
     /// Runs a command.
-    pub(crate) fn call(&mut self, words: Vec<Bytes>) -> Reply {
+    pub fn call(&mut self, words: Vec<Bytes>) -> Reply {
         let before = self.entries.clone();
         self.moment.seed = self.moment.seed.wrapping_add(1);
-        let call = match Call::new(words).expect("a known command") {
+        let call = match self.commands.call(words).expect("a known command") {
             Ok(call) => call,
             Err(failure) => return error(failure),
         };
@@ -79,7 +101,8 @@ impl World {
             entries: &mut self.entries,
             touched: Vec::new(),
         };
-        let mut keyspace = Keyspace::new(&mut recorder, self.moment).unwrap();
+        let keyspace = Keyspace::new(&mut recorder, self.moment).unwrap();
+        let mut keyspace = keyspace.to_change(&self.commands, EVENT_DATA_BYTES_DEFAULT);
         let reply = call.run(&mut keyspace);
         let events = keyspace.take_events();
         self.touched = recorder.touched;
@@ -97,7 +120,7 @@ impl World {
 }
 
 /// Removes all that has expired and all garbage, in rounds of so many entries.
-pub(crate) fn clean(keyspace: &mut Keyspace<'_>, n_max: usize) {
+pub fn clean(keyspace: &mut Keyspace<'_>, n_max: usize) {
     let mut place = ExpiryPlace::default();
     loop {
         let expired = keyspace.expire(&place, n_max).unwrap();
@@ -159,7 +182,7 @@ fn error(failure: Failure) -> Reply {
 
 /// A reply as text: what is bytes as it is, everything else with the sign of RESP3 before it. What
 /// has no order is sorted.
-pub(crate) fn text(reply: &Reply) -> String {
+pub fn text(reply: &Reply) -> String {
     let list = |replies: &[Reply]| replies.iter().map(text).collect::<Vec<_>>();
     let pairs = |pairs: &[(Reply, Reply)]| {
         let pair = |(key, value): &(Reply, Reply)| format!("{}={}", text(key), text(value));

@@ -50,6 +50,7 @@
 //! [`Database::open`] keeps the log in a directory. [`Namespaces`] holds many databases under one
 //! directory, each behind a token of its own.
 
+pub mod application;
 mod background;
 mod database;
 mod home;
@@ -81,9 +82,9 @@ pub use trefoil_core::{
     Query, QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking,
     category, limits, parse_event_id,
 };
+pub use trefoil_seats as seats;
 pub use trefoil_state::{
-    Access, Allowance, Call, Failure, Keys, Meter, Reply, SeatValue, Spec, Survey, commands,
-    find_command, replay_seats,
+    Access, Allowance, Call, Commands, Failure, Keys, Meter, Reply, Spec, Survey,
 };
 pub use write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 

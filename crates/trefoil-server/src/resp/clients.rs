@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use trefoil::NamespaceId;
+use trefoil::{Commands, NamespaceId};
 
-use super::command;
+use super::command::Catalogue;
 use super::encoder::Protocol;
 use super::metrics::RespMetrics;
 use super::session::Session;
@@ -30,6 +30,8 @@ pub(crate) struct Clients {
     /// How many namespaces were taken from those who used them.
     revocations: AtomicU64,
     pub(super) began: Instant,
+    /// All commands.
+    pub(super) catalogue: Catalogue,
     /// What is counted of each command.
     pub(super) usage: Usage,
     /// What had been counted of everything else when that was reset.
@@ -47,8 +49,10 @@ pub(super) struct Totals {
     pub(super) errors: u64,
 }
 
-impl Default for Clients {
-    fn default() -> Self {
+impl Clients {
+    /// No clients yet, who may use these commands.
+    pub(crate) fn new(commands: Commands) -> Self {
+        let catalogue = Catalogue::new(commands);
         Self {
             by_id: Mutex::default(),
             accepted: AtomicU64::new(0),
@@ -56,13 +60,12 @@ impl Default for Clients {
             requests: AtomicU64::new(0),
             revocations: AtomicU64::new(0),
             began: Instant::now(),
-            usage: Usage::new(command::names()),
+            usage: Usage::new(catalogue.names()),
+            catalogue,
             before: Mutex::default(),
         }
     }
-}
 
-impl Clients {
     /// A client has connected. `killed` ends its connection.
     pub(super) fn enter(
         &self,
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn clients_see_their_own_namespace_and_the_administrator_sees_all() {
-        let clients = Clients::default();
+        let clients = Clients::new(Commands::redis().clone());
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let names = ["default", "a", "b", "a"].map(|name| NamespaceId::new(name).unwrap());
         let entered = names.clone().map(|name| {

@@ -48,7 +48,8 @@ impl Session {
 
     async fn request(&mut self, words: Vec<Bytes>, output: &mut Output<'_>) -> io::Result<()> {
         self.begin_request();
-        let reply = match command::find(&words) {
+        let found = self.shared().resp.catalogue.find(&words);
+        let reply = match found {
             Ok(found) if self.is_stranger() && !is_for_strangers(found) => {
                 self.tally.count(found.name());
                 self.spoil();
@@ -70,8 +71,9 @@ impl Session {
             Err(reply) => {
                 self.tally.count(UNKNOWN_COMMAND);
                 self.spoil();
-                if let Some(command) = command::named(&words) {
-                    self.shared().resp.usage.reject(command);
+                let clients = &self.shared().resp;
+                if let Some(command) = clients.catalogue.named(&words) {
+                    clients.usage.reject(command);
                 }
                 Some(reply)
             }
@@ -135,7 +137,7 @@ impl Session {
         words: Vec<Bytes>,
         output: &mut Output<'_>,
     ) -> io::Result<Option<Reply>> {
-        let call = match call(words) {
+        let call = match call(spec, words) {
             Ok(call) => call,
             Err(reply) => return Ok(Some(reply)),
         };

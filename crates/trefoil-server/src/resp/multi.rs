@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trefoil::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
-use trefoil::{Call, Condition, Error, Reply, Step, Transaction};
+use trefoil::{Call, Condition, Error, Reply, Spec, Step, Transaction};
 
 use super::command::{Action, Found, Own, append, requirement};
 use super::failure::{of_error, of_failure};
@@ -82,7 +82,7 @@ impl Multi {
         let grown = self.reservation.grow_to(self.bytes);
         grown.map_err(|failure| of_failure(&failure))?;
         match found {
-            Found::State(_) => Ok(Queued::Step(Step::Call(call(words)?))),
+            Found::State(spec) => Ok(Queued::Step(Step::Call(call(spec, words)?))),
             Found::Own(own) => match own.action {
                 Action::Append => append(&words).map(Queued::Step),
                 Action::Require => requirement(&words).map(Queued::Require),
@@ -113,14 +113,12 @@ impl Multi {
     }
 }
 
-/// The words of a command that is about state and takes so many.
-pub(super) fn call(words: Vec<Bytes>) -> Answer<Call> {
-    match Call::new(words) {
-        Some(Ok(call)) => Ok(call),
-        Some(Err(trefoil::Failure::Refused(text))) => Err(Reply::Error(text)),
-        Some(Err(trefoil::Failure::Engine(failure))) => Err(of_error(&failure)),
-        None => Err(error("ERR unknown command")),
-    }
+/// The call of a command on the state.
+pub(super) fn call(spec: &'static Spec, words: Vec<Bytes>) -> Answer<Call> {
+    spec.call(words).map_err(|failure| match failure {
+        trefoil::Failure::Refused(text) => Reply::Error(text),
+        trefoil::Failure::Engine(failure) => of_error(&failure),
+    })
 }
 
 /// What `EXEC` has to do.

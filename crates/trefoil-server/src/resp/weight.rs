@@ -19,7 +19,7 @@ pub(super) fn is_light(call: &Call, database: &Database) -> bool {
         _ => {}
     }
     let keys = call.spec().keys;
-    if (keys.first, keys.last) != (1, 1) {
+    if (keys.first, keys.last) != (1, 1) || call.spec().is_of_application() {
         return false;
     }
     let (measure, limit) = match name.as_bytes()[0] {
@@ -51,7 +51,7 @@ pub(super) fn answers_much(transaction: &Transaction) -> bool {
         "set" => n_words > 3,
         "getset" | "getdel" | "getex" | "hgetdel" | "hgetex" | "sort" | "lmpop" | "zmpop" => true,
         "lpop" | "rpop" | "spop" | "zpopmin" | "zpopmax" => n_words > 2,
-        name => call.spec().access != Access::Write || name.starts_with("seats."),
+        _ => call.spec().access != Access::Write || call.spec().is_of_application(),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::strict;
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
     let mut words = context.share.for_request();
-    let request = parse(context.body, call, &mut words)?;
+    let request = parse(&context, call, &mut words)?;
     let streams: Vec<Option<String>> = { request.commit.events.iter() }
         .map(|event| event.stream.clone())
         .collect();
@@ -40,7 +40,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         Ok(done) => done,
         Err(error) => {
             // Only now does it matter what was written where.
-            let request = parse(context.body, call, &mut words)?;
+            let request = parse(&context, call, &mut words)?;
             return Err(failure(error, &request, database.event_data_bytes_max()));
         }
     };
@@ -151,7 +151,8 @@ fn answer(committed: &Committed, streams: &[Option<String>], replies: &[Reply]) 
 }
 
 /// Understands a commit; `words` is the memory that the words of its commands take.
-fn parse(body: &Bytes, call: &Call<'_>, words: &mut Reservation) -> Result<Request> {
+fn parse(context: &Context<'_>, call: &Call<'_>, words: &mut Reservation) -> Result<Request> {
+    let known = context.shared.namespaces.commands();
     let missing = "commit requires 1 argument: an object with events";
     let commit = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let names = ["id", "conditions", "events", "tracking", "state", "strict"];
@@ -160,7 +161,7 @@ fn parse(body: &Bytes, call: &Call<'_>, words: &mut Reservation) -> Result<Reque
     let events = strict::list(present(events), "commit.events", EVENTS_PER_COMMIT_MAX)?;
     let events = events.into_iter().enumerate().map(|(index, value)| {
         let what = format!("commit.events[{index}]");
-        let event = new_event::parse(body, value, &what, id.map(|id| (id, index)));
+        let event = new_event::parse(context.body, value, &what, id.map(|id| (id, index)));
         event.map_err(|failure| Place::Event(index).of(failure))
     });
     let tracked = present(tracked).map(tracking);
@@ -168,7 +169,7 @@ fn parse(body: &Bytes, call: &Call<'_>, words: &mut Reservation) -> Result<Reque
     let commands = strict::list(present(state), "commit.state", COMMANDS_PER_COMMIT_MAX)?;
     let mut n_words = 0;
     let commands = commands.into_iter().enumerate().map(|(index, value)| {
-        let command = state::command(value, &format!("commit.state[{index}]"));
+        let command = state::command(known, value, &format!("commit.state[{index}]"));
         let command = command.map_err(|failure| Place::Command(index).of(failure))?;
         n_words += command.arguments().len();
         words.grow_to(n_words * WORD_MEMORY)?;

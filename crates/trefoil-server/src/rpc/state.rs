@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use trefoil::{Call, Guard, Reply, Wanted};
+use trefoil::{Call, Commands, Guard, Reply, Wanted};
 
 use crate::error::{Failure, Result};
 use crate::json::{put_number, put_string, text};
@@ -15,20 +15,20 @@ use crate::limits::WORDS_PER_COMMAND_MAX;
 use crate::strict;
 
 /// `["HINCRBY", "key", "field", 1]`
-pub(super) fn command(value: &RawValue, what: &str) -> Result<Call> {
+pub(super) fn command(commands: &Commands, value: &RawValue, what: &str) -> Result<Call> {
     let words = strict::list(Some(value), what, WORDS_PER_COMMAND_MAX)?;
     let words = words.into_iter().enumerate();
     let words: Vec<Bytes> = words
         .map(|(index, value)| word(value, &format!("{what}[{index}]")))
         .collect::<Result<_>>()?;
-    call(words, what)
+    call(commands, words, what)
 }
 
 /// The call that words make.
-pub(super) fn call(words: Vec<Bytes>, what: &str) -> Result<Call> {
+pub(super) fn call(commands: &Commands, words: Vec<Bytes>, what: &str) -> Result<Call> {
     let name = words.first().map(|name| String::from_utf8_lossy(name));
     let name = name.unwrap_or_default().into_owned();
-    match Call::new(words) {
+    match commands.call(words) {
         Some(Ok(call)) => Ok(call),
         Some(Err(trefoil::Failure::Refused(text))) => {
             Err(Failure::invalid(format!("{what}: {text}")))

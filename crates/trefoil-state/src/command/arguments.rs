@@ -91,8 +91,8 @@ pub(crate) fn multi_pop<T>(
 ) -> Result<(&[Bytes], T, usize)> {
     const NO_KEYS: &str = "ERR numkeys should be greater than 0";
     const NO_COUNT: &str = "ERR count should be greater than 0";
-    let mut rest = Rest::new(arguments);
-    let n_keys = integer_from(1, rest.next().ok_or(SYNTAX)?, NO_KEYS)?;
+    let mut rest = ArgumentReader::new(arguments);
+    let n_keys = integer_from(1, rest.word().ok_or(SYNTAX)?, NO_KEYS)?;
     let split = rest.all().split_at_checked(n_keys);
     let (keys, options) = split.ok_or(SYNTAX)?;
     let [end, options @ ..] = options else {
@@ -111,24 +111,25 @@ pub(crate) fn multi_pop<T>(
     Ok((keys, end, n_max))
 }
 
-/// The arguments that are still to be read.
+/// The arguments of a command that are still to be read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rest<'a>(&'a [Bytes]);
+pub struct ArgumentReader<'a>(&'a [Bytes]);
 
-impl<'a> Rest<'a> {
-    pub(crate) fn new(arguments: &'a [Bytes]) -> Self {
+impl<'a> ArgumentReader<'a> {
+    /// Reads these arguments.
+    pub fn new(arguments: &'a [Bytes]) -> Self {
         Self(arguments)
     }
 
     /// Takes the next argument.
-    pub(crate) fn next(&mut self) -> Option<&'a Bytes> {
+    pub fn word(&mut self) -> Option<&'a Bytes> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(first)
     }
 
     /// Takes the next argument if it is this word, given in upper case.
-    pub(crate) fn take(&mut self, word: &str) -> bool {
+    pub fn take(&mut self, word: &str) -> bool {
         let is_next = self.0.first().is_some_and(|next| is_word(next, word));
         if is_next {
             self.0 = &self.0[1..];
@@ -136,12 +137,13 @@ impl<'a> Rest<'a> {
         is_next
     }
 
-    /// What is left.
-    pub(crate) fn all(&self) -> &'a [Bytes] {
+    /// Returns what is left.
+    pub fn all(&self) -> &'a [Bytes] {
         self.0
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

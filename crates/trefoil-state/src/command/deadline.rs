@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::arguments::{Rest, integer};
+use super::arguments::{ArgumentReader, integer};
 use super::clock::Clock;
 use crate::failure::{Failure, Result, SYNTAX};
 
@@ -28,11 +28,11 @@ impl<'a> Deadline<'a> {
     }
 
     /// What this word and the argument after it say; `None` if it is another word.
-    pub(crate) fn take(word: &[u8], rest: &mut Rest<'a>) -> Result<Option<Self>> {
+    pub(crate) fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
         let Some(clock) = Clock::of(word) else {
             return Ok(None);
         };
-        let number = rest.next().ok_or(SYNTAX)?;
+        let number = rest.word().ok_or(SYNTAX)?;
         Ok(Some(Self { number, clock }))
     }
 

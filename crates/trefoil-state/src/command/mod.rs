@@ -1,8 +1,9 @@
-//! Every command: its name, its arity, what it does. One file per family.
+//! Every command of Redis: its name, its arity, what it does. One file per family.
 
 pub(crate) mod arguments;
 mod bitmap;
 mod clock;
+mod commands;
 mod deadline;
 mod expiry;
 pub(crate) mod hash;
@@ -10,17 +11,14 @@ mod keys;
 mod list;
 mod sample;
 mod scan;
-mod seats;
 mod set;
 mod sort;
 mod string;
 pub(crate) mod zset;
 
-pub use arguments::index_range;
+pub use arguments::{ArgumentReader, index_range};
+pub use commands::Commands;
 pub use string::string_range;
-
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use bytes::Bytes;
 
@@ -52,12 +50,17 @@ pub struct Keys {
 }
 
 impl Keys {
-    pub(crate) const NONE: Self = Self::at(0, 0, 0);
-    pub(crate) const ONE: Self = Self::at(1, 1, 1);
-    pub(crate) const TWO: Self = Self::at(1, 2, 1);
-    pub(crate) const ALL: Self = Self::at(1, -1, 1);
+    /// None.
+    pub const NONE: Self = Self::at(0, 0, 0);
+    /// The first argument.
+    pub const ONE: Self = Self::at(1, 1, 1);
+    /// The first two arguments.
+    pub const TWO: Self = Self::at(1, 2, 1);
+    /// All arguments.
+    pub const ALL: Self = Self::at(1, -1, 1);
 
-    pub(crate) const fn at(first: i32, last: i32, step: i32) -> Self {
+    /// Keys from one argument to another, with a step between them.
+    pub const fn at(first: i32, last: i32, step: i32) -> Self {
         Self { first, last, step }
     }
 }
@@ -75,20 +78,15 @@ pub struct Spec {
     pub keys: Keys,
     /// Does it. The arguments are those of the client, the name first; there are as many as the
     /// arity says.
-    pub(crate) run: Run,
+    run: Run,
 }
 
 /// Runs a command.
-pub(crate) type Run = fn(&mut Keyspace<'_>, &[Bytes]) -> Result<Reply>;
+type Run = fn(&mut Keyspace<'_>, &[Bytes]) -> Result<Reply>;
 
 impl Spec {
-    pub(crate) const fn new(
-        name: &'static str,
-        arity: i32,
-        access: Access,
-        keys: Keys,
-        run: Run,
-    ) -> Self {
+    /// A command of this name, in lower case, and what it takes and does.
+    pub const fn new(name: &'static str, arity: i32, access: Access, keys: Keys, run: Run) -> Self {
         Self {
             name,
             arity,
@@ -105,9 +103,25 @@ impl Spec {
             Err(_) => n_arguments >= self.arity.unsigned_abs() as usize,
         }
     }
+
+    /// Returns a call of the command with these arguments, of which its name is the first.
+    pub fn call(&'static self, arguments: Vec<Bytes>) -> Result<Call> {
+        match self.takes(arguments.len()) {
+            true => Ok(Call {
+                spec: self,
+                arguments,
+            }),
+            false => Err(arguments::wrong_arity(self.name)),
+        }
+    }
+
+    /// Whether it is a command of an application.
+    pub fn is_of_application(&self) -> bool {
+        self.name.contains('.')
+    }
 }
 
-/// All families.
+/// All families of Redis.
 const FAMILIES: &[&[Spec]] = &[
     keys::COMMANDS,
     expiry::COMMANDS,
@@ -118,30 +132,7 @@ const FAMILIES: &[&[Spec]] = &[
     zset::COMMANDS,
     list::COMMANDS,
     sort::COMMANDS,
-    seats::COMMANDS,
 ];
-
-/// All commands.
-pub fn commands() -> impl Iterator<Item = &'static Spec> {
-    FAMILIES.iter().flat_map(|family| family.iter())
-}
-
-/// The longest name of a command.
-const NAME_BYTES_MAX: usize = 32;
-
-/// The command of this name, in any case.
-pub fn find_command(name: &[u8]) -> Option<&'static Spec> {
-    static BY_NAME: LazyLock<HashMap<&[u8], &Spec>> = LazyLock::new(|| {
-        commands()
-            .map(|spec| (spec.name.as_bytes(), spec))
-            .collect()
-    });
-    let mut lower = [0; NAME_BYTES_MAX];
-    let lower = lower.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    BY_NAME.get(&*lower).copied()
-}
 
 /// A command with its arguments, of the right number.
 #[derive(Debug, Clone)]
@@ -151,13 +142,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// The command that these words say; `None` if there is no such command.
+    /// Returns the command of Redis that these words say; `None` if there is no such command. Those of
+    /// applications as well are found by [`Commands::call`].
     pub fn new(arguments: Vec<Bytes>) -> Option<Result<Self>> {
-        let spec = find_command(arguments.first()?)?;
-        if !spec.takes(arguments.len()) {
-            return Some(Err(arguments::wrong_arity(spec.name)));
-        }
-        Some(Ok(Self { spec, arguments }))
+        Commands::redis().call(arguments)
     }
 
     /// The command.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::arguments::{Rest, integer, is_word};
+use super::arguments::{ArgumentReader, integer, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::matches_glob;
 use crate::number::integer_bytes;
@@ -29,8 +29,8 @@ pub(crate) struct ScanOptions {
 impl ScanOptions {
     /// `cursor [MATCH pattern] [COUNT n]`, and `[TYPE name]` or `[NOVALUES]` where they make sense.
     pub(crate) fn parse(arguments: &[Bytes], extra: &str) -> Result<Self> {
-        let mut rest = Rest::new(arguments);
-        let cursor = rest.next().ok_or(SYNTAX)?;
+        let mut rest = ArgumentReader::new(arguments);
+        let cursor = rest.word().ok_or(SYNTAX)?;
         let mut options = Self {
             cursor: parse_cursor(cursor)?,
             count: COUNT_DEFAULT,
@@ -38,17 +38,17 @@ impl ScanOptions {
             kind: None,
             without_values: false,
         };
-        while let Some(word) = rest.next() {
+        while let Some(word) = rest.word() {
             if is_word(word, "MATCH") {
-                options.pattern = Some(rest.next().ok_or(SYNTAX)?.clone());
+                options.pattern = Some(rest.word().ok_or(SYNTAX)?.clone());
             } else if is_word(word, "COUNT") {
-                let count = integer(rest.next().ok_or(SYNTAX)?)?;
+                let count = integer(rest.word().ok_or(SYNTAX)?)?;
                 if count < 1 {
                     return Err(SYNTAX);
                 }
                 options.count = usize::try_from(count).map_or(COUNT_MAX, |n| n.min(COUNT_MAX));
             } else if extra == "TYPE" && is_word(word, extra) {
-                options.kind = Some(rest.next().ok_or(SYNTAX)?.clone());
+                options.kind = Some(rest.word().ok_or(SYNTAX)?.clone());
             } else if extra == "NOVALUES" && is_word(word, extra) {
                 options.without_values = true;
             } else {

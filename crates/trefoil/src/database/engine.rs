@@ -70,6 +70,7 @@ impl Engine {
         background: Arc<Background>,
         options: &Options,
     ) -> Result<(Arc<Self>, u64)> {
+        options.commands.check()?;
         let shared_bytes = Arc::clone(&background.tail_bytes);
         let index = Index::open(Arc::clone(&storage), options.tail_events_max, shared_bytes)?;
         let index = Arc::new(index);
@@ -79,6 +80,7 @@ impl Engine {
         let store = Arc::new(
             store
                 .retaining(options.commit_id_retention)
+                .running(&options.commands, options.event_data_bytes_max)
                 .told(wake.told()),
         );
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;

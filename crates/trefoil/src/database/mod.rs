@@ -22,7 +22,7 @@ use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Result, Selection, Timestamp, limits,
 };
-use trefoil_state::{Call, Meter, Reply, Survey};
+use trefoil_state::{Call, Commands, Meter, Reply, Survey};
 use trefoil_storage::local::DirectoryLock;
 
 use crate::background::Background;
@@ -185,6 +185,11 @@ impl Database {
     /// How many bytes of data an event may have.
     pub fn event_data_bytes_max(&self) -> usize {
         self.inner.options.event_data_bytes_max
+    }
+
+    /// Returns the commands on the state that it knows.
+    pub fn commands(&self) -> &Commands {
+        &self.inner.options.commands
     }
 
     /// Writes a commit and returns when it is durable. Blocks the thread.

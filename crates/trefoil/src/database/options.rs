@@ -1,9 +1,11 @@
 //! What can be chosen when a database is opened.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
+use trefoil_seats::SEATS;
+use trefoil_state::{Application, Commands};
 use trefoil_storage::local::disk::{Disk, RealDisk};
 
 use crate::Clock;
@@ -24,6 +26,9 @@ pub struct Options {
     pub plain_segments: usize,
     /// For how long a transaction that has an id is remembered.
     pub commit_id_retention: Duration,
+    /// The commands on the state: those of Redis, and those of applications. Unless changed, seats
+    /// are the only application.
+    pub commands: Commands,
     /// Where changes to the files of the log go; tests put a failing disk here.
     #[doc(hidden)]
     pub disk: Arc<dyn Disk>,
@@ -40,8 +45,23 @@ impl Default for Options {
             segment_bytes_max: 64 * 1024 * 1024,
             plain_segments: 4,
             commit_id_retention: Duration::from_secs(24 * 60 * 60),
+            commands: default_commands().clone(),
             disk: Arc::new(RealDisk),
             clock: Clock::default(),
         }
     }
+}
+
+impl Options {
+    /// Adds an application: its commands, and what falls due.
+    #[must_use]
+    pub fn application(mut self, application: &'static Application) -> Self {
+        self.commands = self.commands.with(application);
+        self
+    }
+}
+
+fn default_commands() -> &'static Commands {
+    static COMMANDS: LazyLock<Commands> = LazyLock::new(|| Commands::redis().with(&SEATS));
+    &COMMANDS
 }

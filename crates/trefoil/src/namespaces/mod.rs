@@ -44,7 +44,7 @@ use crate::database::host::Host;
 use crate::home::Home;
 use crate::time::due::Due;
 use crate::time::wake::wakes;
-use crate::{Clock, Database, Info, Options};
+use crate::{Clock, Commands, Database, Info, Options};
 use entry::{Record, TokenHash};
 use pool::Pool;
 use registry::Registry;
@@ -127,6 +127,7 @@ impl Namespaces {
         if options.open_max == 0 {
             return Err(Error::invalid("open_max must be at least 1"));
         }
+        options.database.commands.check()?;
         let due = Arc::new(Due::default());
         let open_max = registry.is_durable().then_some(options.open_max);
         let inner = Inner {
@@ -243,6 +244,11 @@ impl Namespaces {
             .remove(&entry.id, || self.inner.registry.remove(&entry.id))?;
         remains.erase()?;
         Ok(events)
+    }
+
+    /// Returns the commands on the state that the databases know.
+    pub fn commands(&self) -> &Commands {
+        &self.inner.options.database.commands
     }
 
     /// All namespaces by id.

@@ -16,8 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use imbl::OrdMap;
 use parking_lot::Mutex;
+use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, Result};
-use trefoil_state::{ExpiryPlace, GarbagePlace, ROOT, Scan, is_younger};
+use trefoil_state::{Commands, ExpiryPlace, GarbagePlace, ROOT, Scan, is_younger};
 use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
@@ -72,6 +73,10 @@ pub(crate) struct Store {
     pub(crate) garbage: Agenda,
     /// For how many milliseconds transactions that have a name are remembered.
     pub(crate) retention: u64,
+    /// The commands that change it.
+    pub(crate) commands: Commands,
+    /// How many bytes of data an event may have that a command appends.
+    pub(crate) event_data_bytes_max: usize,
 }
 
 /// What changed since the last checkpoint, and where everything else is.
@@ -129,12 +134,21 @@ impl Store {
             expiries: Agenda::new(all_expiries(), 0),
             garbage: Agenda::new(all_garbage(), 0),
             retention: u64::MAX,
+            commands: Commands::redis().clone(),
+            event_data_bytes_max: EVENT_DATA_BYTES_DEFAULT,
         })
     }
 
     /// Remembers transactions that have a name for so long.
     pub(crate) fn retaining(mut self, retention: Duration) -> Self {
         self.retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Runs these commands, which may append events of at most so many bytes of data.
+    pub(crate) fn running(mut self, commands: &Commands, event_data_bytes_max: usize) -> Self {
+        self.commands = commands.clone();
+        self.event_data_bytes_max = event_data_bytes_max;
         self
     }
 

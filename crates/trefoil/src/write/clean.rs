@@ -34,11 +34,13 @@ impl Stage<'_> {
 
     fn expire(&mut self, place: &ExpiryPlace, replies: u64) -> Result<Cleaned> {
         let moment = self.moment();
-        let retention = self.store().retention;
+        let store = self.store();
+        let retention = store.retention;
         let view = self.view();
         let until = moment.now.saturating_sub(retention) + 1;
         view.forget_replies(replies..until, EXPIRED_MAX)?;
-        let mut keyspace = Keyspace::new(view, moment)?;
+        let mut keyspace =
+            Keyspace::new(view, moment)?.to_change(&store.commands, store.event_data_bytes_max);
         let expired = keyspace.expire(place, EXPIRED_MAX)?;
         let events = keyspace.take_events();
         let oldest = view.oldest_replies(replies)?.unwrap_or(u64::MAX);

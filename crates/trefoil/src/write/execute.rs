@@ -172,9 +172,12 @@ impl<'a> Stage<'a> {
     ) -> Result<Reply> {
         let mut moment = self.moment();
         moment.position += progress.events.len() as u64;
+        let store = self.store();
         let view = self.view();
         view.begin_command();
-        let mut keyspace = Keyspace::new(view, moment)?.metered(meter);
+        let mut keyspace = Keyspace::new(view, moment)?
+            .to_change(&store.commands, store.event_data_bytes_max)
+            .metered(meter);
         match call.run(&mut keyspace) {
             Ok(reply) => {
                 for event in keyspace.take_events() {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use trefoil::{SeatValue, replay_seats};
+use trefoil::seats::{SeatValue, replay_seats};
 
 use crate::harness::{Client, Resp, Server, Value};
 

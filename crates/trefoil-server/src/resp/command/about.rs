@@ -14,8 +14,8 @@ use trefoil::redis::matches_glob;
 
 use super::super::session::Session;
 use super::super::words::{Answer, Words, error, syntax_error};
-use super::catalogue::{CATEGORIES, Entry, KeyPlace, KeySpec, entries, entry};
-use super::{beginning, find, help_lines, lower};
+use super::catalogue::{CATEGORIES, Catalogue, Entry, KeyPlace, KeySpec};
+use super::{beginning, help_lines, lower};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
 
 pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
@@ -33,29 +33,36 @@ pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     ))
 }
 
-/// Every command, subcommands aside: those are told of with the command they belong to.
-fn whole() -> impl Iterator<Item = &'static Entry> {
-    entries().iter().filter(|entry| entry.container().is_none())
+fn catalogue(session: &Session) -> &Catalogue {
+    &session.shared().resp.catalogue
 }
 
-/// The subcommands of a command.
-fn subcommands(container: &Entry) -> impl Iterator<Item = &'static Entry> {
-    let name = container.name;
-    entries()
-        .iter()
-        .filter(move |entry| entry.container() == Some(name))
+impl Catalogue {
+    /// Every command, subcommands aside: those are told of with the command they belong to.
+    fn whole(&self) -> impl Iterator<Item = &Entry> {
+        self.entries().filter(|entry| entry.container().is_none())
+    }
+
+    /// The subcommands of a command.
+    fn subcommands(&self, container: &Entry) -> impl Iterator<Item = &Entry> {
+        let name = container.name;
+        self.entries()
+            .filter(move |entry| entry.container() == Some(name))
+    }
+
+    fn by_name(&self, name: &[u8]) -> Option<&Entry> {
+        self.entry(&lower(name)?)
+    }
 }
 
-fn by_name(name: &[u8]) -> Option<&'static Entry> {
-    entry(&lower(name)?)
+pub(super) fn all(session: &mut Session, _: &[Bytes]) -> Answer {
+    let catalogue = catalogue(session);
+    let described = catalogue.whole().map(|entry| describe(catalogue, entry));
+    Ok(Reply::Array(described.collect()))
 }
 
-pub(super) fn all(_: &mut Session, _: &[Bytes]) -> Answer {
-    Ok(Reply::Array(whole().map(describe).collect()))
-}
-
-pub(super) fn count(_: &mut Session, _: &[Bytes]) -> Answer {
-    Ok(Reply::count(whole().count()))
+pub(super) fn count(session: &mut Session, _: &[Bytes]) -> Answer {
+    Ok(Reply::count(catalogue(session).whole().count()))
 }
 
 pub(super) fn info(session: &mut Session, words: &[Bytes]) -> Answer {
@@ -63,16 +70,21 @@ pub(super) fn info(session: &mut Session, words: &[Bytes]) -> Answer {
         return all(session, words);
     }
     let names = words[2..].iter();
-    let info = |name: &Bytes| by_name(name).map_or(Reply::Nil, describe);
+    let catalogue = catalogue(session);
+    let info = |name: &Bytes| match catalogue.by_name(name) {
+        Some(entry) => describe(catalogue, entry),
+        None => Reply::Nil,
+    };
     Ok(Reply::Array(names.map(info).collect()))
 }
 
-fn describe(entry: &Entry) -> Reply {
+fn describe(catalogue: &Catalogue, entry: &Entry) -> Reply {
     let simple = |words: &[&'static str]| {
         Reply::Set(words.iter().map(|&word| Reply::Simple(word)).collect())
     };
     let tips = entry.tips.iter().map(|tip| Reply::bulk(*tip));
     let [first, last, step] = entry.range().map(Reply::Integer);
+    let subcommands = catalogue.subcommands(entry);
     Reply::Array(vec![
         Reply::bulk(entry.name),
         Reply::Integer(i64::from(entry.arity)),
@@ -83,7 +95,7 @@ fn describe(entry: &Entry) -> Reply {
         simple(&entry.categories),
         Reply::Set(tips.collect()),
         Reply::Set(entry.keys.iter().map(describe_keys).collect()),
-        Reply::Set(subcommands(entry).map(describe).collect()),
+        Reply::Set(subcommands.map(|sub| describe(catalogue, sub)).collect()),
     ])
 }
 
@@ -128,33 +140,37 @@ fn part(kind: &'static str, numbers: &[(&'static str, i64)]) -> Reply {
     ])
 }
 
-pub(super) fn docs(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn docs(session: &mut Session, words: &[Bytes]) -> Answer {
+    let catalogue = catalogue(session);
+    let names = words[2..].iter();
     let wanted: Vec<_> = match &words[2..] {
-        [] => whole().collect(),
-        names => names.iter().filter_map(|name| by_name(name)).collect(),
+        [] => catalogue.whole().collect(),
+        _ => names.filter_map(|name| catalogue.by_name(name)).collect(),
     };
-    Ok(Reply::Map(wanted.into_iter().map(document).collect()))
+    let documents = wanted.into_iter().map(|entry| document(catalogue, entry));
+    Ok(Reply::Map(documents.collect()))
 }
 
-fn document(entry: &Entry) -> (Reply, Reply) {
+fn document(catalogue: &Catalogue, entry: &Entry) -> (Reply, Reply) {
     let texts = [
-        ("summary", "See docs/state.md and docs/resp.md"),
+        ("summary", entry.summary),
         ("since", entry.since),
         ("group", entry.group),
     ];
     let mut pairs: Vec<_> = texts
         .map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)))
         .into();
-    let parts: Vec<_> = subcommands(entry).map(document).collect();
+    let parts = catalogue.subcommands(entry);
+    let parts: Vec<_> = parts.map(|sub| document(catalogue, sub)).collect();
     if !parts.is_empty() {
         pairs.push((Reply::bulk("subcommands"), Reply::Map(parts)));
     }
     (Reply::bulk(entry.name), Reply::Map(pairs))
 }
 
-pub(super) fn list(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
     let mut words = Words::after(words, 2);
-    let mut wanted: Vec<&Entry> = entries().iter().collect();
+    let mut wanted: Vec<&Entry> = catalogue(session).entries().collect();
     if words.take("filterby") {
         if words.take("pattern") {
             let pattern = words.word()?.to_ascii_lowercase();
@@ -190,7 +206,7 @@ fn plain(category: &'static str) -> &'static str {
 }
 
 /// `ACL CAT [category]`
-pub(super) fn categories(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn categories(session: &mut Session, words: &[Bytes]) -> Answer {
     let Some(category) = words.get(2) else {
         let names = CATEGORIES.map(|name| Reply::bulk(plain(name)));
         return Ok(Reply::Array(names.into()));
@@ -201,19 +217,24 @@ pub(super) fn categories(_: &mut Session, words: &[Bytes]) -> Answer {
         let category = beginning(&category, RESP_REPEATED_BYTES_MAX);
         return Err(error(format!("ERR Unknown category '{category}'")));
     }
-    Ok(names(
-        entries().iter().filter(|entry| is_in(entry, &category)),
-    ))
+    let entries = catalogue(session).entries();
+    Ok(names(entries.filter(|entry| is_in(entry, &category))))
 }
 
-pub(super) fn get_keys(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn get_keys(session: &mut Session, words: &[Bytes]) -> Answer {
+    let catalogue = catalogue(session);
     let words = &words[2..];
     let subcommand = words.get(1).and_then(|word| lower(word));
     let container = lower(&words[0]).unwrap_or_default();
-    let subcommand = subcommand.and_then(|name| entry(&format!("{container}|{name}")));
-    let found = subcommand.or_else(|| entry(&container));
+    let subcommand = subcommand.and_then(|name| catalogue.entry(&format!("{container}|{name}")));
+    let found = subcommand.or_else(|| catalogue.entry(&container));
     let found = found.ok_or_else(|| error("ERR Invalid command specified"))?;
-    find(words).map_err(|_| error("ERR Invalid number of arguments specified for command"))?;
+    let is_right = catalogue.find(words).is_ok();
+    if !is_right {
+        return Err(error(
+            "ERR Invalid number of arguments specified for command",
+        ));
+    }
     if found.keys.is_empty() {
         return Err(error("ERR The command has no key arguments"));
     }

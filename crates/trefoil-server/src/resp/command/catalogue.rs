@@ -1,8 +1,9 @@
-//! What `COMMAND` and `ACL CAT` tell of each command: `catalogue.txt`, read once.
-
-use std::sync::LazyLock;
+//! What `COMMAND` and `ACL CAT` tell of each command: `catalogue.txt`, read once, and what commands of
+//! applications say of themselves.
 
 use bytes::Bytes;
+use trefoil::application::Application;
+use trefoil::{Access, Commands, Spec};
 
 use super::super::words::{integer, is};
 use crate::VERSION;
@@ -40,6 +41,7 @@ pub(super) struct Entry {
     pub(super) arity: i32,
     pub(super) since: &'static str,
     pub(super) group: &'static str,
+    pub(super) summary: &'static str,
     pub(super) flags: Vec<&'static str>,
     pub(super) categories: Vec<&'static str>,
     pub(super) tips: Vec<&'static str>,
@@ -68,21 +70,44 @@ pub(super) enum KeyPlace {
     Unknown,
 }
 
-/// Every command and every subcommand, by name.
-pub(super) fn entries() -> &'static [Entry] {
-    static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-        let lines = include_str!("catalogue.txt").lines();
-        let lines = lines.filter(|line| !line.starts_with('#'));
-        lines.filter_map(parse).collect()
-    });
-    &ENTRIES
+/// Every command of the server, and what is told of it.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    /// The commands on the state.
+    pub(super) commands: Commands,
+    /// Every command and every subcommand, by name.
+    entries: Vec<Entry>,
 }
 
-/// The command of this name in lower case.
-pub(super) fn entry(name: &str) -> Option<&'static Entry> {
-    let entries = entries();
-    let found = entries.binary_search_by_key(&name, |entry| entry.name);
-    found.ok().map(|index| &entries[index])
+impl Catalogue {
+    /// The commands of the server itself, and these on the state.
+    pub(crate) fn new(commands: Commands) -> Self {
+        let lines = include_str!("catalogue.txt").lines();
+        let lines = lines.filter(|line| !line.starts_with('#'));
+        let mut entries: Vec<Entry> = lines.filter_map(parse).collect();
+        for application in commands.applications() {
+            let specs = application.commands().iter();
+            entries.extend(specs.map(|spec| Entry::of_application(application, spec)));
+        }
+        entries.sort_unstable_by_key(|entry| entry.name);
+        Self { commands, entries }
+    }
+
+    /// Returns every command and every subcommand, by name.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    /// Returns the command of this name in lower case.
+    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
+        let found = self.entries.binary_search_by_key(&name, |entry| entry.name);
+        found.ok().map(|index| &self.entries[index])
+    }
+
+    /// Returns the names of all commands, subcommands included.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.entries.iter().map(|entry| entry.name)
+    }
 }
 
 fn parse(line: &'static str) -> Option<Entry> {
@@ -110,6 +135,7 @@ fn parse(line: &'static str) -> Option<Entry> {
         arity,
         since: if since == "-" { VERSION } else { since },
         group,
+        summary: "See docs/state.md and docs/resp.md",
         categories: all_categories(&flags, &categories),
         flags,
         tips,
@@ -159,6 +185,39 @@ fn parse_key(text: &'static str) -> Option<KeySpec> {
 }
 
 impl Entry {
+    /// What is known of a command of an application.
+    fn of_application(application: &Application, spec: &Spec) -> Self {
+        let (flags, key_flags) = match spec.access {
+            Access::FastRead => (vec!["readonly", "fast"], vec!["RO", "access"]),
+            Access::Read => (vec!["readonly"], vec!["RO", "access"]),
+            Access::Write => (vec!["write", "denyoom"], vec!["RW", "access", "update"]),
+        };
+        let keys = spec.keys;
+        let first = usize::try_from(keys.first).unwrap_or_default();
+        let last = if keys.last < 0 {
+            keys.last
+        } else {
+            keys.last - keys.first
+        };
+        let step = usize::try_from(keys.step).unwrap_or(1);
+        let place = KeyPlace::Range { first, last, step };
+        let keys = KeySpec {
+            flags: key_flags,
+            place,
+        };
+        Self {
+            name: spec.name,
+            arity: spec.arity,
+            since: VERSION,
+            group: "trefoil",
+            summary: application.summary(),
+            categories: all_categories(&flags, &[]),
+            flags,
+            tips: Vec::new(),
+            keys: if first > 0 { vec![keys] } else { Vec::new() },
+        }
+    }
+
     /// The command that has subcommands of which this is one.
     pub(super) fn container(&self) -> Option<&'static str> {
         self.name.split_once('|').map(|(container, _)| container)
@@ -239,31 +298,40 @@ fn stored_by_sort(words: &[Bytes]) -> Option<&Bytes> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use trefoil::{Access, commands};
+    use trefoil::Options;
 
     use super::super::{CONTAINERS, OWN};
     use super::*;
 
+    fn catalogue() -> Catalogue {
+        Catalogue::new(Options::default().commands)
+    }
+
     #[test]
     fn every_line_is_understood_and_in_order() {
         let lines = include_str!("catalogue.txt").lines();
-        let n_lines = lines.filter(|line| !line.starts_with('#')).count();
-        assert_eq!(entries().len(), n_lines);
-        assert!(entries().is_sorted_by_key(|entry| entry.name));
-        for entry in entries() {
+        let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+        let parsed: Vec<Entry> = lines.iter().copied().filter_map(parse).collect();
+        assert_eq!(parsed.len(), lines.len());
+        assert!(parsed.is_sorted_by_key(|entry| entry.name));
+        let catalogue = catalogue();
+        for entry in &parsed {
             assert!(
                 entry
                     .container()
-                    .is_none_or(|name| super::entry(name).is_some())
+                    .is_none_or(|name| catalogue.entry(name).is_some())
             );
         }
     }
 
     #[test]
     fn every_command_is_told_of_as_it_is() {
-        let mut names: BTreeSet<&str> = entries().iter().map(|entry| entry.name).collect();
-        for spec in commands() {
-            let entry = entry(spec.name).unwrap_or_else(|| panic!("{}", spec.name));
+        let catalogue = catalogue();
+        let mut names: BTreeSet<&str> = catalogue.names().collect();
+        for spec in catalogue.commands.iter() {
+            let entry = catalogue
+                .entry(spec.name)
+                .unwrap_or_else(|| panic!("{}", spec.name));
             names.remove(spec.name);
             assert_eq!(entry.arity, spec.arity, "{}", spec.name);
             if ["object", "memory"].contains(&spec.name) {
@@ -284,7 +352,9 @@ mod tests {
             );
         }
         for own in OWN {
-            let entry = entry(own.name).unwrap_or_else(|| panic!("{}", own.name));
+            let entry = catalogue
+                .entry(own.name)
+                .unwrap_or_else(|| panic!("{}", own.name));
             names.remove(own.name);
             assert_eq!(entry.arity, own.arity, "{}", own.name);
         }

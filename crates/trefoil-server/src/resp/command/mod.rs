@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use trefoil::{Reply, Spec, find_command};
+use trefoil::{Reply, Spec};
 
 use super::session::Session;
 use super::wishes::Wish;
@@ -23,6 +23,7 @@ use super::words::{Answer, error};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
 
 pub(super) use access::{authenticate, hello};
+pub(super) use catalogue::Catalogue;
 pub(super) use event::{Lookup, append, lookup, requirement};
 pub(super) use info::info;
 
@@ -175,22 +176,32 @@ impl Found {
     }
 }
 
-/// The command that these words name; there is at least one. An error says that there is none, or
-/// that it does not take so many words.
-pub(super) fn find(words: &[Bytes]) -> Answer<Found> {
-    let found = match find_command(&words[0]) {
-        Some(spec) => Found::State(spec),
-        None => find_own(words)?,
-    };
-    let arity = found.arity();
-    let is_right = match usize::try_from(arity) {
-        Ok(exactly) => words.len() == exactly,
-        Err(_) => words.len() >= arity.unsigned_abs() as usize,
-    };
-    if is_right {
-        Ok(found)
-    } else {
-        Err(wrong_number(found.name()))
+impl Catalogue {
+    /// Returns the command that these words name; there is at least one. An error says that there
+    /// is none, or that it does not take so many words.
+    pub(super) fn find(&self, words: &[Bytes]) -> Answer<Found> {
+        let found = match self.commands.find(&words[0]) {
+            Some(spec) => Found::State(spec),
+            None => find_own(words)?,
+        };
+        let arity = found.arity();
+        let is_right = match usize::try_from(arity) {
+            Ok(exactly) => words.len() == exactly,
+            Err(_) => words.len() >= arity.unsigned_abs() as usize,
+        };
+        if is_right {
+            Ok(found)
+        } else {
+            Err(wrong_number(found.name()))
+        }
+    }
+
+    /// Returns the command that words name which it does not take, as in too few of them.
+    pub(super) fn named(&self, words: &[Bytes]) -> Option<&'static str> {
+        let name = lower(&words[0])?;
+        let subname = words.get(1).and_then(|word| lower(word));
+        let sub = subname.and_then(|subname| self.entry(&format!("{name}|{subname}")));
+        Some(sub.or_else(|| self.entry(&name))?.name)
     }
 }
 
@@ -218,19 +229,6 @@ fn find_own(words: &[Bytes]) -> Answer<Found> {
         (None, Some(subcommand)) => Err(unknown_sub(container, subcommand)),
         (None, None) => Err(wrong_number(container)),
     }
-}
-
-/// The names of all commands, subcommands included.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    catalogue::entries().iter().map(|entry| entry.name)
-}
-
-/// The command that words name which it does not take, as in too few of them.
-pub(super) fn named(words: &[Bytes]) -> Option<&'static str> {
-    let name = lower(&words[0])?;
-    let subname = words.get(1).and_then(|word| lower(word));
-    let sub = subname.and_then(|subname| catalogue::entry(&format!("{name}|{subname}")));
-    Some(sub.or_else(|| catalogue::entry(&name))?.name)
 }
 
 /// The longest name of a command or a subcommand.
@@ -278,7 +276,13 @@ fn help_lines(container: &'static str, lines: &[&'static str]) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    use trefoil::Options;
+
     use super::*;
+
+    fn find(words: &[Bytes]) -> Answer<Found> {
+        Catalogue::new(Options::default().commands).find(words)
+    }
 
     #[track_caller]
     fn check_error(line: &str, expected: &str) {

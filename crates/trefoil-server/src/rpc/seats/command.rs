@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use hyper::StatusCode;
 use serde_json::value::RawValue;
-use trefoil::Call;
+use trefoil::{Call, Commands};
 
 use crate::error::{Failure, Result};
 use crate::json::text;
@@ -113,8 +113,8 @@ impl Command {
         Ok(self)
     }
 
-    /// The prefix of keys, and with it the whole command.
-    pub(super) fn with_prefix(mut self, value: Option<&RawValue>) -> Result<Call> {
+    /// The prefix of keys.
+    pub(super) fn with_prefix(mut self, value: Option<&RawValue>) -> Result<Self> {
         if let Some(value) = value {
             let what = self.what("prefix");
             let prefix = text(value);
@@ -123,7 +123,12 @@ impl Command {
             self.push("PREFIX");
             self.push(prefix.into_owned());
         }
-        state::call(self.words, self.method)
+        Ok(self)
+    }
+
+    /// The whole command.
+    pub(super) fn into_call(self, commands: &Commands) -> Result<Call> {
+        state::call(commands, self.words, self.method)
     }
 }
 

@@ -21,8 +21,9 @@ pub(super) use bookings::{booking, finalize, release, reserve};
 pub(super) use sections::{check, init, map, sections, stats};
 
 use serde_json::value::RawValue;
-use trefoil::{Access, Call, Error, Meter, Reply, Transaction};
+use trefoil::{Access, Error, Meter, Reply, Transaction};
 
+use self::command::Command;
 use super::Context;
 use crate::error::{Failure, Result};
 use crate::json::{self, present};
@@ -48,7 +49,8 @@ fn arguments<'a, const N: usize>(
 }
 
 /// Carries out a command, durably if it writes.
-async fn run(context: Context<'_>, call: Call) -> Result<Answer> {
+async fn run(context: Context<'_>, command: Command) -> Result<Answer> {
+    let call = command.into_call(context.shared.namespaces.commands())?;
     let database = context.database().await?;
     let replies = if call.spec().access == Access::Write {
         let transaction = Transaction::of_call(call).lenient();

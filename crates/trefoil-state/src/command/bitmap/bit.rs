@@ -8,7 +8,7 @@ use crate::keyspace::Keyspace;
 use crate::layout::STRING_BYTES_MAX;
 use crate::number::parse_integer;
 use crate::reply::Reply;
-use crate::string::Draft;
+use crate::string::StringDraft;
 
 /// The offset of a bit; with `width`, `#n` stands for the n-th field of so many bits.
 pub(super) fn offset(argument: &[u8], width: Option<u32>) -> Result<u64> {
@@ -45,7 +45,7 @@ pub(super) fn setbit(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
         }
     };
     check_name(key)?;
-    let mut draft = Draft::new(keyspace.string(key)?);
+    let mut draft = StringDraft::new(keyspace.string(key)?);
     let mut byte = [0];
     draft.read(keyspace, offset / 8, &mut byte)?;
     let [before] = byte;

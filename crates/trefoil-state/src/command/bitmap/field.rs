@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::bit::offset;
-use crate::command::arguments::{Rest, check_name, integer, is_word};
+use crate::command::arguments::{ArgumentReader, check_name, integer, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::number::parse_integer;
 use crate::reply::Reply;
-use crate::string::Draft;
+use crate::string::StringDraft;
 
 /// What becomes of a number that does not fit.
 #[derive(Debug, Clone, Copy)]
@@ -57,12 +57,12 @@ pub(super) fn bitfield_ro(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
 
 /// Reads everything that is to be done before any of it is.
 fn parse(arguments: &[Bytes]) -> Result<Vec<(Field, Action)>> {
-    let mut rest = Rest::new(arguments);
+    let mut rest = ArgumentReader::new(arguments);
     let mut overflow = Overflow::Wrap;
     let mut actions = Vec::new();
-    while let Some(word) = rest.next() {
+    while let Some(word) = rest.word() {
         if is_word(word, "OVERFLOW") {
-            overflow = Overflow::parse(rest.next().ok_or(SYNTAX)?)?;
+            overflow = Overflow::parse(rest.word().ok_or(SYNTAX)?)?;
             continue;
         }
         let (n_arguments, action): (usize, fn(i64, Overflow) -> Action) = match word {
@@ -74,13 +74,13 @@ fn parse(arguments: &[Bytes]) -> Result<Vec<(Field, Action)>> {
         if rest.all().len() < n_arguments {
             return Err(SYNTAX);
         }
-        let (Some(kind), Some(offset)) = (rest.next(), rest.next()) else {
+        let (Some(kind), Some(offset)) = (rest.word(), rest.word()) else {
             return Err(SYNTAX);
         };
         let field = Field::parse(kind, offset)?;
         let value = match n_arguments {
             2 => 0,
-            _ => integer(rest.next().ok_or(SYNTAX)?)?,
+            _ => integer(rest.word().ok_or(SYNTAX)?)?,
         };
         actions.push((field, action(value, overflow)));
     }
@@ -104,7 +104,7 @@ fn run(keyspace: &mut Keyspace<'_>, key: &Bytes, actions: &[(Field, Action)]) ->
         .iter()
         .filter(|(_, action)| !matches!(action, Action::Get));
     let end = written.map(|(field, _)| field.offset + u64::from(field.width));
-    let mut draft = Draft::new(text);
+    let mut draft = StringDraft::new(text);
     if let Some(end) = end.max() {
         check_name(key)?;
         draft.grow(end.div_ceil(8))?;
@@ -137,7 +137,12 @@ impl Field {
         })
     }
 
-    fn act(self, keyspace: &Keyspace<'_>, draft: &mut Draft, action: Action) -> Result<Reply> {
+    fn act(
+        self,
+        keyspace: &Keyspace<'_>,
+        draft: &mut StringDraft,
+        action: Action,
+    ) -> Result<Reply> {
         let before = self.read(keyspace, draft)?;
         let (wanted, overflow) = match action {
             Action::Get => return Ok(Reply::Integer(before as i64)),
@@ -187,7 +192,7 @@ impl Field {
     }
 
     /// The bytes that the field touches, as one number.
-    fn word(self, keyspace: &Keyspace<'_>, draft: &mut Draft) -> Result<u128> {
+    fn word(self, keyspace: &Keyspace<'_>, draft: &mut StringDraft) -> Result<u128> {
         let (n, _) = self.bytes();
         let mut bytes = [0; size_of::<u128>()];
         let begin = bytes.len() - n;
@@ -195,12 +200,12 @@ impl Field {
         Ok(u128::from_be_bytes(bytes))
     }
 
-    fn read(self, keyspace: &Keyspace<'_>, draft: &mut Draft) -> Result<i128> {
+    fn read(self, keyspace: &Keyspace<'_>, draft: &mut StringDraft) -> Result<i128> {
         let (_, after) = self.bytes();
         Ok(self.extend(self.word(keyspace, draft)? >> after))
     }
 
-    fn write(self, keyspace: &Keyspace<'_>, draft: &mut Draft, value: i128) -> Result<()> {
+    fn write(self, keyspace: &Keyspace<'_>, draft: &mut StringDraft, value: i128) -> Result<()> {
         let (n, after) = self.bytes();
         let mask = ((1_u128 << self.width) - 1) << after;
         let kept = self.word(keyspace, draft)? & !mask;

@@ -6,7 +6,7 @@ use crate::command::arguments::{check_name, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
-use crate::string::Text;
+use crate::string::StoredString;
 
 /// What is done with two bytes.
 type Combine = fn(u8, u8) -> u8;
@@ -27,9 +27,13 @@ pub(super) fn bitop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
             "ERR BITOP NOT must be called with a single source key.",
         ));
     }
-    let read = |key: &Bytes| Ok(keyspace.string(key)?.unwrap_or(Text::EMPTY));
-    let sources: Vec<Text> = sources.iter().map(read).collect::<Result<_>>()?;
-    let len = sources.iter().map(Text::len).max().unwrap_or_default();
+    let read = |key: &Bytes| Ok(keyspace.string(key)?.unwrap_or(StoredString::EMPTY));
+    let sources: Vec<StoredString> = sources.iter().map(read).collect::<Result<_>>()?;
+    let len = sources
+        .iter()
+        .map(StoredString::len)
+        .max()
+        .unwrap_or_default();
     if len == 0 {
         keyspace.delete(destination)?;
         return Ok(Reply::Integer(0));

@@ -9,7 +9,7 @@ use crate::command::arguments::integer;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
-use crate::string::Text;
+use crate::string::StoredString;
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`
 pub(super) fn bitcount(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
@@ -31,7 +31,7 @@ pub(super) fn bitcount(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
     Ok(Reply::Integer(n.unwrap_or_default() as i64))
 }
 
-fn count(keyspace: &Keyspace<'_>, text: &Text, bits: &Range<u64>) -> Result<u64> {
+fn count(keyspace: &Keyspace<'_>, text: &StoredString, bits: &Range<u64>) -> Result<u64> {
     let range = bytes_of(bits);
     let mut n = 0;
     for chunk in keyspace.chunks(text, range.clone()) {
@@ -87,7 +87,12 @@ pub(super) fn bitpos(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 }
 
 /// Where the first bit of this value is.
-fn find(keyspace: &Keyspace<'_>, text: &Text, bits: &Range<u64>, bit: bool) -> Result<Option<u64>> {
+fn find(
+    keyspace: &Keyspace<'_>,
+    text: &StoredString,
+    bits: &Range<u64>,
+    bit: bool,
+) -> Result<Option<u64>> {
     let range = bytes_of(bits);
     let mut reached = range.start;
     for chunk in keyspace.chunks(text, range.clone()) {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::field::Field;
 use super::fields::{Change, Hash};
 use super::options::{NOT_POSITIVE, field_names, field_time};
-use crate::command::arguments::Rest;
+use crate::command::arguments::ArgumentReader;
 use crate::command::clock::Clock;
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
@@ -57,7 +57,7 @@ enum Condition {
 }
 
 impl Condition {
-    fn take(rest: &mut Rest<'_>) -> Self {
+    fn take(rest: &mut ArgumentReader<'_>) -> Self {
         match () {
             () if rest.take("NX") => Self::Never,
             () if rest.take("XX") => Self::Expires,
@@ -87,7 +87,7 @@ fn expire(
     let now = keyspace.now();
     let change = Change::existing(keyspace, &arguments[1])?;
     let time = field_time(clock, &arguments[2], now, command)?;
-    let mut rest = Rest::new(&arguments[3..]);
+    let mut rest = ArgumentReader::new(&arguments[3..]);
     let condition = Condition::take(&mut rest);
     let not_positive = Failure::refused("ERR Parameter `numFields` should be greater than 0");
     let names = field_names(rest, not_positive)?;
@@ -144,7 +144,7 @@ fn change_each(
 /// `HPERSIST key FIELDS numfields field [field …]`
 pub(super) fn hpersist(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let change = Change::existing(keyspace, &arguments[1])?;
-    let names = field_names(Rest::new(&arguments[2..]), NOT_POSITIVE)?;
+    let names = field_names(ArgumentReader::new(&arguments[2..]), NOT_POSITIVE)?;
     change_each(change, names, |change, name, before| {
         match keep_field(change, name, &before)? {
             true => Ok(DONE),
@@ -185,7 +185,7 @@ pub(super) fn hpexpiretime(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> 
 /// Tells when fields expire.
 fn tell(keyspace: &Keyspace<'_>, arguments: &[Bytes], clock: Clock) -> Result<Reply> {
     let hash = Hash::find(keyspace, &arguments[1])?;
-    let names = field_names(Rest::new(&arguments[2..]), NOT_POSITIVE)?;
+    let names = field_names(ArgumentReader::new(&arguments[2..]), NOT_POSITIVE)?;
     let Some(hash) = hash else {
         return Ok(Reply::Array(vec![NO_FIELD; names.len()]));
     };

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{Rest, integer};
+use crate::command::arguments::{ArgumentReader, integer};
 use crate::command::clock::Clock;
 use crate::command::deadline::invalid_time;
 use crate::failure::{Failure, Result};
@@ -29,13 +29,16 @@ pub(super) const NOT_POSITIVE: Failure =
     Failure::refused("ERR Number of fields must be a positive integer");
 
 /// `FIELDS numfields field [field …]`, to the end of the arguments.
-pub(super) fn field_names<'a>(mut rest: Rest<'a>, not_positive: Failure) -> Result<&'a [Bytes]> {
+pub(super) fn field_names<'a>(
+    mut rest: ArgumentReader<'a>,
+    not_positive: Failure,
+) -> Result<&'a [Bytes]> {
     if !rest.take("FIELDS") {
         return Err(Failure::refused(
             "ERR Mandatory argument FIELDS is missing or not at the right position",
         ));
     }
-    let count = rest.next().and_then(|count| parse_integer(count));
+    let count = rest.word().and_then(|count| parse_integer(count));
     let count = count.filter(|count| *count > 0).ok_or(not_positive)?;
     if usize::try_from(count) != Ok(rest.all().len()) {
         return Err(Failure::refused(

@@ -6,7 +6,7 @@ use super::expiry::{expire_field, keep_field};
 use super::field::Field;
 use super::fields::Change;
 use super::options::{NOT_POSITIVE, field_names, field_time};
-use crate::command::arguments::{Rest, check_name, is_word};
+use crate::command::arguments::{ArgumentReader, check_name, is_word};
 use crate::command::clock::Clock;
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
@@ -27,7 +27,7 @@ enum Expiry {
 /// `HGETDEL key FIELDS numfields field [field …]`
 pub(super) fn hgetdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let change = Change::existing(keyspace, &arguments[1])?;
-    let names = field_names(Rest::new(&arguments[2..]), NOT_POSITIVE)?;
+    let names = field_names(ArgumentReader::new(&arguments[2..]), NOT_POSITIVE)?;
     take_each(change, names, |change, name, field| {
         change.remove(name, field)
     })
@@ -38,10 +38,10 @@ pub(super) fn hgetdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
 pub(super) fn hgetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let now = keyspace.now();
     let change = Change::existing(keyspace, &arguments[1])?;
-    let mut rest = Rest::new(&arguments[2..]);
+    let mut rest = ArgumentReader::new(&arguments[2..]);
     let expiry = match Clock::of(&arguments[2]) {
         Some(clock) => {
-            rest = Rest::new(&arguments[4..]);
+            rest = ArgumentReader::new(&arguments[4..]);
             Expiry::At(field_time(clock, &arguments[3], now, "hgetex")?)
         }
         None if rest.take("PERSIST") => Expiry::Never,
@@ -121,10 +121,10 @@ struct SetOptions<'a> {
 
 impl<'a> SetOptions<'a> {
     fn parse(arguments: &'a [Bytes], now: u64) -> Result<Self> {
-        let mut rest = Rest::new(arguments);
+        let mut rest = ArgumentReader::new(arguments);
         let mut must_exist = None;
         let mut expiry = None;
-        while let Some(word) = rest.next() {
+        while let Some(word) = rest.word() {
             if is_word(word, "FIELDS") {
                 return Ok(Self {
                     must_exist,
@@ -173,17 +173,17 @@ impl<'a> SetOptions<'a> {
 const WRONG_NUMBER: Failure =
     Failure::refused("ERR wrong number of arguments for 'hsetex' command");
 
-fn take_time(rest: &mut Rest<'_>, clock: Clock, now: u64) -> Result<u64> {
+fn take_time(rest: &mut ArgumentReader<'_>, clock: Clock, now: u64) -> Result<u64> {
     let missing = Failure::refused("ERR missing expire time");
-    field_time(clock, rest.next().ok_or(missing)?, now, "hsetex")
+    field_time(clock, rest.word().ok_or(missing)?, now, "hsetex")
 }
 
 /// `numfields field value [field value …]`, to the end of the arguments.
-fn pairs<'a>(mut rest: Rest<'a>) -> Result<&'a [[Bytes; 2]]> {
+fn pairs<'a>(mut rest: ArgumentReader<'a>) -> Result<&'a [[Bytes; 2]]> {
     if rest.all().len() < 3 {
         return Err(WRONG_NUMBER);
     }
-    let count = rest.next().and_then(|count| parse_integer(count));
+    let count = rest.word().and_then(|count| parse_integer(count));
     let count = count.filter(|count| *count > 0);
     let count = count.ok_or(Failure::refused("ERR invalid number of fields"))?;
     let (pairs, odd) = rest.all().as_chunks::<2>();

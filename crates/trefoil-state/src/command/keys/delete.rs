@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::Rest;
+use crate::command::arguments::ArgumentReader;
 use crate::command::string::Comparison;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -20,8 +20,8 @@ pub(super) fn del(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Re
 /// `DELEX key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]`
 pub(super) fn delex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let key = &arguments[1];
-    let mut rest = Rest::new(&arguments[2..]);
-    let is_allowed = match rest.next() {
+    let mut rest = ArgumentReader::new(&arguments[2..]);
+    let is_allowed = match rest.word() {
         None => true,
         Some(_) if arguments.len() != 4 => {
             return Err(Failure::refused(

@@ -9,7 +9,7 @@ use crate::meta::{Collection, Kind, Meta, Value};
 use crate::number::parse_integer;
 use crate::pack::Pack;
 use crate::reply::Reply;
-use crate::string::Text;
+use crate::string::StoredString;
 
 /// The longest string that Redis keeps together with its key.
 const EMBEDDED_BYTES_MAX: usize = 44;
@@ -71,11 +71,11 @@ fn encoding(keyspace: &Keyspace<'_>, meta: Meta) -> Result<&'static str> {
     match meta.value {
         Value::SmallHash(pack) => encoding_of_pack(&pack),
         Value::Collection(collection) => encoding_of_elements(keyspace, &collection),
-        _ => encoding_of_string(keyspace, &Text::of(meta)?),
+        _ => encoding_of_string(keyspace, &StoredString::of(meta)?),
     }
 }
 
-fn encoding_of_string(keyspace: &Keyspace<'_>, text: &Text) -> Result<&'static str> {
+fn encoding_of_string(keyspace: &Keyspace<'_>, text: &StoredString) -> Result<&'static str> {
     if text.len() > EMBEDDED_BYTES_MAX as u64 {
         return Ok("raw");
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{Rest, check_name, integer};
+use crate::command::arguments::{ArgumentReader, check_name, integer};
 use crate::failure::{Failure, NO_SUCH_KEY, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -33,13 +33,13 @@ pub(super) fn renamenx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
 /// `COPY source destination [DB 0] [REPLACE]`
 pub(super) fn copy(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (from, to) = (&arguments[1], &arguments[2]);
-    let mut rest = Rest::new(&arguments[3..]);
+    let mut rest = ArgumentReader::new(&arguments[3..]);
     let mut replaces = false;
     while !rest.is_empty() {
         if rest.take("REPLACE") {
             replaces = true;
         } else if rest.take("DB") {
-            check_database(rest.next().ok_or(SYNTAX)?)?;
+            check_database(rest.word().ok_or(SYNTAX)?)?;
         } else {
             return Err(SYNTAX);
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use trefoil_core::Direction;
 
 use super::row::Row;
-use crate::command::arguments::{Rest, index_range, integer, integer_from, is_word};
+use crate::command::arguments::{ArgumentReader, index_range, integer, integer_from, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -60,9 +60,9 @@ impl Search {
             n_found_max: None,
             n_read_max: 0,
         };
-        let mut rest = Rest::new(arguments);
-        while let Some(word) = rest.next() {
-            let value = rest.next().ok_or(SYNTAX)?;
+        let mut rest = ArgumentReader::new(arguments);
+        while let Some(word) = rest.word() {
+            let value = rest.word().ok_or(SYNTAX)?;
             if is_word(word, "RANK") {
                 search.set_rank(integer(value)?)?;
             } else if is_word(word, "COUNT") {

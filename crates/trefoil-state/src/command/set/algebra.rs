@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::change::Change;
-use crate::command::arguments::Rest;
+use crate::command::arguments::ArgumentReader;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::meta::{Collection, Kind};
@@ -77,13 +77,13 @@ pub(super) fn sintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
         .ok_or(Failure::refused(
             "ERR Number of keys can't be greater than number of args",
         ))?;
-    let mut rest = Rest::new(rest);
+    let mut rest = ArgumentReader::new(rest);
     let mut limit = 0;
     while !rest.is_empty() {
         if !rest.take("LIMIT") {
             return Err(SYNTAX);
         }
-        let number = parse_integer(rest.next().ok_or(SYNTAX)?);
+        let number = parse_integer(rest.word().ok_or(SYNTAX)?);
         let number = number.and_then(|number| usize::try_from(number).ok());
         limit = number.ok_or(Failure::refused("ERR LIMIT can't be negative"))?;
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trefoil_core::Direction;
 
 use super::pattern::Pattern;
-use crate::command::arguments::{Rest, integer, is_word};
+use crate::command::arguments::{ArgumentReader, integer, is_word};
 use crate::failure::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 
@@ -44,8 +44,8 @@ impl Options {
             gets: Vec::new(),
             store: None,
         };
-        let mut rest = Rest::new(arguments);
-        while let Some(word) = rest.next() {
+        let mut rest = ArgumentReader::new(arguments);
+        while let Some(word) = rest.word() {
             if is_word(word, "ASC") {
                 options.is_descending = false;
             } else if is_word(word, "DESC") {
@@ -53,18 +53,18 @@ impl Options {
             } else if is_word(word, "ALPHA") {
                 options.is_alpha = true;
             } else if is_word(word, "LIMIT") && rest.all().len() >= 2 {
-                let mut number = || integer(rest.next().ok_or(SYNTAX)?);
+                let mut number = || integer(rest.word().ok_or(SYNTAX)?);
                 options.limit = (number()?, number()?);
             } else if may_store && is_word(word, "STORE") {
-                options.store = Some(rest.next().ok_or(SYNTAX)?.clone());
+                options.store = Some(rest.word().ok_or(SYNTAX)?.clone());
             } else if is_word(word, "BY") {
-                let pattern = Pattern::new(rest.next().ok_or(SYNTAX)?);
+                let pattern = Pattern::new(rest.word().ok_or(SYNTAX)?);
                 options.by = match pattern.has_place() {
                     true => By::Pattern(pattern),
                     false => By::Nothing,
                 };
             } else if is_word(word, "GET") {
-                options.gets.push(Pattern::new(rest.next().ok_or(SYNTAX)?));
+                options.gets.push(Pattern::new(rest.word().ok_or(SYNTAX)?));
             } else {
                 return Err(SYNTAX);
             }

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::command::arguments::{Rest, is_word};
+use crate::command::arguments::{ArgumentReader, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
-use crate::string::Text;
+use crate::string::StoredString;
 
 /// Bytes of a digest as text.
 const DIGEST_BYTES: usize = 16;
@@ -22,7 +22,7 @@ pub(crate) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     /// `IFEQ value`, `IFNE value`, `IFDEQ digest` or `IFDNE digest`; `None` if it is another word.
-    pub(crate) fn take(word: &[u8], rest: &mut Rest<'a>) -> Result<Option<Self>> {
+    pub(crate) fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
         const WORDS: [(&str, bool, bool); 4] = [
             ("IFEQ", false, true),
             ("IFNE", false, false),
@@ -33,7 +33,7 @@ impl<'a> Comparison<'a> {
         let Some((_, is_digest, is_equal)) = found else {
             return Ok(None);
         };
-        let with = rest.next().ok_or(SYNTAX)?;
+        let with = rest.word().ok_or(SYNTAX)?;
         let is_digest_text = with.len() == DIGEST_BYTES && with.iter().all(u8::is_ascii_hexdigit);
         if *is_digest && !is_digest_text {
             return Err(Failure::refused(
@@ -48,7 +48,11 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether a string is as it is to be. One that is not there equals nothing.
-    pub(crate) fn is_met(&self, keyspace: &Keyspace<'_>, text: Option<&Text>) -> Result<bool> {
+    pub(crate) fn is_met(
+        &self,
+        keyspace: &Keyspace<'_>,
+        text: Option<&StoredString>,
+    ) -> Result<bool> {
         let Some(text) = text else {
             return Ok(!self.is_equal);
         };
@@ -62,7 +66,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// The digest of a string: its XXH3, as text.
-fn digest(keyspace: &Keyspace<'_>, text: &Text) -> Result<Bytes> {
+fn digest(keyspace: &Keyspace<'_>, text: &StoredString) -> Result<Bytes> {
     let hash = xxh3_64(&keyspace.read(text)?);
     Ok(format!("{hash:016x}").into())
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{Rest, is_word};
+use crate::command::arguments::{ArgumentReader, is_word};
 use crate::command::deadline::Deadline;
 use crate::failure::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -55,9 +55,9 @@ pub(super) fn getex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 }
 
 fn parse_change(arguments: &[Bytes]) -> Result<Change<'_>> {
-    let mut rest = Rest::new(arguments);
+    let mut rest = ArgumentReader::new(arguments);
     let mut change = Change::None;
-    while let Some(word) = rest.next() {
+    while let Some(word) = rest.word() {
         let next = match Deadline::take(word, &mut rest)? {
             Some(deadline) => Change::Expire(deadline),
             None if is_word(word, "PERSIST") => Change::Persist,

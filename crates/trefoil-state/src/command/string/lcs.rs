@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{Rest, integer, is_word};
+use crate::command::arguments::{ArgumentReader, integer, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::layout::STRING_BYTES_MAX;
 use crate::meta::Kind;
 use crate::reply::Reply;
-use crate::string::Text;
+use crate::string::StoredString;
 
 #[derive(Default)]
 struct Options {
@@ -21,8 +21,8 @@ struct Options {
 impl Options {
     fn parse(arguments: &[Bytes]) -> Result<Self> {
         let mut options = Self::default();
-        let mut rest = Rest::new(arguments);
-        while let Some(word) = rest.next() {
+        let mut rest = ArgumentReader::new(arguments);
+        while let Some(word) = rest.word() {
             if is_word(word, "IDX") {
                 options.answers_matches = true;
             } else if is_word(word, "LEN") {
@@ -30,7 +30,7 @@ impl Options {
             } else if is_word(word, "WITHMATCHLEN") {
                 options.with_lens = true;
             } else if is_word(word, "MINMATCHLEN") {
-                options.len_min = integer(rest.next().ok_or(SYNTAX)?)?.max(0);
+                options.len_min = integer(rest.word().ok_or(SYNTAX)?)?.max(0);
             } else {
                 return Err(SYNTAX);
             }
@@ -65,7 +65,7 @@ pub(super) fn lcs(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Re
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         ));
     }
-    let [a, b] = texts.map(|text| keyspace.read(&text.unwrap_or(Text::EMPTY)));
+    let [a, b] = texts.map(|text| keyspace.read(&text.unwrap_or(StoredString::EMPTY)));
     let (a, b) = (a?, b?);
     let table = Table::new(&a, &b);
     if options.answers_len {

@@ -8,13 +8,13 @@ use crate::command::arguments::{check_name, integer};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
-use crate::string::Draft;
+use crate::string::StringDraft;
 
 /// `APPEND key value`
 pub(super) fn append(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (key, value) = (&arguments[1], &arguments[2]);
     let text = keyspace.string(key)?;
-    let mut draft = Draft::new(text.clone());
+    let mut draft = StringDraft::new(text.clone());
     draft.write(keyspace, draft.len(), value)?;
     let len = draft.len();
     if text.is_none() {
@@ -32,7 +32,7 @@ pub(super) fn setrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
     let (key, value) = (&arguments[1], &arguments[3]);
     let at = u64::try_from(integer(&arguments[2])?)
         .map_err(|_| Failure::refused("ERR offset is out of range"))?;
-    let mut draft = Draft::new(keyspace.string(key)?);
+    let mut draft = StringDraft::new(keyspace.string(key)?);
     if !value.is_empty() {
         check_name(key)?;
         draft.write(keyspace, at, value)?;

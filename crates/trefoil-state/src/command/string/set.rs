@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::compare::Comparison;
-use crate::command::arguments::{Rest, check_name, is_word};
+use crate::command::arguments::{ArgumentReader, check_name, is_word};
 use crate::command::deadline::Deadline;
 use crate::failure::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -28,8 +28,8 @@ pub(super) struct Options<'a> {
 impl<'a> Options<'a> {
     pub(super) fn parse(arguments: &'a [Bytes]) -> Result<Self> {
         let mut options = Self::default();
-        let mut rest = Rest::new(arguments);
-        while let Some(word) = rest.next() {
+        let mut rest = ArgumentReader::new(arguments);
+        while let Some(word) = rest.word() {
             if is_word(word, "GET") {
                 options.answers_value = true;
             } else if is_word(word, "KEEPTTL") && options.deadline.is_none() {
@@ -87,7 +87,7 @@ impl<'a> Options<'a> {
 }
 
 impl<'a> Condition<'a> {
-    fn take(word: &[u8], rest: &mut Rest<'a>) -> Result<Option<Self>> {
+    fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
         if is_word(word, "NX") {
             return Ok(Some(Self::Missing));
         }

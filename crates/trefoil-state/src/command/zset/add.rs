@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::scores::Scores;
-use crate::command::arguments::{Rest, check_name, double};
+use crate::command::arguments::{ArgumentReader, check_name, double};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -48,7 +48,7 @@ impl Options {
     /// Adds options to these. Answers them and the pairs of scores and members after them.
     fn parse(self, arguments: &[Bytes]) -> Result<(Self, &[Bytes])> {
         let mut options = self;
-        let mut rest = Rest::new(arguments);
+        let mut rest = ArgumentReader::new(arguments);
         loop {
             if rest.take("NX") {
                 options.only_new = true;

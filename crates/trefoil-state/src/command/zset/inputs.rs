@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::algebra::Operation;
 use super::scores::{Scored, read_score};
-use crate::command::arguments::{Rest, integer, integer_from, is_word};
+use crate::command::arguments::{ArgumentReader, integer, integer_from, is_word};
 use crate::failure::{Failure, Result, SYNTAX, WRONG_TYPE};
 use crate::keyspace::Keyspace;
 use crate::meta::{Collection, Kind, Value};
@@ -122,11 +122,11 @@ impl Inputs {
         let (mut inputs, mut rest) = Self::find(keyspace, arguments, at)?;
         let may_weigh = operation != Operation::Difference;
         let is_stored = at > 1;
-        while let Some(word) = rest.next() {
+        while let Some(word) = rest.word() {
             if may_weigh && is_word(word, "WEIGHTS") {
                 inputs.weigh(&mut rest)?;
             } else if may_weigh && is_word(word, "AGGREGATE") {
-                inputs.aggregate = Aggregate::parse(rest.next().ok_or(SYNTAX)?)?;
+                inputs.aggregate = Aggregate::parse(rest.word().ok_or(SYNTAX)?)?;
             } else if !is_stored && is_word(word, "WITHSCORES") {
                 inputs.with_scores = true;
             } else {
@@ -142,8 +142,8 @@ impl Inputs {
     /// `numkeys key [key …] [LIMIT limit]`
     pub(super) fn parse_counted(keyspace: &Keyspace<'_>, arguments: &[Bytes]) -> Result<Self> {
         let (mut inputs, mut rest) = Self::find(keyspace, arguments, 1)?;
-        while let Some(word) = rest.next() {
-            let limit = rest.next().filter(|_| is_word(word, "LIMIT"));
+        while let Some(word) = rest.word() {
+            let limit = rest.word().filter(|_| is_word(word, "LIMIT"));
             let limit = limit.ok_or(SYNTAX)?;
             inputs.limit = integer_from(0, limit, "ERR LIMIT can't be negative")?;
         }
@@ -155,7 +155,7 @@ impl Inputs {
         keyspace: &Keyspace<'_>,
         arguments: &'w [Bytes],
         at: usize,
-    ) -> Result<(Self, Rest<'w>)> {
+    ) -> Result<(Self, ArgumentReader<'w>)> {
         let n_keys = integer(&arguments[at])?;
         if n_keys < 1 {
             let name = String::from_utf8_lossy(&arguments[0]).to_lowercase();
@@ -173,16 +173,16 @@ impl Inputs {
             with_scores: false,
             limit: 0,
         };
-        Ok((inputs, Rest::new(rest)))
+        Ok((inputs, ArgumentReader::new(rest)))
     }
 
     /// `weight [weight …]`, one for each set.
-    fn weigh(&mut self, rest: &mut Rest<'_>) -> Result<()> {
+    fn weigh(&mut self, rest: &mut ArgumentReader<'_>) -> Result<()> {
         if rest.all().len() < self.inputs.len() {
             return Err(SYNTAX);
         }
         for input in &mut self.inputs {
-            let weight = parse_double(rest.next().ok_or(SYNTAX)?);
+            let weight = parse_double(rest.word().ok_or(SYNTAX)?);
             input.weight = weight.ok_or(Failure::refused("ERR weight value is not a float"))?;
         }
         Ok(())

@@ -22,7 +22,7 @@ use super::{Keys, Spec};
 use crate::reply::Reply;
 
 use scores::Scored;
-pub(crate) use scores::{Scores, Span};
+pub(crate) use scores::Scores;
 
 /// The commands of this family.
 pub(super) const COMMANDS: &[Spec] = &[

@@ -6,7 +6,7 @@ use trefoil_core::Direction;
 use super::bounds::{Bounds, By};
 use super::scored_reply;
 use super::scores::{Scored, Scores};
-use crate::command::arguments::{Rest, check_name, integer, is_word};
+use crate::command::arguments::{ArgumentReader, check_name, integer, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -36,13 +36,13 @@ impl Query {
         let (mut by, mut direction) = (given.by, given.direction);
         let mut limit = (0, -1);
         let mut with_scores = false;
-        let mut rest = Rest::new(&arguments[2..]);
-        while let Some(word) = rest.next() {
+        let mut rest = ArgumentReader::new(&arguments[2..]);
+        while let Some(word) = rest.word() {
             if !given.is_stored && is_word(word, "WITHSCORES") {
                 with_scores = true;
             } else if is_word(word, "LIMIT") && rest.all().len() >= 2 {
                 limit = (integer(&rest.all()[0])?, integer(&rest.all()[1])?);
-                rest = Rest::new(&rest.all()[2..]);
+                rest = ArgumentReader::new(&rest.all()[2..]);
             } else if direction.is_none() && is_word(word, "REV") {
                 direction = Some(Direction::Backwards);
             } else if by.is_none() && is_word(word, "BYLEX") {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use trefoil::{Call, Database, Options, Reply, Step, Transaction, commands};
+use trefoil::{Database, Options, Reply, Step, Transaction};
 
 /// One value of each type, strings and collections also in their large forms.
 const BEGINNING: [&str; 9] = [
@@ -165,7 +165,7 @@ fn word() -> impl Strategy<Value = Bytes> {
 /// A command of the right number of arguments, most of which have the right keys in front.
 fn call() -> impl Strategy<Value = Vec<Bytes>> {
     (any::<Index>(), vec(word(), 0..8), vec(word(), 0..6)).prop_map(|(which, all, more)| {
-        let all_commands: Vec<_> = commands().collect();
+        let all_commands: Vec<_> = Options::default().commands.iter().collect();
         let spec = which.get(&all_commands);
         let n = spec.arity.unsigned_abs() as usize;
         let mut words = vec![Bytes::from_static(spec.name.as_bytes())];
@@ -196,7 +196,8 @@ fn size(reply: &Reply) -> usize {
 const REPLY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 fn run(db: &Database, commands: Vec<Vec<Bytes>>) -> Vec<Reply> {
-    let calls = commands.into_iter().map(|words| Call::new(words).unwrap());
+    let calls = commands.into_iter();
+    let calls = calls.map(|words| db.commands().call(words).unwrap());
     let steps = calls.filter_map(Result::ok).map(Step::Call).collect();
     let transaction = Transaction {
         steps,

@@ -20,7 +20,8 @@ fn call(line: &str) -> Call {
     let words = line
         .split_whitespace()
         .map(|word| Bytes::from(word.to_owned()));
-    Call::new(words.collect()).unwrap().unwrap()
+    let commands = Options::default().commands;
+    commands.call(words.collect()).unwrap().unwrap()
 }
 
 fn transaction(lines: &[&str]) -> Transaction {

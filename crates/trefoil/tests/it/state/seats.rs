@@ -4,9 +4,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use super::{bulk, look, memory, run, transaction};
-use trefoil::{
-    Database, Event, Options, Query, QueryItem, Reply, SeatValue, Selection, replay_seats,
-};
+use trefoil::seats::{SeatValue, replay_seats};
+use trefoil::{Database, Event, Options, Query, QueryItem, Reply, Selection};
 
 /// What an answer calls by this name.
 fn entry(reply: &Reply, name: &str) -> Reply {

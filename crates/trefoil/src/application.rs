@@ -1,0 +1,8 @@
+//! What applications are made of: commands beside those of Redis, and what falls due.
+//!
+//! An application is added with [`Options::application`](crate::Options::application).
+//! `docs/extending.md` explains how to write one, with an example.
+
+pub use trefoil_state::{
+    Application, ArgumentReader, HashReader, Keyspace, SYNTAX, StoredString, StringDraft, Timer,
+};
