@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use trefoil_grpc::{
@@ -155,6 +155,11 @@ fn fill(peer: &Peer) {
 /// How many events that are.
 const FILLED: u64 = 5020;
 
+/// What an import prints as JSON.
+fn imported(imported: u64, skipped: u64, head: u64) -> Value {
+    json!({"imported": imported, "skipped": skipped, "head": head})
+}
+
 /// Imports from `peer` into a new server, twice, and compares what gRPC shows of both.
 fn import(peer: &Peer) {
     fill(peer);
@@ -170,7 +175,7 @@ fn import(peer: &Peer) {
     assert_eq!(here.tracking("seen"), Some(9));
     assert_eq!(here.tracking("quiet"), None);
     let named = [&import[..], &["--tracking-source", "quiet"]].concat();
-    assert_eq!(cli.values(&named), [json!({"imported": 0, "head": FILLED})]);
+    assert_eq!(cli.values(&named), [imported(0, 0, FILLED)]);
     assert_eq!(here.tracking("quiet"), Some(7));
     let unknown = [&import[..], &["--tracking-source", "nobody"]].concat();
     let refused = cli.fails(1, &unknown);
@@ -181,7 +186,7 @@ fn import(peer: &Peer) {
 
     peer.append(vec![event("1", &["new"]), event("2", &["new"])], None);
     let head = FILLED + 2;
-    assert_eq!(cli.values(&import), [json!({"imported": 2, "head": head})]);
+    assert_eq!(cli.values(&import), [imported(2, 0, head)]);
     assert_eq!(here.all(), peer.all());
     let new = cli.values(&["query", "--tag", "new"]);
     assert_eq!((&new[0]["data"], &new[1]["data"]), (&json!(1), &json!(2)));
@@ -225,9 +230,75 @@ fn a_trefoil_is_imported_as_an_umadb() {
 
 #[test]
 fn an_umadb_is_imported() {
-    let Some(program) = umadb() else {
-        eprintln!("skipped: no umadb on this machine; see scripts/bench-dcb-peers.sh");
+    if let Some((peer, _running)) = umadb() {
+        import(&peer);
+    }
+}
+
+/// UmaDB limits an event to one page, except for its data and metadata, and the data to less than
+/// we do. A control character takes one byte there and six in JSON.
+#[test]
+fn what_is_too_large_is_counted_before_anything_is_imported() {
+    let Some((peer, _running)) = umadb() else {
         return;
+    };
+    let large = |entries: usize| Event {
+        metadata: (0..entries)
+            .map(|n| entry(&n.to_string(), &"\u{1}".repeat(60_000)))
+            .collect(),
+        ..event("1", &["large"])
+    };
+    let tracking = TrackingInfo {
+        source: "upstream".to_owned(),
+        position: 7,
+    };
+    peer.append(vec![event("1", &[]), large(11), large(12)], None);
+    peer.append(vec![large(12)], Some(tracking));
+    peer.append(vec![event("5", &[])], None);
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &[]);
+    let cli = Cli::of(&server);
+    let import = ["import", "umadb", &peer.url, "--api-key", &peer.token];
+    let report = format!(
+        "2 events of {} are over a limit of Trefoil:\n  \
+         2 with more than 4194304 bytes of metadata as JSON: position 3, 4\n",
+        peer.url
+    );
+    let refused = cli.fails(1, &import);
+    assert_eq!(
+        refused,
+        format!("error: {report}Nothing was imported. To leave these out, use --skip-too-large.\n")
+    );
+    assert_eq!(cli.ok(&["query"]), "");
+
+    let skip = [&import[..], &["--skip-too-large"]].concat();
+    let output = cli.run(&skip);
+    assert_eq!(super::errors(&output), format!("{report}They are left out.\n"));
+    assert_eq!(
+        super::text(&output),
+        "imported 3 events, up to position 5\n"
+    );
+    let here = Peer::of(&server);
+    let fit = |event: &SequencedEvent| ![3, 4].contains(&event.position);
+    let fitting: Vec<SequencedEvent> = peer.all().into_iter().filter(fit).collect();
+    assert_eq!(here.all(), fitting);
+    assert_eq!(here.tracking("upstream"), Some(7));
+
+    // What is not there does not keep an import from going on.
+    peer.append(vec![large(12), event("7", &[]), large(12)], None);
+    assert_eq!(cli.values(&skip), [imported(1, 2, 8)]);
+    assert_eq!(cli.values(&skip), [imported(0, 1, 8)]);
+    let positions: Vec<u64> = here.all().iter().map(|event| event.position).collect();
+    assert_eq!(positions, [1, 2, 5, 7]);
+}
+
+/// A UmaDB that runs until it is dropped, if there is one on this machine.
+fn umadb() -> Option<(Peer, (Process, TempDir))> {
+    let Some(program) = umadb_program() else {
+        let is_needed = std::env::var_os("XTASK_PYTHON").is_some();
+        assert!(!is_needed, "there is no umadb");
+        eprintln!("skipped: no umadb on this machine; cargo xtask test installs it");
+        return None;
     };
     let directory = TempDir::new().unwrap();
     let port = free_port();
@@ -236,7 +307,7 @@ fn an_umadb_is_imported() {
         .args(["--listen", &format!("127.0.0.1:{port}"), "--db-path"])
         .arg(directory.path())
         .args(["--api-key", "secret"]);
-    let _process = Process::start(command.stdin(Stdio::null()));
+    let process = Process::start(command.stdin(Stdio::null()));
     let peer = Peer::new(port, "secret");
     let started = Instant::now();
     while peer.client().is_none() {
@@ -246,11 +317,11 @@ fn an_umadb_is_imported() {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
-    import(&peer);
+    Some((peer, (process, directory)))
 }
 
 /// The program, if it is installed for measurements or for the user.
-fn umadb() -> Option<PathBuf> {
+fn umadb_program() -> Option<PathBuf> {
     let peers = "../../target/peers/python/bin/umadb";
     let installed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(peers);
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,6 +1,5 @@
 //! An event of UmaDB as a line of an import.
 
-use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
@@ -33,6 +32,11 @@ pub(super) fn id(event: &Event) -> Option<&str> {
     Some(event.uuid.as_str()).filter(|id| !is_nil(id))
 }
 
+/// Returns the length of an event's metadata as JSON.
+pub(super) fn metadata_bytes(event: &Event) -> usize {
+    serde_json::to_vec(&Entries(&event.metadata)).map_or(usize::MAX, |json| json.len())
+}
+
 /// Metadata as an object, in the order of its entries.
 struct Entries<'a>(&'a [MetadataEntry]);
 
@@ -43,17 +47,14 @@ impl Serialize for Entries<'_> {
 }
 
 impl<'a> Line<'a> {
-    /// The line of an event, which gets this time.
-    pub(super) fn of(sequenced: &'a SequencedEvent, time: &'a str) -> anyhow::Result<Self> {
-        let position = sequenced.position;
-        let event = sequenced.event.as_ref();
-        let event = event.with_context(|| format!("there is no event at position {position}"))?;
+    /// Returns the line of an event, which gets this time.
+    pub(super) fn of(sequenced: &'a SequencedEvent, event: &'a Event, time: &'a str) -> Self {
         let tracking = sequenced.tracking_info.as_ref();
-        Ok(Self {
+        Self {
             id: id(event),
             stream: "",
             event_type: &event.event_type,
-            gpos: position,
+            gpos: sequenced.position,
             data64: STANDARD.encode(&event.data),
             meta: (!event.metadata.is_empty()).then_some(Entries(&event.metadata)),
             time,
@@ -62,6 +63,6 @@ impl<'a> Line<'a> {
                 source: &tracking.source,
                 position: tracking.position,
             }),
-        })
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! The events of a running UmaDB, over its gRPC API.
 //!
-//! They keep their positions, so that whoever has remembered one goes on with it here. An import
-//! that broke off is taken up after the last event of the namespace.
+//! They keep their positions, so that a consumer that has stored one continues here. An import that
+//! was interrupted continues after the last event of the namespace. Before anything is written, the
+//! events that are over a limit are counted: they stop the import, or they are left out.
 
 mod line;
 mod source;
+mod too_large;
 mod tracking;
 
+use std::ops::RangeInclusive;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
@@ -21,11 +24,15 @@ use crate::client::{Client, Connection, Row};
 use crate::output::{Output, count_progress};
 use line::Line;
 use source::Source;
+use too_large::TooLarge;
 use tracking::Sources;
 
 const EXAMPLES: &str = "Positions, ids, tags, metadata and tracked positions are kept; the time of an event, which UmaDB does
 not know, is that of the import. The nil UUID is no id here. Run it again to go on after the last
 event that is here, be it that the import broke off or that UmaDB has new events.
+
+Events that are over a limit of Trefoil are counted before anything is written. If there are any, the
+import stops there; --skip-too-large leaves them out.
 
 UmaDB does not list the sources of tracked positions. Those that stand with the events are found;
 name the ones that were only recorded without events.
@@ -56,6 +63,9 @@ pub(super) struct Arguments {
     /// A source whose tracked position is brought along too; may be given several times
     #[arg(long, value_name = "SOURCE")]
     tracking_source: Vec<String>,
+    /// Leave out events that are over a limit, and go on
+    #[arg(long)]
+    skip_too_large: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -67,35 +77,67 @@ impl Arguments {
         let here: u64 = client.call(&("events.head",))?;
         let there = source.head()?;
         check_same(&mut source, &client, here)?;
-        let bar = count_progress()?;
-        bar.set_length(there - here);
         let mut transfer = Transfer {
             import: Import {
                 client,
                 force: false,
                 new_ids: false,
                 imported: 0,
-                bar,
+                bar: count_progress()?,
             },
             body: Vec::new(),
             positions: Vec::new(),
+            time: String::new(),
             sources: Sources::of(&self.tracking_source),
         };
+        let mut skipped = 0;
         if there > here {
-            transfer.run(&mut source, here + 1)?;
+            let positions = here + 1..=there;
+            skipped = self.check_sizes(&mut source, positions.clone())?;
+            transfer.run(&mut source, positions)?;
         }
-        transfer.import.bar.finish_and_clear();
         transfer
             .sources
             .bring(&mut source, &transfer.import.client)?;
         let imported = transfer.import.imported;
         match output.json {
-            true => output.value(&json!({"imported": imported, "head": there}))?,
+            true => {
+                output.value(&json!({"imported": imported, "skipped": skipped, "head": there}))?;
+            }
             false => output.line(format_args!(
                 "imported {imported} events, up to position {there}"
             ))?,
         }
         Ok(())
+    }
+
+    /// Counts the events that are over a limit. If there are any, it tells where they are, and they
+    /// are to be left out or nothing is imported.
+    fn check_sizes(
+        &self,
+        source: &mut Source,
+        positions: RangeInclusive<u64>,
+    ) -> anyhow::Result<u64> {
+        let bar = count_progress()?;
+        bar.set_message("checking sizes");
+        bar.set_length(positions.end() - positions.start() + 1);
+        let mut found = TooLarge::default();
+        source.for_each(positions, |event| {
+            found.note(event);
+            bar.inc(1);
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        let (count, url) = (found.count(), &source.url);
+        if count == 0 {
+            return Ok(0);
+        }
+        let report = format!("{count} events of {url} are over a limit of Trefoil:\n{found}");
+        if !self.skip_too_large {
+            bail!("{report}Nothing was imported. To leave these out, use --skip-too-large.");
+        }
+        eprintln!("{report}They are left out.");
+        Ok(count)
     }
 
     fn connect(&self) -> anyhow::Result<Connect> {
@@ -145,32 +187,48 @@ struct Transfer {
     body: Vec<u8>,
     /// The positions of the events in the body.
     positions: Vec<u64>,
+    /// The time of the events in the body.
+    time: String,
     sources: Sources,
 }
 
 impl Transfer {
-    fn run(&mut self, source: &mut Source, start: u64) -> anyhow::Result<()> {
-        let mut answers = source.read(start);
-        while let Some(answer) = answers.blocking_recv() {
-            let answer = answer.map_err(|status| source.refusal(&status));
-            let answer = answer.with_context(|| self.so_far())?;
-            let time = now()?.to_string();
-            for event in &answer.events {
-                self.add(event, &time)?;
-                if self.body.len() >= REQUEST_BYTES {
-                    self.send()?;
-                }
+    fn run(
+        &mut self,
+        source: &mut Source,
+        positions: RangeInclusive<u64>,
+    ) -> anyhow::Result<()> {
+        let bar = &self.import.bar;
+        bar.set_length(positions.end() - positions.start() + 1);
+        let read = source.for_each(positions, |event| {
+            self.add(event)?;
+            match self.body.len() >= REQUEST_BYTES {
+                true => self.send(),
+                false => Ok(()),
             }
-        }
-        self.send()
+        });
+        read.and_then(|()| self.send())
+            .with_context(|| self.so_far())?;
+        self.import.bar.finish_and_clear();
+        Ok(())
     }
 
-    fn add(&mut self, sequenced: &SequencedEvent, time: &str) -> anyhow::Result<()> {
-        let line = Line::of(sequenced, time)?;
+    fn add(&mut self, sequenced: &SequencedEvent) -> anyhow::Result<()> {
+        let position = sequenced.position;
+        let event = sequenced.event.as_ref();
+        let event = event.with_context(|| format!("there is no event at position {position}"))?;
+        // Of an event that is left out the tracked position comes along.
         self.sources.note(sequenced);
+        if too_large::is_too_large(event) {
+            return Ok(());
+        }
+        if self.body.is_empty() {
+            self.time = now()?.to_string();
+        }
+        let line = Line::of(sequenced, event, &self.time);
         serde_json::to_writer(&mut self.body, &line)?;
         self.body.push(b'\n');
-        self.positions.push(sequenced.position);
+        self.positions.push(position);
         Ok(())
     }
 
@@ -179,7 +237,7 @@ impl Transfer {
             return Ok(());
         }
         let sent = self.import.send(&self.body, ProgressBar::set_position);
-        let sent = sent.map_err(|failure| match failure {
+        sent.map_err(|failure| match failure {
             Failure::Other(error) => error,
             Failure::Stopped { line, error } => {
                 let index = usize::try_from(line).unwrap_or(0).saturating_sub(1);
@@ -187,8 +245,7 @@ impl Transfer {
                 let what = format!("the event at position {position} cannot be imported");
                 anyhow::Error::new(error).context(what)
             }
-        });
-        sent.with_context(|| self.so_far())?;
+        })?;
         self.body.clear();
         self.positions.clear();
         Ok(())

@@ -1,5 +1,7 @@
 //! A UmaDB that is read, over its gRPC API.
 
+use std::ops::RangeInclusive;
+
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use trefoil_grpc::{Connect, ReadRequest, ReadResponse, SequencedEvent, Status};
@@ -60,8 +62,28 @@ impl Source {
         Ok(event.filter(|event| event.position == position))
     }
 
-    /// All events from a position on, read ahead by a task of its own.
-    pub(super) fn read(&mut self, start: u64) -> mpsc::Receiver<Result<ReadResponse, Status>> {
+    /// Calls `visit` with each event of a range of positions, in order.
+    pub(super) fn for_each(
+        &mut self,
+        positions: RangeInclusive<u64>,
+        mut visit: impl FnMut(&SequencedEvent) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut answers = self.read(*positions.start());
+        while let Some(answer) = answers.blocking_recv() {
+            let answer = answer.map_err(|status| told(&self.url, &status))?;
+            for event in &answer.events {
+                // What was appended meanwhile is for the next import.
+                if !positions.contains(&event.position) {
+                    return Ok(());
+                }
+                visit(event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all events from a position on, which a task of its own reads ahead.
+    fn read(&mut self, start: u64) -> mpsc::Receiver<Result<ReadResponse, Status>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         let mut client = self.client.clone();
         self.runtime.spawn(async move {
@@ -81,11 +103,6 @@ impl Source {
             }
         });
         receiver
-    }
-
-    /// What to tell of a call that failed.
-    pub(super) fn refusal(&self, status: &Status) -> anyhow::Error {
-        told(&self.url, status)
     }
 }
 
