@@ -1,8 +1,8 @@
 #!/bin/sh
 # Measures Trefoil beside UmaDB and Tephra in one run: `scripts/bench-dcb-peers.sh [ARGUMENT…]`.
 #
-# Installs the peers below target/peers if they are not there, builds Trefoil with the client of
-# Tephra, and hands the arguments on to `trefoil bench dcb`. Needs cargo, python3 with venv, and a
+# Installs the peers below target/peers if they are not there, builds Trefoil, and the benchmarks with the
+# client of Tephra, and hands the arguments on to `cargo xtask bench dcb`. Needs cargo, python3 with venv, and a
 # C compiler. A full run takes about 15 minutes; try it with --quick.
 set -eu
 
@@ -27,6 +27,7 @@ if ! [ -x "$peers/bin/tephra-server" ]; then
         tephra-server --version "$TEPHRA_VERSION"
 fi
 
-cargo build --release --features peers
-exec target/release/trefoil bench dcb \
+cargo build --release
+cargo build --release --package trefoil-bench --features peers
+exec target/release/trefoil-bench dcb \
     --umadb "$peers/python/bin/umadb" --tephra "$peers/bin/tephra-server" "$@"

@@ -4,8 +4,10 @@
 //! cargo xtask test         everything that must hold before a change lands
 //! cargo xtask tidy         only the rules that no compiler checks
 //! cargo xtask soak NAME    a soak test in its full length
+//! cargo xtask bench ...    a benchmark of the release build
 //! ```
 
+mod bench;
 mod browser;
 mod functions;
 mod links;
@@ -20,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-const USAGE: &str = "usage: cargo xtask test | tidy | soak NAME";
+const USAGE: &str = "usage: cargo xtask test | tidy | soak NAME | bench SUBJECT [OPTION...]";
 
 fn main() -> ExitCode {
     match run() {
@@ -39,6 +41,7 @@ fn run() -> anyhow::Result<()> {
         ["test"] => test::run(&root),
         ["tidy"] => tidy::run(&root),
         ["soak", name] => soak::run(&root, name),
+        ["bench", ref rest @ ..] => bench::run(&root, rest),
         _ => bail!("{USAGE}"),
     }
 }

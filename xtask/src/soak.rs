@@ -2,11 +2,10 @@
 //! form that `cargo xtask test` runs.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::bail;
 
-use crate::test::step;
+use crate::test::{cargo, step};
 
 /// The soak tests, the tests behind them, and for how many seconds each runs.
 const SOAKS: [(&str, &str, u64); 1] = [("mixed", "soak::mixed", 1800)];
@@ -18,7 +17,7 @@ pub(crate) fn run(root: &Path, name: &str) -> anyhow::Result<()> {
         bail!("there is no soak `{name}`; there are: {}", names.join(", "));
     };
     let seconds = std::env::var("TREFOIL_SOAK_SECONDS").unwrap_or_else(|_| seconds.to_string());
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = cargo();
     command
         .args(["test", "--release", "--package", "trefoil-cli"])
         .args(["--test", "it", "--", "--exact", "--nocapture", test])

@@ -40,8 +40,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     redis::install(root, &python_of(root))?;
     let browser = browser::find_or_install()?;
     for arguments in STEPS {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
+        let mut command = cargo();
         command.args(*arguments).current_dir(root).envs(CLIPPY);
         command.env("PATH", &path).env("CHROMIUM", &browser);
         // Tests that are skipped on other machines must not be skipped here.
@@ -68,8 +67,19 @@ fn announce() {
     }
 }
 
+/// The `cargo` that started this.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs a command and says so; an error if it fails.
 pub(crate) fn step(name: &str, command: &mut Command) -> anyhow::Result<()> {
     println!("==> {name}");
+    run_quietly(name, command)
+}
+
+/// The same for a command whose output is the user's.
+pub(crate) fn run_quietly(name: &str, command: &mut Command) -> anyhow::Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot run `{name}`"))?;

@@ -4,9 +4,8 @@
 
 use std::io::Write;
 
+use fastrand::Rng;
 use uuid::Uuid;
-
-use crate::random::Random;
 
 const FIRST_NAMES: &[&str] = &[
     "Ada",
@@ -158,8 +157,8 @@ const TYPES: [&[&str]; SHAPES] = [
 const SHAPES: usize = 5;
 
 /// An event's type and its body.
-pub(crate) fn generate(random: &mut Random) -> (&'static str, Vec<u8>) {
-    let shape = random.index(SHAPES);
+pub(crate) fn generate(random: &mut Rng) -> (&'static str, Vec<u8>) {
+    let shape = random.usize(..SHAPES);
     let mut out = Vec::with_capacity(320);
     // Writing to a vector cannot fail.
     let _ = match shape {
@@ -169,137 +168,142 @@ pub(crate) fn generate(random: &mut Random) -> (&'static str, Vec<u8>) {
         3 => parcel(&mut out, random),
         _ => seats(&mut out, random),
     };
-    (random.pick(TYPES[shape]), out)
+    (pick(random, TYPES[shape]), out)
 }
 
-fn order(out: &mut Vec<u8>, random: &mut Random) -> std::io::Result<()> {
+fn order(out: &mut Vec<u8>, random: &mut Rng) -> std::io::Result<()> {
     write!(
         out,
         r#"{{"orderId":"{}","customer":{{"name":"{} {}","number":{}}},"total":{},"currency":"{}","lines":["#,
         random_uuid(random),
-        random.pick(FIRST_NAMES),
-        random.pick(LAST_NAMES),
-        random.below(900_000),
+        pick(random, FIRST_NAMES),
+        pick(random, LAST_NAMES),
+        random.u64(..900_000),
         amount(random),
-        random.pick(CURRENCIES),
+        pick(random, CURRENCIES),
     )?;
-    for line in 0..=random.below(2) {
+    for line in 0..=random.u64(..2) {
         let comma = if line == 0 { "" } else { "," };
         write!(
             out,
             r#"{comma}{{"sku":"{}-{:04}","quantity":{},"price":{}}}"#,
-            random.pick(&["BK", "EL", "GR", "HM", "TY"]),
-            random.below(10_000),
-            1 + random.below(9),
+            pick(random, &["BK", "EL", "GR", "HM", "TY"]),
+            random.u64(..10_000),
+            1 + random.u64(..9),
             amount(random),
         )?;
     }
     write!(out, r#"],"at":"{}"}}"#, time(random))
 }
 
-fn payment(out: &mut Vec<u8>, random: &mut Random) -> std::io::Result<()> {
+fn payment(out: &mut Vec<u8>, random: &mut Rng) -> std::io::Result<()> {
     write!(
         out,
         r#"{{"paymentId":"{}","reference":"INV-{:08}","amount":{},"currency":"{}","method":"{}","payer":"{} {}","bookedAt":"{}","note":"{}"}}"#,
         random_uuid(random),
-        random.below(100_000_000),
+        random.u64(..100_000_000),
         amount(random),
-        random.pick(CURRENCIES),
-        random.pick(METHODS),
-        random.pick(FIRST_NAMES),
-        random.pick(LAST_NAMES),
+        pick(random, CURRENCIES),
+        pick(random, METHODS),
+        pick(random, FIRST_NAMES),
+        pick(random, LAST_NAMES),
         time(random),
         sentence(random, 6),
     )
 }
 
-fn address(out: &mut Vec<u8>, random: &mut Random) -> std::io::Result<()> {
-    let (first, last) = (random.pick(FIRST_NAMES), random.pick(LAST_NAMES));
+fn address(out: &mut Vec<u8>, random: &mut Rng) -> std::io::Result<()> {
+    let (first, last) = (pick(random, FIRST_NAMES), pick(random, LAST_NAMES));
     write!(
         out,
         r#"{{"name":"{first} {last}","email":"{}.{}{}@example.com","street":"{} {}","city":"{}","postcode":"{:05}","since":"{}","verified":{},"note":"{}"}}"#,
         first.to_lowercase(),
         last.to_lowercase().replace(' ', ""),
-        random.below(1000),
-        random.pick(STREETS),
-        1 + random.below(220),
-        random.pick(CITIES),
-        random.below(100_000),
+        random.u64(..1000),
+        pick(random, STREETS),
+        1 + random.u64(..220),
+        pick(random, CITIES),
+        random.u64(..100_000),
         time(random),
-        random.below(2) == 0,
+        random.u64(..2) == 0,
         sentence(random, 5),
     )
 }
 
-fn parcel(out: &mut Vec<u8>, random: &mut Random) -> std::io::Result<()> {
+fn parcel(out: &mut Vec<u8>, random: &mut Rng) -> std::io::Result<()> {
     write!(
         out,
         r#"{{"shipment":"{}","carrier":"{}","tracking":"{:012X}","weightGrams":{},"from":"{}","to":"{}","dueAt":"{}","instructions":"{}"}}"#,
         random_uuid(random),
-        random.pick(CARRIERS),
-        random.next() >> 16,
-        50 + random.below(30_000),
-        random.pick(CITIES),
-        random.pick(CITIES),
+        pick(random, CARRIERS),
+        random.u64(..) >> 16,
+        50 + random.u64(..30_000),
+        pick(random, CITIES),
+        pick(random, CITIES),
         time(random),
         sentence(random, 6),
     )
 }
 
-fn seats(out: &mut Vec<u8>, random: &mut Random) -> std::io::Result<()> {
+fn seats(out: &mut Vec<u8>, random: &mut Rng) -> std::io::Result<()> {
     write!(
         out,
         r#"{{"bookingId":"{}","section":"{}{}","seats":["#,
         random_uuid(random),
-        random.pick(&["North", "South", "East", "West", "Balcony"]),
-        random.below(40),
+        pick(random, &["North", "South", "East", "West", "Balcony"]),
+        random.u64(..40),
     )?;
-    let (row, first) = (1 + random.below(60), 1 + random.below(80));
-    for seat in 0..=random.below(4) {
+    let (row, first) = (1 + random.u64(..60), 1 + random.u64(..80));
+    for seat in 0..=random.u64(..4) {
         let comma = if seat == 0 { "" } else { "," };
         write!(out, r#"{comma}{{"row":{row},"seat":{}}}"#, first + seat)?;
     }
     write!(
         out,
         r#"],"holder":"{} {}","price":{},"heldUntil":"{}","channel":"{}","note":"{}"}}"#,
-        random.pick(FIRST_NAMES),
-        random.pick(LAST_NAMES),
+        pick(random, FIRST_NAMES),
+        pick(random, LAST_NAMES),
         amount(random),
         time(random),
-        random.pick(&["web", "app", "box office", "partner"]),
+        pick(random, &["web", "app", "box office", "partner"]),
         sentence(random, 6),
     )
 }
 
 /// A version 4 UUID.
-pub(crate) fn random_uuid(random: &mut Random) -> Uuid {
-    let (high, low) = (random.next(), random.next());
+pub(crate) fn random_uuid(random: &mut Rng) -> Uuid {
+    let (high, low) = (random.u64(..), random.u64(..));
     uuid::Builder::from_u128((u128::from(high) << 64) | u128::from(low))
         .with_version(uuid::Version::Random)
         .into_uuid()
 }
 
 /// Small amounts are more frequent than large ones.
-fn amount(random: &mut Random) -> String {
-    let cents = (random.fraction().powi(3) * 500_000.0) as u64 + 99;
+/// Returns one of `choices`.
+pub(crate) fn pick<'a>(random: &mut Rng, choices: &[&'a str]) -> &'a str {
+    choices[random.usize(..choices.len())]
+}
+
+fn amount(random: &mut Rng) -> String {
+    let cents = (random.f64().powi(3) * 500_000.0) as u64 + 99;
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-fn time(random: &mut Random) -> String {
+fn time(random: &mut Rng) -> String {
     format!(
         "2026-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-        1 + random.below(12),
-        1 + random.below(28),
-        random.below(24),
-        random.below(60),
-        random.below(60),
-        random.below(1000),
+        1 + random.u64(..12),
+        1 + random.u64(..28),
+        random.u64(..24),
+        random.u64(..60),
+        random.u64(..60),
+        random.u64(..1000),
     )
 }
 
-fn sentence(random: &mut Random, words: u64) -> String {
-    let length = 1 + random.below(words);
-    let picked: Vec<_> = (0..length).map(|_| random.pick(WORDS)).collect();
+fn sentence(random: &mut Rng, words: u64) -> String {
+    let length = 1 + random.u64(..words);
+    let picked: Vec<_> = (0..length).map(|_| pick(random, WORDS)).collect();
     picked.join(" ")
 }
 
@@ -309,7 +313,7 @@ mod tests {
 
     #[test]
     fn every_body_is_a_json_object_and_hardly_any_two_are_equal() {
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         let mut seen = std::collections::HashSet::new();
         for _ in 0..2000 {
             let (_, body) = generate(&mut random);

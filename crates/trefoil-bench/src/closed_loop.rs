@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use mio::{Events, Interest, Poll, Token};
 
 use crate::cpu;
-use crate::latency::Histogram;
+use crate::latency::Latencies;
 use crate::report::Row;
 
 /// How long the clients wait for any answer before they give up.
@@ -47,29 +47,30 @@ pub(crate) enum Progress {
 pub(crate) struct Outcome {
     pub(crate) operations: u64,
     pub(crate) elapsed: Duration,
-    pub(crate) histogram: Histogram,
+    pub(crate) latencies: Latencies,
     client_cpu: Duration,
     server_cpu: Option<Duration>,
 }
 
 impl Outcome {
-    pub(crate) fn new() -> Self {
-        Self {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
             operations: 0,
             elapsed: Duration::ZERO,
-            histogram: Histogram::new(),
+            latencies: Latencies::new()?,
             client_cpu: Duration::ZERO,
             server_cpu: Some(Duration::ZERO),
-        }
+        })
     }
 
     /// Adds what was seen at another time.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) -> Result<()> {
         self.operations += other.operations;
         self.elapsed += other.elapsed;
-        self.histogram.add(&other.histogram);
+        self.latencies.add(&other.latencies)?;
         self.client_cpu += other.client_cpu;
         self.server_cpu = self.server_cpu.zip(other.server_cpu).map(|(a, b)| a + b);
+        Ok(())
     }
 
     /// A row of operations per second, with the CPU time per operation.
@@ -78,7 +79,7 @@ impl Outcome {
         let per_operation = |time: Duration| time.as_secs_f64() * 1e6 / self.operations as f64;
         let note = format!("client {:.1} us", per_operation(self.client_cpu));
         let mut row = Row::new(system, rate).note(note);
-        row.latency = Some(self.histogram.percentiles());
+        row.latency = Some(self.latencies.percentiles());
         row.cpu = self.server_cpu.map(per_operation);
         row
     }
@@ -119,7 +120,7 @@ impl<C: Client> Clients<C> {
         cpu: impl Fn() -> Option<Duration>,
     ) -> Result<Outcome> {
         let (own, server, begin) = (cpu::own(), cpu(), Instant::now());
-        let mut outcome = Outcome::new();
+        let mut outcome = Outcome::new()?;
         std::thread::scope(|scope| {
             let threads = self.threads.iter_mut();
             let running: Vec<_> = threads
@@ -127,7 +128,7 @@ impl<C: Client> Clients<C> {
                 .collect();
             for thread in running {
                 let one = thread.join().map_err(|_| anyhow!("a client panicked"))?;
-                outcome.add(&one?);
+                outcome.add(&one?)?;
             }
             anyhow::Ok(())
         })?;
@@ -176,7 +177,7 @@ impl<C: Client> Thread<C> {
     }
 
     fn run(&mut self, deadline: Instant) -> Result<Outcome> {
-        let mut outcome = Outcome::new();
+        let mut outcome = Outcome::new()?;
         let mut n_busy = 0;
         for connected in &mut self.connected {
             n_busy += usize::from(connected.begin(Instant::now())?);
@@ -196,7 +197,7 @@ impl<C: Client> Thread<C> {
                     continue;
                 };
                 let now = Instant::now();
-                outcome.histogram.record(now - connected.begun);
+                outcome.latencies.record(now - connected.begun);
                 outcome.operations += operations;
                 if now >= deadline || !connected.begin(now)? {
                     n_busy -= 1;

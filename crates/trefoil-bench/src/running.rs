@@ -1,11 +1,11 @@
 //! A server process under measurement, with a data directory of its own.
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use tempfile::TempDir;
 use trefoil::{NamespaceId, Token};
 
@@ -15,6 +15,30 @@ use crate::cpu;
 const START_MAX: Duration = Duration::from_secs(60);
 /// How often it is asked until it answers.
 const ASK_EVERY: Duration = Duration::from_millis(1);
+
+/// The server to measure.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ServerProgram {
+    /// The program `trefoil` to measure [default: the one beside this program].
+    #[arg(long, value_name = "PROGRAM")]
+    trefoil: Option<PathBuf>,
+}
+
+impl ServerProgram {
+    /// Returns the path of the program.
+    pub(crate) fn program(&self) -> Result<PathBuf> {
+        let program = match &self.trefoil {
+            Some(program) => program.clone(),
+            None => std::env::current_exe()?.with_file_name("trefoil"),
+        };
+        ensure!(
+            program.is_file(),
+            "{} is not there: name the program to measure with --trefoil",
+            program.display()
+        );
+        Ok(program)
+    }
+}
 
 /// A process and its data; both go when this is dropped.
 pub(crate) struct Running {
@@ -114,14 +138,14 @@ pub(crate) fn random_token() -> Result<Token> {
     Ok(Token::from_secret(&namespace, &secret))
 }
 
-/// How this program is started as a server; the port is still to be said.
-pub(crate) fn serve(data: &Path, token: &Token) -> Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+/// Returns how a `trefoil` is started as a server, without a port.
+pub(crate) fn serve(trefoil: &Path, data: &Path, token: &Token) -> Command {
+    let mut command = Command::new(trefoil);
     command
         .args(["serve", "--listen", "127.0.0.1", "--log-level", "error"])
         .arg("--data-dir")
         .arg(data)
         // Not as an argument: those can be seen by everybody.
         .env("TREFOIL_TOKEN", token.reveal());
-    Ok(command)
+    command
 }

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Result;
+use fastrand::Rng;
 use rusqlite::{Connection, params};
 use trefoil::NewEvent;
 use uuid::Uuid;
 
 use crate::body::random_uuid;
-use crate::random::Random;
 use crate::system::{System, Touched};
 
 const CATEGORY: &str = "CASE WHEN instr(stream_name, '-') > 0 \
@@ -23,7 +23,7 @@ pub(crate) struct Sqlite {
     connection: Connection,
     /// How many events each stream has.
     lengths: HashMap<String, i64>,
-    random: Random,
+    random: Rng,
 }
 
 impl Sqlite {
@@ -52,7 +52,7 @@ impl Sqlite {
         Ok(Self {
             connection,
             lengths: HashMap::new(),
-            random: Random::new(7),
+            random: Rng::with_seed(7),
         })
     }
 

@@ -13,10 +13,10 @@
 //! The same seed gives the same events to every system.
 
 use bytes::Bytes;
+use fastrand::Rng;
 use trefoil::NewEvent;
 
-use crate::body;
-use crate::random::Random;
+use crate::body::{self, pick};
 
 /// How many streams there are.
 pub(crate) const STREAMS: usize = 100_000;
@@ -99,7 +99,7 @@ impl Pool {
     }
 
     fn with_bodies(count: usize) -> Self {
-        let mut random = Random::new(SEED);
+        let mut random = Rng::with_seed(SEED);
         let bodies = (0..count).map(|_| body::generate(&mut random));
         Self {
             bodies: bodies
@@ -121,7 +121,7 @@ fn stream_name(index: usize) -> String {
 #[derive(Debug)]
 pub(crate) struct Workload<'pool> {
     pool: &'pool Pool,
-    random: Random,
+    random: Rng,
     client_ids: bool,
     counts: Vec<u32>,
     generated: u64,
@@ -130,7 +130,7 @@ pub(crate) struct Workload<'pool> {
 impl<'pool> Workload<'pool> {
     /// Events whose ids the store makes.
     pub(crate) fn new(pool: &'pool Pool) -> Self {
-        let random = Random::new(SEED + 1);
+        let random = Rng::with_seed(SEED + 1);
         Self {
             pool,
             random,
@@ -153,10 +153,10 @@ impl<'pool> Workload<'pool> {
 
     fn event(&mut self) -> NewEvent {
         let random = &mut self.random;
-        let stream = (random.fraction().powi(3) * STREAMS as f64) as usize;
-        let customer = (random.fraction().powi(2) * CUSTOMERS as f64) as u64;
-        let product = random.below(PRODUCTS);
-        let (event_type, body) = &self.pool.bodies[random.index(self.pool.bodies.len())];
+        let stream = (random.f64().powi(3) * STREAMS as f64) as usize;
+        let customer = (random.f64().powi(2) * CUSTOMERS as f64) as u64;
+        let product = random.u64(..PRODUCTS);
+        let (event_type, body) = &self.pool.bodies[random.usize(..self.pool.bodies.len())];
         self.counts[stream] += 1;
         self.generated += 1;
         let event = NewEvent::new(&*self.pool.streams[stream], *event_type, body.clone())
@@ -182,7 +182,7 @@ impl<'pool> Workload<'pool> {
                 .map(|(index, count)| (self.pool.streams[index].as_str(), u64::from(*count)))
                 .collect(),
             events: self.generated,
-            random: Random::new(SEED + 2),
+            random: Rng::with_seed(SEED + 2),
         }
     }
 }
@@ -192,7 +192,7 @@ impl<'pool> Workload<'pool> {
 pub(crate) struct Reads<'pool> {
     streams: Vec<(&'pool str, u64)>,
     events: u64,
-    random: Random,
+    random: Rng,
 }
 
 impl<'pool> Reads<'pool> {
@@ -207,8 +207,8 @@ impl<'pool> Reads<'pool> {
         if self.streams.is_empty() {
             return None;
         }
-        let (stream, count) = self.streams[self.random.index(self.streams.len())];
-        Some((stream, self.random.below(count - STREAM_READ as u64 + 1)))
+        let (stream, count) = self.streams[self.random.usize(..self.streams.len())];
+        Some((stream, self.random.u64(..count - STREAM_READ as u64 + 1)))
     }
 
     /// A category and a global position with [`CATEGORY_READ`] events from there on; `None` if
@@ -216,8 +216,8 @@ impl<'pool> Reads<'pool> {
     pub(crate) fn category(&mut self) -> Option<(&'static str, u64)> {
         let last = self.events.checked_sub(CATEGORY_READ_SPAN)?;
         Some((
-            self.random.pick(&CATEGORIES),
-            1 + self.random.below(last + 1),
+            pick(&mut self.random, &CATEGORIES),
+            1 + self.random.u64(..last + 1),
         ))
     }
 }

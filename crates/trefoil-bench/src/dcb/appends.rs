@@ -1,6 +1,7 @@
 //! Durable appends to a store that starts empty: 1, 16 and 64 clients, small and large batches.
 
 use anyhow::{Result, bail};
+use fastrand::Rng;
 use trefoil_grpc::AppendRequest;
 
 use super::connection::{Answer, Request};
@@ -8,7 +9,6 @@ use super::events::{Bodies, ENTITIES, condition, entity_tag, query};
 use super::load::{Client, Clients, Outcome};
 use super::server::{Installed, Server};
 use super::{Aim, Bench, Cell, System, TEPHRA};
-use crate::random::Random;
 use crate::report::{Report, Row, Target};
 
 /// Who appends what.
@@ -115,7 +115,7 @@ pub(crate) fn measure(bench: &Bench, installed: &Installed, shape: Shape) -> Res
 struct Appender<'a> {
     bodies: &'a Bodies,
     shape: Shape,
-    random: Random,
+    random: Rng,
     /// The entities of this client and the last known position of each.
     entities: Vec<(usize, u64)>,
     /// The entity of the append that is on its way.
@@ -128,7 +128,7 @@ impl<'a> Appender<'a> {
         Self {
             bodies,
             shape,
-            random: Random::new(index as u64),
+            random: Rng::with_seed(index as u64),
             entities: entities.map(|entity| (entity, 0)).collect(),
             current: 0,
         }
@@ -138,7 +138,7 @@ impl<'a> Appender<'a> {
     fn tags(&mut self, entity: usize) -> Vec<String> {
         let mut tags = vec![entity_tag(entity)];
         for number in 1..self.shape.tags {
-            let value = self.random.index(ENTITIES);
+            let value = self.random.usize(..ENTITIES);
             tags.push(format!("dimension{number}:{value}"));
         }
         tags
@@ -147,17 +147,17 @@ impl<'a> Appender<'a> {
 
 impl Client for Appender<'_> {
     fn next(&mut self) -> Request {
-        self.current = self.random.index(self.entities.len());
+        self.current = self.random.usize(..self.entities.len());
         let (entity, after) = self.entities[self.current];
         let mut events = Vec::with_capacity(self.shape.batch);
         for _ in 0..self.shape.batch {
             let entity = if self.shape.conditional {
                 entity
             } else {
-                self.random.index(ENTITIES)
+                self.random.usize(..ENTITIES)
             };
             let tags = self.tags(entity);
-            events.push(self.bodies.event(self.random.next(), tags));
+            events.push(self.bodies.event(self.random.u64(..), tags));
         }
         let guard = self.shape.conditional.then(|| {
             let query = query([&events[0].event_type], [&events[0].tags[0]]);

@@ -4,10 +4,10 @@
 //! - There are 10,000 entities. An event has the tag of its entity, `entity:17`.
 
 use bytes::Bytes;
+use fastrand::Rng;
 use trefoil_grpc::{AppendCondition, Event, Query, QueryItem};
 
 use crate::body;
-use crate::random::Random;
 
 /// How many entities there are.
 pub(crate) const ENTITIES: usize = 10_000;
@@ -23,7 +23,7 @@ pub(crate) struct Bodies(Vec<(&'static str, Bytes)>);
 
 impl Bodies {
     pub(crate) fn new() -> Self {
-        let mut random = Random::new(SEED);
+        let mut random = Rng::with_seed(SEED);
         Self((0..BODIES).map(|_| body(&mut random)).collect())
     }
 
@@ -45,7 +45,7 @@ impl Bodies {
 }
 
 /// A generated body, filled up to the size that all have.
-fn body(random: &mut Random) -> (&'static str, Bytes) {
+fn body(random: &mut Rng) -> (&'static str, Bytes) {
     const FILL: &[u8] = br#","trace":""#;
     loop {
         let (event_type, mut body) = body::generate(random);
@@ -54,7 +54,7 @@ fn body(random: &mut Random) -> (&'static str, Bytes) {
         };
         body.pop();
         body.extend_from_slice(FILL);
-        body.extend((0..missing).map(|_| b"0123456789abcdef"[random.index(16)]));
+        body.extend((0..missing).map(|_| b"0123456789abcdef"[random.usize(..16)]));
         body.extend_from_slice(b"\"}");
         return (event_type, body.into());
     }

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::connection::{Answer, Connection, Request};
 use super::server::Server;
 use crate::cpu;
-use crate::latency::Histogram;
+use crate::latency::Latencies;
 use crate::report::Row;
 
 /// What one client does.
@@ -58,28 +58,28 @@ pub(crate) struct Outcome {
     requests: u64,
     events: u64,
     elapsed: Duration,
-    histogram: Histogram,
+    latencies: Latencies,
     client_cpu: Duration,
     server_cpu: Option<Duration>,
 }
 
 impl Outcome {
-    fn new() -> Self {
-        Self {
+    fn new() -> Result<Self> {
+        Ok(Self {
             requests: 0,
             events: 0,
             elapsed: Duration::ZERO,
-            histogram: Histogram::new(),
+            latencies: Latencies::new()?,
             client_cpu: Duration::ZERO,
             server_cpu: None,
-        }
+        })
     }
 
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: &Self) -> Result<()> {
         self.requests += other.requests;
         self.events += other.events;
         self.elapsed = self.elapsed.max(other.elapsed);
-        self.histogram.add(&other.histogram);
+        self.latencies.add(&other.latencies)
     }
 
     /// A row of events per second, with the CPU time per event.
@@ -96,7 +96,7 @@ impl Outcome {
 
     /// A row of microseconds per request: the median, which a busy moment does not change.
     pub(crate) fn cost_row(&self, system: impl Into<String>) -> Row {
-        let median = self.histogram.percentile(0.5);
+        let median = self.latencies.percentile(0.5);
         self.row(system, median.as_secs_f64() * 1e6, self.requests)
     }
 
@@ -110,7 +110,7 @@ impl Outcome {
         let per_one = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
         let note = format!("client {:.1} us", per_one(self.client_cpu));
         let mut row = Row::new(system, figure).note(note);
-        row.latency = Some(self.histogram.percentiles());
+        row.latency = Some(self.latencies.percentiles());
         row.cpu = self.server_cpu.map(per_one);
         row
     }
@@ -158,7 +158,7 @@ impl<'a, C: Client> Clients<'a, C> {
     /// Lets the clients run.
     pub(crate) fn run(&mut self, until: Until) -> Result<Outcome> {
         let (own, others) = (cpu::own(), self.server.cpu());
-        let mut outcome = Outcome::new();
+        let mut outcome = Outcome::new()?;
         std::thread::scope(|scope| {
             let threads = self.threads.iter_mut();
             let running: Vec<_> = threads
@@ -166,7 +166,7 @@ impl<'a, C: Client> Clients<'a, C> {
                 .collect();
             for thread in running {
                 let one = thread.join().map_err(|_| anyhow!("a client panicked"))?;
-                outcome.add(&one?);
+                outcome.add(&one?)?;
             }
             anyhow::Ok(())
         })?;
@@ -184,10 +184,10 @@ impl<C: Client> Thread<C> {
         let mut loops: FuturesUnordered<_> = loops
             .map(|(connection, client)| repeat(connection, client, until))
             .collect();
-        let mut outcome = Outcome::new();
+        let mut outcome = Outcome::new()?;
         runtime.block_on(async {
             while let Some(one) = loops.next().await {
-                outcome.add(&one?);
+                outcome.add(&one?)?;
             }
             Ok(outcome)
         })
@@ -206,13 +206,13 @@ async fn repeat<C: Client>(
     client: &mut C,
     until: Until,
 ) -> Result<Outcome> {
-    let mut outcome = Outcome::new();
+    let mut outcome = Outcome::new()?;
     let begin = Instant::now();
     while outcome.requests < until.requests && outcome.elapsed < until.time {
         let request = client.next();
         let sent_at = Instant::now();
         let answer = connection.ask(request).await?;
-        outcome.histogram.record(sent_at.elapsed());
+        outcome.latencies.record(sent_at.elapsed());
         outcome.events += client.answered(answer)?;
         outcome.requests += 1;
         outcome.elapsed = begin.elapsed();

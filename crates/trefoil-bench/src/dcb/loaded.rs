@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use fastrand::Rng;
 use trefoil_grpc::Query;
 
 use super::asking::{Asking, Expected, read, read_last};
@@ -12,7 +13,6 @@ use super::history::{EVEN_TAG, History, Plan, RARE_TAG, RARE_TYPE};
 use super::load::{Clients, Until};
 use super::server::Server;
 use super::{Aim, Bench, Cell};
-use crate::random::Random;
 use crate::report::{Report, Row};
 
 const READERS: usize = 16;
@@ -128,8 +128,8 @@ fn ask(
 fn entity_reads(bench: &Bench, server: &Server) -> Result<Row> {
     let expected = Expected::Events(bench.events / ENTITIES as u64);
     let readers = (0..READERS).map(|reader| {
-        let mut random = Random::new(reader as u64);
-        let make = move || read(query([], [&entity_tag(random.index(ENTITIES))]));
+        let mut random = Rng::with_seed(reader as u64);
+        let make = move || read(query([], [&entity_tag(random.usize(..ENTITIES))]));
         Asking::new(make, expected)
     });
     let outcome = Clients::connect(server, readers)?.measure(bench.time)?;

@@ -1,4 +1,4 @@
-//! `trefoil bench dcb`: queries and conditional appends over gRPC, beside UmaDB and Tephra.
+//! `cargo xtask bench dcb`: queries and conditional appends over gRPC, beside UmaDB and Tephra.
 //!
 //! Every cell measures the stores one after the other, on the same disk and with the same load.
 
@@ -27,9 +27,10 @@ use serde_json::json;
 
 use crate::machine::Machine;
 use crate::report::{Report, Row, Target};
+use crate::running::ServerProgram;
 use events::Bodies;
 use server::Installed;
-pub use server::System;
+pub(crate) use server::System;
 
 /// Measures queries and conditional appends over gRPC, beside UmaDB and Tephra if they are given.
 ///
@@ -42,47 +43,50 @@ pub use server::System;
 /// core; Trefoil's appends over RESP, too, as transactions; Tephra by its own blocking client, with one thread per client (only in a build with
 /// `--features peers`). Clients and server share the machine.
 #[derive(Debug, Clone, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Where to put the data of the stores; directories in it are made and removed.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
+
+    #[command(flatten)]
+    server: ServerProgram,
 
     /// The program `umadb`, to measure it too.
     #[arg(long, value_name = "PROGRAM")]
-    pub umadb: Option<PathBuf>,
+    pub(crate) umadb: Option<PathBuf>,
 
     /// The program `tephra-server`, to measure it too.
     #[arg(long, value_name = "PROGRAM")]
-    pub tephra: Option<PathBuf>,
+    pub(crate) tephra: Option<PathBuf>,
 
     /// How long each cell is measured, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 6.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 
     /// How many events the reads find.
     #[arg(long, value_name = "COUNT", default_value_t = 500_000)]
-    pub events: u64,
+    pub(crate) events: u64,
 
     /// A look instead of a measurement: 1 second per cell and 100,000 events.
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
 
     /// Only these cells.
     #[arg(long, value_name = "CELLS", value_enum, value_delimiter = ',')]
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 
     /// Leaves out Trefoil itself.
     #[arg(long)]
-    pub only_peers: bool,
+    pub(crate) only_peers: bool,
 
     /// Prints one JSON document instead of tables.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// A part of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// Conditional appends of one event, 1 client.
     #[value(name = "append-1")]
     Append1,
@@ -236,7 +240,10 @@ fn is_trefoil(row: &Row) -> bool {
 }
 
 fn installed(arguments: &Arguments) -> Result<Vec<Installed>> {
-    let trefoil = Some(std::env::current_exe()?).filter(|_| !arguments.only_peers);
+    let trefoil = match arguments.only_peers {
+        true => None,
+        false => Some(arguments.server.program()?),
+    };
     let programs = [
         (System::Umadb, arguments.umadb.clone()),
         (System::Tephra, arguments.tephra.clone()),
@@ -249,7 +256,7 @@ fn installed(arguments: &Arguments) -> Result<Vec<Installed>> {
 }
 
 /// Runs the measurement and prints the report.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let bench = Bench::new(arguments)?;
     let machine = Machine::this();
     let mut report = Report::new(bench.arguments.json);

@@ -21,7 +21,7 @@ use crate::running::{self, Running};
 
 /// A store under measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum System {
+pub(crate) enum System {
     /// UmaDB, over gRPC.
     Umadb,
     /// Tephra, over its own protocol.
@@ -81,7 +81,7 @@ impl Installed {
                 command.args(["--bind", &address_text, "--log", "error"]);
             }
             System::Trefoil | System::TrefoilResp => {
-                command = running::serve(data, token)?;
+                command = running::serve(&self.program, data, token);
                 let port = running::free_port()?;
                 command.args(["--port", &port.to_string()]);
                 let is_resp = self.system == System::TrefoilResp;

@@ -76,7 +76,7 @@ fn timed(
     mut append: impl FnMut(&mut Vec<NewEvent>) -> Result<()>,
 ) -> Result<Timing> {
     let mut workload = Workload::new(&bench.pool);
-    let mut timing = Timing::new();
+    let mut timing = Timing::new()?;
     while timing.elapsed < bench.seconds {
         let ahead = EVENTS_AHEAD.div_ceil(batch);
         let mut batches: Vec<_> = (0..ahead).map(|_| workload.batch(batch)).collect();
@@ -104,7 +104,7 @@ fn raw(bench: &Bench, batch: usize) -> Result<Row> {
 fn raw_timing(bench: &Bench, directory: &Path, batch: usize) -> Result<Timing> {
     let mut file = RawFile::written(directory)?;
     let mut workload = Workload::new(&bench.pool);
-    let mut timing = Timing::new();
+    let mut timing = Timing::new()?;
     while timing.elapsed < bench.seconds {
         let ahead = EVENTS_AHEAD.div_ceil(batch);
         let records: Vec<_> = (0..ahead).map(|_| record(&workload.batch(batch))).collect();

@@ -81,7 +81,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 }
 
 fn append_up_to(point: u64, workload: &mut Workload, system: &mut Trefoil) -> Result<Timing> {
-    let mut timing = Timing::new();
+    let mut timing = Timing::new()?;
     while workload.generated() < point {
         let mut events = workload.batch(BATCH);
         timing.stretch(|timing| timing.time(BATCH, || system.append(&mut events)))?;
@@ -95,7 +95,7 @@ fn write_raw(bench: &Bench) -> Result<Timing> {
     let directory = bench.fresh("raw")?;
     let mut file = RawFile::reserved(&directory)?;
     let record = record(&Workload::new(&bench.pool).batch(BATCH));
-    let mut timing = Timing::new();
+    let mut timing = Timing::new()?;
     for _ in 0..RAW_BATCHES {
         timing.time(BATCH, || file.append(&record))?;
     }

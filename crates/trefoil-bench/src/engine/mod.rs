@@ -1,4 +1,4 @@
-//! `trefoil bench engine`: the library in this process beside raw writes, fjall and SQLite.
+//! `cargo xtask bench engine`: the library in this process beside raw writes, fjall and SQLite.
 //!
 //! Every cell runs the systems one after the other on the same disk, each in a directory of its
 //! own, with the same events. Making events and opening stores is not timed.
@@ -31,51 +31,51 @@ use crate::workload::Pool;
 /// Tables go to standard output, progress to standard error. Compare figures within one run: they
 /// depend on the disk and on what else the machine does.
 #[derive(Debug, Clone, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Where to put the stores under measurement; a directory in it is made and removed.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
 
     /// How long each cell is measured, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 
     /// How many events the bulk load writes and the reads then find.
     #[arg(long, value_name = "COUNT", default_value_t = 2_000_000)]
-    pub events: u64,
+    pub(crate) events: u64,
 
     /// A look instead of a measurement: 1 second per cell and 200,000 events.
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
 
     /// Only these cells.
     #[arg(long, value_name = "CELLS", value_enum, value_delimiter = ',')]
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 
     /// Only these systems; raw writes are always measured beside appends.
     #[arg(long, value_name = "SYSTEMS", value_enum, value_delimiter = ',')]
-    pub systems: Vec<Subject>,
+    pub(crate) systems: Vec<Subject>,
 
     /// Measures, instead of the cells, how appends and reads of Trefoil change as the log grows.
     #[arg(long)]
-    pub curve: bool,
+    pub(crate) curve: bool,
 
     /// The number of events at which the curve ends.
     #[arg(long, value_name = "COUNT", default_value_t = 20_000_000)]
-    pub curve_max: u64,
+    pub(crate) curve_max: u64,
 
     /// Compresses segments and merges the index before each point of the curve is read.
     #[arg(long)]
-    pub curve_compressed: bool,
+    pub(crate) curve_compressed: bool,
 
     /// Prints one JSON document instead of tables.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// A part of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// Durable appends of one event.
     #[value(name = "append-1")]
     Append1,
@@ -102,7 +102,7 @@ pub enum Cell {
 
 /// A system under measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Subject {
+pub(crate) enum Subject {
     /// Everything in an LSM tree.
     Fjall,
     /// Everything in a relational table.
@@ -194,7 +194,7 @@ fn sqlite_missing() -> crate::report::Row {
 }
 
 /// Runs the measurement and prints the report.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let bench = Bench::new(arguments)?;
     let machine = Machine::this();
     let mut report = Report::new(bench.arguments.json);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::cpu;
-use crate::latency::Histogram;
+use crate::latency::Latencies;
 use crate::report::Row;
 
 /// What was measured of one system in one cell.
@@ -14,17 +14,17 @@ pub(crate) struct Timing {
     pub(crate) elapsed: Duration,
     cpu: Duration,
     pub(crate) events: u64,
-    histogram: Histogram,
+    latencies: Latencies,
 }
 
 impl Timing {
-    pub(crate) fn new() -> Self {
-        Self {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
             elapsed: Duration::ZERO,
             cpu: Duration::ZERO,
             events: 0,
-            histogram: Histogram::new(),
-        }
+            latencies: Latencies::new()?,
+        })
     }
 
     /// Times one operation on this many events.
@@ -36,7 +36,7 @@ impl Timing {
         let begin = Instant::now();
         operation()?;
         let elapsed = begin.elapsed();
-        self.histogram.record(elapsed);
+        self.latencies.record(elapsed);
         self.elapsed += elapsed;
         self.events += events as u64;
         Ok(())
@@ -78,7 +78,7 @@ impl Timing {
 
     fn row_of(&self, system: &str, figure: f64) -> Row {
         let mut row = Row::new(system, figure);
-        row.latency = Some(self.histogram.percentiles());
+        row.latency = Some(self.latencies.percentiles());
         row.cpu = Some(self.cpu.as_secs_f64() * 1e6 / self.events as f64);
         row
     }

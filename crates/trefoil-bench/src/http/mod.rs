@@ -1,4 +1,4 @@
-//! `trefoil bench http`: the server from outside, in a closed loop of 1, 16 and 64 clients.
+//! `cargo xtask bench http`: the server from outside, in a closed loop of 1, 16 and 64 clients.
 //!
 //! A client sends its next request when the last one was answered. The raw limit of the disk is
 //! measured in the same run: group commit must lift the writes of many clients above it.
@@ -16,10 +16,11 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::latency::Histogram;
+use crate::latency::Latencies;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::report::{Report, Row, Target};
+use crate::running::ServerProgram;
 use crate::workload::{Pool, Workload, encode};
 use client::Until;
 use operation::Operation;
@@ -28,38 +29,41 @@ pub(crate) use server::post;
 
 /// Measures the server over HTTP with 1, 16 and 64 clients that each wait for their answer.
 ///
-/// Starts a server of this program on a free port with a new data directory, or uses a running one
-/// (`--url`). Measures single durable writes, reads of 100 events of a stream and of a category,
-/// the last event and the version of a stream, with percentiles of latency and the CPU time that
-/// the server spends per request. Beside the writes stands the raw limit: append one event to a
-/// preallocated file and fdatasync.
+/// Starts a server on a free port with a new data directory, or uses a running one (`--url`).
+/// Measures single durable writes, reads of 100 events of a stream and of a category, the last event
+/// and the version of a stream, with percentiles of latency and the CPU time that the server spends
+/// per request. Beside the writes stands the raw limit: append one event to a preallocated file and
+/// fdatasync.
 ///
 /// Few threads drive all clients, because client and server share the machine.
 #[derive(Debug, Clone, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Where to put the data of the server and the file of the raw limit; both are removed.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
+
+    #[command(flatten)]
+    server: ServerProgram,
 
     /// How long each cell is measured, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 
     /// A look instead of a measurement: 1 second per cell.
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
 
     /// How many clients, one table row each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 16, 64])]
-    pub clients: Vec<usize>,
+    pub(crate) clients: Vec<usize>,
 
     /// Only these operations.
     #[arg(long, value_name = "OPERATIONS", value_enum, value_delimiter = ',')]
-    pub cells: Vec<Operation>,
+    pub(crate) cells: Vec<Operation>,
 
     /// A running server, for example http://localhost:8080; events are written to it.
     #[arg(long, value_name = "URL", requires = "token")]
-    pub url: Option<String>,
+    pub(crate) url: Option<String>,
 
     /// The token of a namespace of that server.
     #[arg(
@@ -68,11 +72,11 @@ pub struct Arguments {
         env = "TREFOIL_TOKEN",
         hide_env_values = true
     )]
-    pub token: Option<String>,
+    pub(crate) token: Option<String>,
 
     /// Prints one JSON document instead of tables.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// The most clients one run may use.
@@ -82,7 +86,7 @@ const MANY_CLIENTS: usize = 64;
 const LIFT: f64 = 4.0;
 
 /// Runs the measurement and prints the report.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let time = time_per_cell(&arguments)?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
@@ -182,12 +186,12 @@ fn raw_limit(directory: &Path, pool: &Pool, time: Duration) -> Result<Row> {
         encode(&event, 0, 0, 0, &mut record);
         records.push(record);
     }
-    let mut histogram = Histogram::new();
+    let mut latencies = Latencies::new()?;
     let (begin, mut appended) = (Instant::now(), 0_u64);
     for record in records.iter().cycle() {
         let before = Instant::now();
         file.append(record)?;
-        histogram.record(before.elapsed());
+        latencies.record(before.elapsed());
         appended += 1;
         if begin.elapsed() >= time {
             break;
@@ -195,6 +199,6 @@ fn raw_limit(directory: &Path, pool: &Pool, time: Duration) -> Result<Row> {
     }
     let rate = appended as f64 / begin.elapsed().as_secs_f64();
     let mut row = Row::new("raw, one writer", rate).ratio(1.0);
-    row.latency = Some(histogram.percentiles());
+    row.latency = Some(latencies.percentiles());
     Ok(row.note("append one event + fdatasync"))
 }

@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
+use fastrand::Rng;
 use serde_json::Value;
 
 use super::client;
 use super::server::Server;
-use crate::random::Random;
 use crate::workload::{Pool, Workload};
 
 /// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// Append one event to a stream.
     Write,
     /// Read 100 events of a stream.
@@ -66,8 +66,8 @@ impl Operation {
         if self == Self::Write {
             return Ok(writes(pool, server));
         }
-        let mut random = Random::new(11);
-        let mut request = || server.request(&self.read(random.below(STREAMS)));
+        let mut random = Rng::with_seed(11);
+        let mut request = || server.request(&self.read(random.u64(..STREAMS)));
         let requests: Vec<_> = (0..REQUESTS).map(|_| request()).collect();
         self.check(&client::ask(server.address, &requests[0])?)?;
         Ok(requests)

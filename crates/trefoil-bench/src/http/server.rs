@@ -1,4 +1,4 @@
-//! The server under measurement: a child process of this program, or one that runs already.
+//! The server under measurement: a child process, or one that runs already.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -30,9 +30,10 @@ impl Server {
     }
 
     fn start(arguments: &Arguments) -> Result<Self> {
+        let program = arguments.server.program()?;
         let (token, port) = (random_token()?, free_port()?);
         let mut running = Running::start(&arguments.dir, |data| {
-            let mut command = serve(data, &token)?;
+            let mut command = serve(&program, data, &token);
             command.args(["--port", &port.to_string()]);
             Ok(command)
         })?;

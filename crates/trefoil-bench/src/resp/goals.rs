@@ -1,12 +1,12 @@
 //! Single reads and reservations of one client, beside what a ticketing system expects of them.
 
 use anyhow::Result;
+use fastrand::Rng;
 
 use super::Bench;
 use super::operation::{SEATS, Seat, put_reservation};
 use super::requests::Requests;
 use super::server::System;
-use crate::random::Random;
 use crate::report::{Report, Row, Target};
 
 /// What is asked, and in how many milliseconds half of the answers must have come.
@@ -35,7 +35,7 @@ const OPERATIONS: usize = 10_000;
 
 impl Goal {
     fn requests(self) -> Requests {
-        let mut random = Random::new(4);
+        let mut random = Rng::with_seed(4);
         let mut requests = Requests::new();
         for number in 0..OPERATIONS {
             self.put(&mut requests, &mut random, number);
@@ -44,13 +44,13 @@ impl Goal {
         requests
     }
 
-    fn put(self, requests: &mut Requests, random: &mut Random, number: usize) {
+    fn put(self, requests: &mut Requests, random: &mut Rng, number: usize) {
         let seat = Seat::any(random);
         match self {
             Self::Seat => seat.put_get(requests),
             Self::Seats(count) => {
                 let n_bytes = count / SEATS_PER_BYTE;
-                let first = random.below(SEATS / count) * n_bytes;
+                let first = random.u64(..SEATS / count) * n_bytes;
                 let last = (first + n_bytes - 1).to_string();
                 let (key, first) = (seat.states(), first.to_string());
                 let words = [
@@ -63,7 +63,7 @@ impl Goal {
             }
             Self::Statistics => requests.command(&[b"HGETALL", seat.stats().as_bytes()]),
             Self::Reserve(count) => {
-                let first = random.below(SEATS / count) * count;
+                let first = random.u64(..SEATS / count) * count;
                 let seats = (first..first + count).map(|number| Seat { number, ..seat });
                 put_reservation(requests, &seats.collect::<Vec<_>>(), number, false);
             }
@@ -77,9 +77,9 @@ pub(super) fn run(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         bench.progress.set_message(title);
         let outcomes = bench.by_turns(&servers, &goal.requests(), 1, 1)?;
         let rows = servers.iter().zip(&outcomes).map(|(server, outcome)| {
-            let median = outcome.histogram.percentile(0.5).as_secs_f64() * 1e3;
+            let median = outcome.latencies.percentile(0.5).as_secs_f64() * 1e3;
             let mut row = Row::new(server.system.name(), median);
-            row.latency = Some(outcome.histogram.percentiles());
+            row.latency = Some(outcome.latencies.percentiles());
             row.target = (server.system == System::Trefoil).then_some(Target::AtMost(milliseconds));
             row
         });

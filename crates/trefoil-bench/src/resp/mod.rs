@@ -1,4 +1,4 @@
-//! `trefoil bench resp`: Redis' data structures over RESP, beside Redis itself.
+//! `cargo xtask bench resp`: Redis' data structures over RESP, beside Redis itself.
 //!
 //! Both servers run at the same time and are measured by turns, with the same bytes.
 
@@ -18,10 +18,10 @@ use serde_json::json;
 use crate::closed_loop::{ALL_DAY, Clients, Outcome};
 use crate::machine::Machine;
 use crate::report::{Report, Row, Target};
-pub use operation::Operation;
+pub(crate) use operation::Operation;
 use requests::{Requests, Sender};
 use server::Server;
-pub use server::{Installed, System};
+pub(crate) use server::{Installed, System};
 
 /// Measures state over RESP, beside `redis-server` if it is installed.
 ///
@@ -34,38 +34,38 @@ pub use server::{Installed, System};
 /// The two are measured by turns, so that a busy moment of the machine harms both. One thread per
 /// four cores drives all clients; clients and servers share the machine.
 #[derive(Debug, Clone, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What is started, and where.
     #[command(flatten)]
-    pub installed: Installed,
+    pub(crate) installed: Installed,
 
     /// How long each cell of a system is measured, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 
     /// A look instead of a measurement: 1 second per cell.
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
 
     /// How many clients, one table row each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 50, 200])]
-    pub clients: Vec<usize>,
+    pub(crate) clients: Vec<usize>,
 
     /// How many operations a client sends before it waits, one table each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 16])]
-    pub pipelines: Vec<usize>,
+    pub(crate) pipelines: Vec<usize>,
 
     /// Only these operations.
     #[arg(long, value_name = "OPERATIONS", value_enum, value_delimiter = ',')]
-    pub cells: Vec<Operation>,
+    pub(crate) cells: Vec<Operation>,
 
     /// Leaves out the goals for one client.
     #[arg(long)]
-    pub no_goals: bool,
+    pub(crate) no_goals: bool,
 
     /// Prints one JSON document instead of tables.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// The most clients one run may use, and the most operations a client may have on their way.
@@ -77,7 +77,7 @@ const ROUNDS: u32 = 2;
 const PREPARING: (usize, usize) = (16, 64);
 
 /// Runs the measurement and prints the report.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     check(arguments)?;
     let seconds = if arguments.quick {
         1.0
@@ -237,11 +237,11 @@ impl Bench<'_> {
             let connected: Result<Vec<_>> = (0..clients).map(sender).collect();
             let mut clients = Clients::new(connected?)?;
             clients.run(self.time / 8, || server.cpu())?;
-            measured.push((clients, Outcome::new()));
+            measured.push((clients, Outcome::new()?));
         }
         for _ in 0..ROUNDS {
             for (server, (clients, outcome)) in servers.iter().zip(&mut measured) {
-                outcome.add(&clients.run(self.time / ROUNDS, || server.cpu())?);
+                outcome.add(&clients.run(self.time / ROUNDS, || server.cpu())?)?;
             }
         }
         Ok(measured.into_iter().map(|(_, outcome)| outcome).collect())

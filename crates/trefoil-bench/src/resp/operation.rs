@@ -5,13 +5,13 @@
 //!   system: two bits per seat, a hash of statistics per section, a hash of owners per row.
 
 use clap::ValueEnum;
+use fastrand::Rng;
 
 use super::requests::Requests;
-use crate::random::Random;
 
 /// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// Sets a string.
     Set,
     /// Reads a string.
@@ -71,7 +71,7 @@ impl Operation {
 
     /// Operations as bytes to send, the same for every system.
     pub(crate) fn requests(self) -> Requests {
-        let mut random = Random::new(self as u64);
+        let mut random = Rng::with_seed(self as u64);
         let mut requests = Requests::new();
         for number in 0..OPERATIONS {
             self.put(&mut requests, &mut random, number);
@@ -79,19 +79,19 @@ impl Operation {
         requests
     }
 
-    fn put(self, requests: &mut Requests, random: &mut Random, number: usize) {
+    fn put(self, requests: &mut Requests, random: &mut Rng, number: usize) {
         match self {
             Self::Set => {
-                let key = key(random.below(KEYS));
+                let key = key(random.u64(..KEYS));
                 put_set(requests, random, &key);
             }
-            Self::Get => requests.command(&[b"GET", key(random.below(KEYS)).as_bytes()]),
+            Self::Get => requests.command(&[b"GET", key(random.u64(..KEYS)).as_bytes()]),
             Self::Hincrby => {
                 let seat = Seat::any(random);
                 requests.command(&[b"HINCRBY", seat.stats().as_bytes(), b"reserved", b"1"]);
             }
             Self::Bitfield => {
-                let (seat, state) = (Seat::any(random), random.below(4).to_string());
+                let (seat, state) = (Seat::any(random), random.u64(..4).to_string());
                 seat.put_state(requests, state.as_bytes());
             }
             Self::Reserve | Self::ReserveEvent => {
@@ -105,7 +105,7 @@ impl Operation {
 
 /// Every key once, for those that are read.
 pub(crate) fn preparation() -> Requests {
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let mut requests = Requests::new();
     for number in 0..KEYS {
         put_set(&mut requests, &mut random, &key(number));
@@ -145,9 +145,11 @@ fn key(number: u64) -> String {
     format!("key:{number:012}")
 }
 
-fn put_set(requests: &mut Requests, random: &mut Random, key: &str) {
+fn put_set(requests: &mut Requests, random: &mut Rng, key: &str) {
     let digits = b"0123456789abcdef";
-    let value: Vec<u8> = (0..VALUE_BYTES).map(|_| digits[random.index(16)]).collect();
+    let value: Vec<u8> = (0..VALUE_BYTES)
+        .map(|_| digits[random.usize(..16)])
+        .collect();
     requests.command(&[b"SET", key.as_bytes(), &value]);
 }
 
@@ -159,10 +161,10 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    pub(crate) fn any(random: &mut Random) -> Self {
+    pub(crate) fn any(random: &mut Rng) -> Self {
         Self {
-            section: random.below(SECTIONS),
-            number: random.below(SEATS),
+            section: random.u64(..SECTIONS),
+            number: random.u64(..SEATS),
         }
     }
 

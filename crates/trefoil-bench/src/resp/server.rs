@@ -11,11 +11,11 @@ use clap::ValueEnum;
 
 use super::wire::{parse, put_command};
 use crate::closed_loop::connect;
-use crate::running::{self, Running};
+use crate::running::{self, Running, ServerProgram};
 
 /// A server under measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum System {
+pub(crate) enum System {
     /// `redis-server` with `appendonly yes` and `appendfsync always`.
     Redis,
     /// This database.
@@ -46,6 +46,7 @@ impl Server {
     pub(crate) fn start_all(
         systems: &[System],
         redis: &Path,
+        trefoil: &ServerProgram,
         directory: &Path,
     ) -> Result<Vec<Self>> {
         let is_wanted = |system| systems.is_empty() || systems.contains(&system);
@@ -58,16 +59,16 @@ impl Server {
             }
         }
         if is_wanted(System::Trefoil) {
-            servers.push(Self::trefoil(directory)?);
+            servers.push(Self::trefoil(&trefoil.program()?, directory)?);
         }
         Ok(servers)
     }
 
-    fn trefoil(directory: &Path) -> Result<Self> {
+    fn trefoil(program: &Path, directory: &Path) -> Result<Self> {
         let token = running::random_token()?;
         let (address, http) = (local(running::free_port()?), local(running::free_port()?));
         let running = Running::start(directory, |data| {
-            let mut command = running::serve(data, &token)?;
+            let mut command = running::serve(program, data, &token);
             command.args(["--port", &http.port().to_string()]);
             command.args(["--resp-port", &address.port().to_string()]);
             Ok(command)
@@ -169,24 +170,28 @@ pub(crate) fn version(program: &Path) -> Option<String> {
 
 /// The options that say what is started, and where.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Installed {
+pub(crate) struct Installed {
     /// Where to put the data of the servers; directories in it are made and removed.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
+
+    #[command(flatten)]
+    server: ServerProgram,
 
     /// The program that serves Redis; if it is not there, it is not measured.
     #[arg(long, value_name = "PROGRAM", default_value = "redis-server")]
-    pub redis: PathBuf,
+    pub(crate) redis: PathBuf,
 
     /// Only these systems.
     #[arg(long, value_name = "SYSTEMS", value_enum, value_delimiter = ',')]
-    pub systems: Vec<System>,
+    pub(crate) systems: Vec<System>,
 }
 
 impl Installed {
     /// Starts what is wanted.
     pub(crate) fn start(&self) -> Result<Vec<Server>> {
-        Server::start_all(&self.systems, &self.redis, &self.dir).context("cannot start a server")
+        Server::start_all(&self.systems, &self.redis, &self.server, &self.dir)
+            .context("cannot start a server")
     }
 
     /// Who is measured, for the report.

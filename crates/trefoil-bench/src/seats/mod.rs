@@ -1,4 +1,4 @@
-//! `trefoil bench seats`: reservations of seats, beside the same on Redis.
+//! `cargo xtask bench seats`: reservations of seats, beside the same on Redis.
 //!
 //! Both servers run at the same time and are measured by turns. No seat is wanted twice, but
 //! buyers meet in sections.
@@ -33,30 +33,30 @@ use venue::{ROW_SEATS, Venue};
 ///
 /// Reservations per second count seats. Clients and servers share the machine.
 #[derive(Debug, Clone, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What is started, and where.
     #[command(flatten)]
-    pub installed: Installed,
+    pub(crate) installed: Installed,
 
     /// How long each cell of a way is measured, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 
     /// A look instead of a measurement: 1 second per cell.
     #[arg(long)]
-    pub quick: bool,
+    pub(crate) quick: bool,
 
     /// How many buyers, one table row each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 50, 200])]
-    pub buyers: Vec<usize>,
+    pub(crate) buyers: Vec<usize>,
 
     /// How many seats a reservation has, one table each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 4])]
-    pub seats: Vec<usize>,
+    pub(crate) seats: Vec<usize>,
 
     /// Prints one JSON document instead of tables.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// The most buyers one run may use.
@@ -73,7 +73,7 @@ const SEATS_PER_SECOND_MIN: f64 = 5.0 * 1504.0;
 const GOALS: [(usize, f64); 2] = [(1, 2.0), (4, 3.0)];
 
 /// Runs the measurement and prints the report.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let within = |counts: &[usize], most| counts.iter().all(|count| (1..=most).contains(count));
     ensure!(
         within(&arguments.buyers, BUYERS_MAX),
@@ -167,7 +167,7 @@ impl Bench<'_> {
             let mut clients = Clients::new(connected?)?;
             clients.run(self.time / 8, || server.cpu())?;
             tries.store(0, Ordering::Relaxed);
-            let (way, outcome) = (*way, Outcome::new());
+            let (way, outcome) = (*way, Outcome::new()?);
             measured.push(Measured {
                 server,
                 way,
@@ -183,7 +183,7 @@ impl Bench<'_> {
                 ..
             } in &mut measured
             {
-                outcome.add(&clients.run(self.time / ROUNDS, || server.cpu())?);
+                outcome.add(&clients.run(self.time / ROUNDS, || server.cpu())?)?;
             }
         }
         let tries = venues
@@ -238,7 +238,7 @@ fn medians(measured: &[Seen], seats: usize, buyers: usize) -> Vec<Row> {
         return Vec::new();
     };
     let row = |(way, outcome, _): &Seen| {
-        let median = outcome.histogram.percentile(0.5).as_secs_f64() * 1e3;
+        let median = outcome.latencies.percentile(0.5).as_secs_f64() * 1e3;
         let row = Row::new(way.name(), median);
         match System::Trefoil == way.system() {
             true => row.target(Target::AtMost(*milliseconds)),

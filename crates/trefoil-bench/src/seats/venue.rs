@@ -1,8 +1,8 @@
 //! A venue: 100 sections of 100 rows of 100 seats, and who wants which of them.
 
 use anyhow::Result;
+use fastrand::Rng;
 
-use crate::random::Random;
 use crate::resp::server::{Server, System, ask};
 use crate::resp::wire::put_command;
 
@@ -84,9 +84,9 @@ impl Venue {
             (row * ROW_SEATS + place * seats) as u32
         };
         let mut blocks: Vec<u32> = (0..n_blocks).map(first).collect();
-        let mut random = Random::new(seats as u64);
+        let mut random = Rng::with_seed(seats as u64);
         for last in (1..blocks.len()).rev() {
-            blocks.swap(last, random.index(last + 1));
+            blocks.swap(last, random.usize(..last + 1));
         }
         Self {
             event,

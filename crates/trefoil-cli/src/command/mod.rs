@@ -1,7 +1,6 @@
 //! The commands, one per file: its arguments, its examples, and what it does.
 
 mod append;
-mod bench;
 mod categories;
 mod completions;
 mod configured;
@@ -90,8 +89,6 @@ enum Command {
     Repair(repair::Arguments),
     /// Show what the files of a database hold
     Inspect(inspect::Arguments),
-    /// Measure the performance of Trefoil on this machine
-    Bench(bench::Arguments),
     /// Show the version
     Version(version::Arguments),
     /// Print a completion script for a shell
@@ -128,7 +125,6 @@ impl Command {
             Self::Verify(arguments) => arguments.run(output),
             Self::Repair(arguments) => arguments.run(output),
             Self::Inspect(arguments) => arguments.run(output),
-            Self::Bench(arguments) => arguments.run(),
             Self::Version(arguments) => arguments.run(output),
             Self::Completions(arguments) => arguments.run(output),
         }

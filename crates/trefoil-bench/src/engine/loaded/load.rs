@@ -49,7 +49,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<Vec<Loaded>> {
 
 /// Appends all events; making them is not timed.
 fn append_all(bench: &Bench, workload: &mut Workload, system: &mut dyn System) -> Result<Timing> {
-    let mut timing = Timing::new();
+    let mut timing = Timing::new()?;
     while workload.generated() < bench.events {
         let length = (bench.events - workload.generated()).min(BATCH as u64) as usize;
         let mut events = workload.batch(length);

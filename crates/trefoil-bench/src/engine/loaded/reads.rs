@@ -82,7 +82,7 @@ pub(in super::super) fn measure(
     while begin.elapsed() < bench.seconds / 4 {
         read_next(system, kind, &mut reads)?;
     }
-    let mut timing = Timing::new();
+    let mut timing = Timing::new()?;
     while timing.elapsed < bench.seconds {
         timing.stretch(|timing| {
             for _ in 0..STRETCH_EVENTS / kind.events() {

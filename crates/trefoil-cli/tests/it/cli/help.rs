@@ -36,9 +36,6 @@ const COMMANDS: &[&str] = &[
     "verify",
     "repair",
     "inspect",
-    "bench",
-    "bench engine",
-    "bench http",
     "version",
     "completions",
 ];

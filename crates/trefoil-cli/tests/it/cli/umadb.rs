@@ -273,7 +273,10 @@ fn what_is_too_large_is_counted_before_anything_is_imported() {
 
     let skip = [&import[..], &["--skip-too-large"]].concat();
     let output = cli.run(&skip);
-    assert_eq!(super::errors(&output), format!("{report}They are left out.\n"));
+    assert_eq!(
+        super::errors(&output),
+        format!("{report}They are left out.\n")
+    );
     assert_eq!(
         super::text(&output),
         "imported 3 events, up to position 5\n"

@@ -193,11 +193,7 @@ struct Transfer {
 }
 
 impl Transfer {
-    fn run(
-        &mut self,
-        source: &mut Source,
-        positions: RangeInclusive<u64>,
-    ) -> anyhow::Result<()> {
+    fn run(&mut self, source: &mut Source, positions: RangeInclusive<u64>) -> anyhow::Result<()> {
         let bar = &self.import.bar;
         bar.set_length(positions.end() - positions.start() + 1);
         let read = source.for_each(positions, |event| {

@@ -143,7 +143,8 @@ mod tests {
             "bytes of type" => event.event_type = "t".repeat(amount),
             "tags" => event.tags = vec!["t".to_owned(); amount],
             "bytes of tags" => {
-                event.tags = vec!["t".repeat(limits::TAG_BYTES_MAX); amount / limits::TAG_BYTES_MAX];
+                event.tags =
+                    vec!["t".repeat(limits::TAG_BYTES_MAX); amount / limits::TAG_BYTES_MAX];
                 event.tags.push("t".repeat(amount % limits::TAG_BYTES_MAX));
             }
             "bytes in one tag" => event.tags = vec!["t".repeat(amount)],

@@ -1,0 +1,93 @@
+//! Benchmarks of Trefoil beside the raw limits of the disk and beside other stores, in one run.
+//!
+//! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and
+//! [`seats`] measure the server from outside.
+//! Figures are comparable within one run on one machine, not across machines: every table therefore
+//! carries its own raw limit and its own baselines.
+
+mod body;
+mod closed_loop;
+mod cpu;
+mod dcb;
+mod engine;
+mod fjall_baseline;
+mod http;
+mod latency;
+mod machine;
+mod raw;
+mod report;
+mod resp;
+mod running;
+mod seats;
+#[cfg(feature = "baselines")]
+mod sqlite_baseline;
+mod system;
+mod trefoil_engine;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The library is measured with the allocator that the server has.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Measures the library in this process, or a server from outside.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subject {
+    /// Measure the library in this process
+    #[command(after_help = "Example:\n  cargo xtask bench engine --quick --dir /var/tmp")]
+    Engine(engine::Arguments),
+    /// Measure a server over HTTP
+    #[command(after_help = "Example:\n  cargo xtask bench http --quick")]
+    Http(http::Arguments),
+    /// Measure queries and conditional appends over gRPC, beside other stores
+    #[command(after_help = "Example:\n  cargo xtask bench dcb --quick --umadb venv/bin/umadb")]
+    Dcb(dcb::Arguments),
+    /// Measure state over RESP, beside Redis
+    #[command(after_help = "Example:\n  cargo xtask bench resp --quick --cells set,get")]
+    Resp(resp::Arguments),
+    /// Measure reservations of seats, beside Redis
+    #[command(after_help = "Example:\n  cargo xtask bench seats --quick --buyers 50")]
+    Seats(seats::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().subject) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(subject: Subject) -> anyhow::Result<()> {
+    match subject {
+        Subject::Engine(arguments) => engine::run(arguments),
+        Subject::Http(arguments) => http::run(arguments),
+        Subject::Dcb(arguments) => dcb::run(arguments),
+        Subject::Resp(arguments) => resp::run(&arguments),
+        Subject::Seats(arguments) => seats::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}
