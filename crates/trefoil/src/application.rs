@@ -3,6 +3,7 @@
 //! An application is added with [`Options::application`](crate::Options::application).
 //! `docs/extending.md` explains how to write one, with an example.
 
+pub use bytes::Bytes;
 pub use trefoil_state::{
     Application, ArgumentReader, HashReader, Keyspace, SYNTAX, StoredString, StringDraft, Timer,
 };

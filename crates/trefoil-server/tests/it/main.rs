@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod application;
 mod bad_input;
 mod cases;
 mod client;

@@ -20,7 +20,7 @@ use crate::harness::TestServer;
 use value::{Value, decode};
 
 /// A client that sees every byte.
-struct Client {
+pub(crate) struct Client {
     socket: TcpStream,
     buffer: Vec<u8>,
 }
@@ -36,7 +36,7 @@ impl Client {
     }
 
     /// A client with the development token.
-    fn known(server: &TestServer) -> Self {
+    pub(crate) fn known(server: &TestServer) -> Self {
         let mut client = Self::connect(server);
         let token = Token::development();
         assert_eq!(client.ask(&["AUTH", token.reveal()]), "+OK");
@@ -77,7 +77,7 @@ impl Client {
     }
 
     /// Asks for the words of a line.
-    fn say(&mut self, line: &str) -> String {
+    pub(crate) fn say(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split_whitespace().collect();
         self.ask(&words)
     }
