@@ -38,7 +38,7 @@ pub fn check_reopened(storage: &dyn Storage) {
     assert_eq!(map.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     assert_eq!(map.get(b"c").unwrap(), None);
     let records = vec![record(9, 12, &["after"])];
-    storage.append(&Group { records }).unwrap();
+    storage.append(&Group { records }).wait().unwrap();
     let mut seen = Vec::new();
     storage
         .read(&[12, 1], &mut |item| seen.push(item.bytes))
@@ -79,11 +79,13 @@ fn log_holds_what_was_appended(storage: &dyn Storage) {
         .append(&Group {
             records: records[..1].to_vec(),
         })
+        .wait()
         .unwrap();
     storage
         .append(&Group {
             records: records[1..].to_vec(),
         })
+        .wait()
         .unwrap();
     assert_eq!((storage.end().commit, storage.end().position), (3, 10));
 
@@ -115,7 +117,7 @@ fn log_holds_what_was_appended(storage: &dyn Storage) {
     assert!(failing.is_err());
     // A record without items moves the commit and not the position.
     let records = vec![record(4, 11, &[])];
-    storage.append(&Group { records }).unwrap();
+    storage.append(&Group { records }).wait().unwrap();
     assert_eq!((storage.end().commit, storage.end().position), (4, 10));
     for position in [0, 3, 9, 11] {
         assert!(storage.read(&[position], &mut |_| {}).is_err());
@@ -401,7 +403,7 @@ fn a_snapshot_stands_for_changes(storage: &dyn Storage) {
     for record in &mut records {
         record.changes = format!("changes of {}", record.first_commit).into_bytes();
         let records = vec![record.clone()];
-        storage.append(&Group { records }).unwrap();
+        storage.append(&Group { records }).wait().unwrap();
     }
     check_changes(storage, &records);
     snapshots_are_refused(storage);
@@ -423,12 +425,14 @@ fn a_snapshot_stands_for_changes(storage: &dyn Storage) {
     storage
         .read(&[11], &mut |item| assert_eq!(item.bytes, "with changes"))
         .unwrap();
-    let appended = storage.append(&Group {
-        records: vec![Record {
-            changes_dropped: true,
-            ..record(9, 12, &[])
-        }],
-    });
+    let appended = storage
+        .append(&Group {
+            records: vec![Record {
+                changes_dropped: true,
+                ..record(9, 12, &[])
+            }],
+        })
+        .wait();
     assert!(
         appended.is_err(),
         "a record cannot come without its changes"

@@ -3,10 +3,11 @@
 //! Nothing here assumes that a record is a place in a file. One process at a time has a namespace
 //! open for writing: a file lock locally, fencing on a shared store. The order of calls is:
 //!
-//! - `append` is called by one thread at a time and returns when the group is durable. After
-//!   [`Error::DiskFull`](trefoil_core::Error::DiskFull) or
-//!   [`Error::Invalid`](trefoil_core::Error::Invalid) nothing of the group is in the log and it may be
-//!   called again. After any other error it is not called again before the namespace was opened anew;
+//! - `append` has one group at a time: it is not called again before the group before is completed.
+//!   After [`Error::DiskFull`](trefoil_core::Error::DiskFull), and after
+//!   [`Error::Invalid`](trefoil_core::Error::Invalid) for a group that cannot be taken as it is,
+//!   nothing of the group is in the log and the next group may follow. After any other error it is
+//!   not called again before the namespace was opened anew;
 //!   [`Error::Unknown`](trefoil_core::Error::Unknown) says that the group may be in the log.
 //! - Every other call may come from any thread at any time.
 
@@ -14,7 +15,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trefoil_core::limits::{GROUP_BYTES_MAX, GROUP_COMMITS_MAX};
 use trefoil_core::{Direction, Error, Result};
+
+use crate::Completion;
 
 /// What the database adds to an item in the clear, to be read without reading the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -165,6 +169,25 @@ pub struct Group {
     pub records: Vec<Record>,
 }
 
+/// After how much a group takes no more requests. The last one may bring a commit of any size that the
+/// database takes: a storage whose transactions are smaller writes it in several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupLimits {
+    /// The number of commits.
+    pub commits: usize,
+    /// The bytes of their items, or of their items and changes.
+    pub bytes: usize,
+}
+
+impl Default for GroupLimits {
+    fn default() -> Self {
+        Self {
+            commits: GROUP_COMMITS_MAX,
+            bytes: GROUP_BYTES_MAX,
+        }
+    }
+}
+
 /// Where the log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogEnd {
@@ -297,8 +320,17 @@ impl Batch {
 
 /// One namespace's log and maps.
 pub trait Storage: Send + Sync + Debug {
-    /// Appends a group and returns when it is durable.
-    fn append(&self, group: &Group) -> Result<()>;
+    /// How large a group should become.
+    fn group_limits(&self) -> GroupLimits {
+        GroupLimits::default()
+    }
+
+    /// Appends a group. The completion says when it is durable, which readers see from then on.
+    ///
+    /// The call itself takes what it needs of the group and does not wait for a network: a storage
+    /// that has to wait completes the group later, from a thread of its own. One that writes to a
+    /// local disk may complete it at once.
+    fn append(&self, group: &Group) -> Completion;
 
     /// Where the durable log ends.
     fn end(&self) -> LogEnd;

@@ -5,15 +5,17 @@
 //! [`LocalStorage`] in segment files and fjall. [`conformance`] is what every implementation
 //! passes.
 
+mod completion;
 pub mod conformance;
 mod contract;
 pub mod local;
 mod memory;
 mod range;
 
+pub use completion::{Completer, Completion, Pending};
 pub use contract::{
-    Batch, Entry, Fill, FindMap, Group, Items, KEY_BYTES_MAX, Label, LogEnd, Map, ReadReach,
-    Record, Scan, Sink, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
+    Batch, Entry, Fill, FindMap, Group, GroupLimits, Items, KEY_BYTES_MAX, Label, LogEnd, Map,
+    ReadReach, Record, Scan, Sink, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
 };
 pub use local::{LocalOptions, LocalStorage};
 pub use memory::MemoryStorage;

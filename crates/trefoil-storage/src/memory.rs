@@ -12,8 +12,8 @@ use trefoil_core::{Direction, Error, Result};
 use crate::contract::{check_key, dropped, no_such_snapshot};
 use crate::range::range;
 use crate::{
-    Batch, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Snapshot, Storage, StoredItem,
-    Upkeep, Usage, VisitEntry,
+    Batch, Completion, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Snapshot, Storage,
+    StoredItem, Upkeep, Usage, VisitEntry,
 };
 
 /// A namespace in memory.
@@ -69,6 +69,22 @@ fn filled(fill: &mut Fill<'_>) -> Result<Entries> {
 }
 
 impl Log {
+    fn append(&mut self, group: &Group) -> Result<()> {
+        if group.records.iter().any(|record| record.changes_dropped) {
+            return Err(dropped());
+        }
+        for record in &group.records {
+            for (position, (label, item)) in (record.first_position..).zip(record.items.iter()) {
+                let item = Bytes::copy_from_slice(item);
+                self.items.insert(position, (label, item));
+            }
+            self.end.commit = record.last_commit();
+            self.end.position = self.end.position.max(record.end_position() - 1);
+            self.records.push(record.clone());
+        }
+        Ok(())
+    }
+
     /// Drops the changes of records up to `commit`.
     fn drop_changes(&mut self, commit: u64) {
         for mut record in std::mem::take(&mut self.records) {
@@ -89,21 +105,8 @@ fn no_item(position: u64) -> Error {
 }
 
 impl Storage for MemoryStorage {
-    fn append(&self, group: &Group) -> Result<()> {
-        let mut log = self.log.write();
-        if group.records.iter().any(|record| record.changes_dropped) {
-            return Err(dropped());
-        }
-        for record in &group.records {
-            for (position, (label, item)) in (record.first_position..).zip(record.items.iter()) {
-                log.items
-                    .insert(position, (label, Bytes::copy_from_slice(item)));
-            }
-            log.end.commit = record.last_commit();
-            log.end.position = log.end.position.max(record.end_position() - 1);
-            log.records.push(record.clone());
-        }
-        Ok(())
+    fn append(&self, group: &Group) -> Completion {
+        self.log.write().append(group).into()
     }
 
     fn end(&self) -> LogEnd {

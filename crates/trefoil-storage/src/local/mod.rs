@@ -23,8 +23,8 @@ use std::sync::Arc;
 use trefoil_core::{Damage, Error, Result};
 
 use crate::{
-    Batch, Fill, Group, Label, LogEnd, Map, ReadReach, Record, Snapshot, Storage, StoredItem,
-    Upkeep, Usage, VisitEntry,
+    Batch, Completion, Fill, Group, Label, LogEnd, Map, ReadReach, Record, Snapshot, Storage,
+    StoredItem, Upkeep, Usage, VisitEntry,
 };
 
 pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
@@ -166,8 +166,8 @@ fn sync_dirs(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 impl Storage for LocalStorage {
-    fn append(&self, group: &Group) -> Result<()> {
-        self.log.append(group)
+    fn append(&self, group: &Group) -> Completion {
+        self.log.append(group).into()
     }
 
     fn end(&self) -> LogEnd {

@@ -20,7 +20,7 @@ use crate::state::Store;
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
 use crate::write::transaction::Transaction;
-use crate::write::{CheckedTransaction, Execution, Executions, Request, Work, Writer};
+use crate::write::{CheckedTransaction, Execution, Executions, Flight, Led, Request, Work, Writer};
 
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
@@ -294,14 +294,36 @@ impl Engine {
     /// Leads the queue for a number of groups, then lets another thread lead, so that no caller is
     /// kept for long and no namespace keeps a thread from the others.
     pub(crate) fn lead(self: &Arc<Self>, n_groups: usize) {
-        if self.writer.lead(n_groups, &|bytes| self.after_group(bytes)) {
-            self.hand_over_lead();
+        let led = self.writer.lead(n_groups, &|bytes| self.after_group(bytes));
+        self.follow(led);
+    }
+
+    /// Sees to it that what a leader left to do is done.
+    fn follow(self: &Arc<Self>, led: Led) {
+        match led {
+            Led::Idle => {}
+            Led::More => self.hand_over_lead(),
+            Led::Later(flight, pending) => {
+                let engine = Arc::clone(self);
+                pending.then(move |appended| engine.have_it_landed(*flight, appended));
+            }
         }
         if self.writer.wants_reopening.swap(false, Ordering::SeqCst)
             && let Some(database) = self.database.get()
         {
             reopen_in_background(database.clone());
         }
+    }
+
+    /// Has a group landed, which the storage has completed on a thread of its own.
+    fn have_it_landed(self: Arc<Self>, flight: Flight, appended: Result<()>) {
+        let (background, tenant) = (Arc::clone(&self.background), self.tenant());
+        background.run(Lane::Commit, tenant, move || {
+            let after_group = |bytes| self.after_group(bytes);
+            let writer = &self.writer;
+            let led = writer.land(flight, appended, GROUPS_PER_LEAD, &after_group);
+            self.follow(led);
+        });
     }
 
     /// Sees to it that somebody leads the queue, for a caller that is asynchronous.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::{
-    Batch, Fill, Group, Label, LogEnd, Map, MemoryStorage, Record, Scan, Snapshot, Storage,
-    StoredItem, Upkeep, Usage, VisitEntry,
+    Batch, Completer, Completion, Fill, Group, GroupLimits, Label, LogEnd, Map, MemoryStorage,
+    Record, Scan, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
 };
 
 /// A key of a map that ends with this makes whoever asks for it panic.
@@ -25,6 +25,40 @@ pub(crate) struct TestStorage {
     pub(crate) append_panics: AtomicBool,
     /// How many bytes of changes each group had.
     pub(crate) groups: Mutex<Vec<usize>>,
+    /// Whether groups are held until the test completes them.
+    pub(crate) holds_groups: AtomicBool,
+    pub(crate) limits: GroupLimits,
+    held: Mutex<Vec<HeldGroup>>,
+}
+
+/// A group that is on its way.
+#[derive(Debug)]
+pub(crate) struct HeldGroup {
+    group: Group,
+    inner: Arc<MemoryStorage>,
+    completer: Completer,
+}
+
+impl HeldGroup {
+    /// How many commits the group has.
+    pub(crate) fn n_commits(&self) -> u32 {
+        self.group
+            .records
+            .iter()
+            .map(|record| record.n_commits)
+            .sum()
+    }
+
+    /// Appends the group and says so.
+    pub(crate) fn complete(self) {
+        let appended = self.inner.append(&self.group).wait();
+        self.completer.complete(appended);
+    }
+
+    /// Says that the group failed.
+    pub(crate) fn fail(self, error: Error) {
+        self.completer.complete(Err(error));
+    }
 }
 
 impl TestStorage {
@@ -35,6 +69,24 @@ impl TestStorage {
             records_left: usize::MAX.into(),
             append_panics: false.into(),
             groups: Mutex::default(),
+            holds_groups: false.into(),
+            limits: GroupLimits::default(),
+            held: Mutex::default(),
+        }
+    }
+
+    /// Whether a group is on its way.
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.lock().is_empty()
+    }
+
+    /// The group that is on its way, once there is one.
+    pub(crate) fn take_held(&self) -> HeldGroup {
+        loop {
+            if let Some(held) = self.held.lock().pop() {
+                return held;
+            }
+            std::thread::yield_now();
         }
     }
 }
@@ -68,12 +120,26 @@ fn spend(left: &AtomicUsize) -> Result<()> {
 }
 
 impl Storage for TestStorage {
-    fn append(&self, group: &Group) -> Result<()> {
+    fn group_limits(&self) -> GroupLimits {
+        self.limits
+    }
+
+    fn append(&self, group: &Group) -> Completion {
         assert!(!self.append_panics.load(Ordering::SeqCst), "while writing");
         let records = group.records.iter();
         let bytes = records.map(|record| record.changes.len()).sum();
         self.groups.lock().push(bytes);
-        self.inner.append(group)
+        if !self.holds_groups.load(Ordering::SeqCst) {
+            return self.inner.append(group);
+        }
+        let (completer, completion) = Completion::later();
+        let held = HeldGroup {
+            group: group.clone(),
+            inner: Arc::clone(&self.inner),
+            completer,
+        };
+        self.held.lock().push(held);
+        completion
     }
 
     fn end(&self) -> LogEnd {

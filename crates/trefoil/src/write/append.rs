@@ -1,47 +1,96 @@
 //! Appending a group to the log, and meanwhile preparing the index for it.
 
-use trefoil_core::{Result, both};
-use trefoil_storage::{Group, Storage};
+use std::time::{Duration, Instant};
 
-use super::queue::LetGo;
+use trefoil_core::both;
+use trefoil_storage::{Completion, Group, Storage};
+
+use super::changes::logged_bytes;
+use super::queue::{LetGo, Request};
+use super::stage::Front;
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
+use crate::state::{Due, Entries};
 
 /// From so many events on it pays to start a thread for the log: the index is prepared while it
 /// waits for the disk.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
-/// A group that is durable.
-pub(super) struct DurableGroup<'a> {
-    index: &'a Index,
-    prepared: Prepared,
-}
+/// The index takes longer for so many events than the log does.
+const MANY_EVENTS: usize = 4096;
 
-/// Appends a group and returns when it is durable.
-pub(super) fn append<'a>(
+/// Hands a group to the storage. Returns when it is durable, and where its events go in the index.
+pub(super) fn append(
     storage: &dyn Storage,
-    index: &'a Index,
+    index: &Index,
     group: &Group,
     events: &[Staged<'_>],
-) -> Result<DurableGroup<'a>> {
+) -> (Completion, Prepared) {
     let prepare = || index.prepare(events, Staged::indexed);
     let pays = events.len() >= EVENTS_FOR_TWO_THREADS;
-    let (appended, prepared) = both(pays, || storage.append(group), prepare);
-    match appended {
-        Ok(()) => Ok(DurableGroup { index, prepared }),
-        Err(error) => {
-            index.forget(&prepared);
-            Err(error)
+    both(pays, || storage.append(group), prepare)
+}
+
+/// How much a group holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GroupSize {
+    pub(super) n_events: usize,
+    /// The bytes of the events.
+    pub(super) n_bytes: usize,
+    /// The bytes of the changes of state.
+    pub(super) n_logged: u64,
+}
+
+impl GroupSize {
+    pub(super) fn of(group: &Group) -> Self {
+        let records = &group.records;
+        Self {
+            n_events: records.iter().map(|record| record.items.len()).sum(),
+            n_bytes: records.iter().map(|record| record.items.n_bytes()).sum(),
+            n_logged: records.iter().map(logged_bytes).sum(),
         }
     }
 }
 
-impl DurableGroup<'_> {
-    /// Adds the events to the index. `publish` runs before any reader can see them. `let_go` is what
-    /// nobody needs any more: letting go of many events takes as long as adding them.
-    pub(super) fn add(self, let_go: LetGo, publish: impl FnOnce()) {
-        let pays = !let_go.is_empty();
-        let let_go = || drop(let_go);
-        both(pays, let_go, || self.index.add(&self.prepared, publish));
+/// A group that the storage has, and all that is needed to make it visible once it is durable.
+pub(super) struct AppendedGroup {
+    pub(super) prepared: Prepared,
+    /// Where the next event goes after it, and the generator of random bits.
+    pub(super) front: (Front, u64),
+    pub(super) entries: Entries,
+    pub(super) due: Due,
+    pub(super) size: GroupSize,
+    /// When the storage got it.
+    pub(super) started: Instant,
+}
+
+impl AppendedGroup {
+    /// How long the storage has had it.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
+
+    /// The events of the requests that were decided about, which nobody needs any more, if they
+    /// are many.
+    pub(super) fn events_to_let_go(&self, decided: &mut [Request]) -> LetGo {
+        match self.size.n_events >= MANY_EVENTS {
+            true => decided
+                .iter_mut()
+                .filter_map(Request::take_events)
+                .collect(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// Adds events to the index. `publish` runs before any reader can see them. `let_go` is what nobody
+/// needs any more: dropping many events takes as long as adding them.
+pub(super) fn add_to_index(
+    index: &Index,
+    prepared: &Prepared,
+    let_go: LetGo,
+    publish: impl FnOnce(),
+) {
+    let pays = !let_go.is_empty();
+    both(pays, || drop(let_go), || index.add(prepared, publish));
 }

@@ -42,4 +42,5 @@ fn append(to: &dyn Storage, changes: &Changes) -> Result<()> {
     to.append(&Group {
         records: vec![record],
     })
+    .wait()
 }

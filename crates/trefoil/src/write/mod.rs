@@ -14,6 +14,8 @@ mod decide;
 mod execute;
 mod import;
 mod known;
+#[cfg(test)]
+mod later_tests;
 mod queue;
 mod stage;
 mod staged;
@@ -29,4 +31,4 @@ pub(crate) use execute::CheckedTransaction;
 pub(crate) use import::Import;
 pub(crate) use queue::{Execution, Executions, Request, Work};
 pub(crate) use stage::Front;
-pub(crate) use writer::{Writer, freeze};
+pub(crate) use writer::{Flight, Led, Writer, freeze};

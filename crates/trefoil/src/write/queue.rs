@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use trefoil_core::limits::{
-    COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX, GROUP_BYTES_MAX, GROUP_COMMITS_MAX,
-};
+use trefoil_core::limits::{COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX};
 use trefoil_core::{Committed, Error, Result};
+use trefoil_storage::GroupLimits;
 
 use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
@@ -166,11 +165,12 @@ impl Queue {
         Ok(!std::mem::replace(&mut state.has_leader, true))
     }
 
-    /// The next group for the leader; if there is none, it is no longer the leader.
-    pub(crate) fn next_group(&self, group: &mut Vec<Request>) -> bool {
+    /// Takes the next group for the leader. Returns whether there is one; if not, the caller is no
+    /// longer the leader.
+    pub(crate) fn next_group(&self, limits: GroupLimits, group: &mut Vec<Request>) -> bool {
         let mut state = self.state.lock();
         let (mut n_commits, mut bytes) = (0, 0);
-        while n_commits < GROUP_COMMITS_MAX && bytes < GROUP_BYTES_MAX {
+        while n_commits < limits.commits && bytes < limits.bytes {
             let Some(request) = state.waiting.pop_front() else {
                 break;
             };
@@ -222,6 +222,13 @@ impl Queue {
         let state = self.state.lock();
         let poisoned = |error: &&Error| matches!(error, Error::Poisoned(_));
         state.closed.as_ref().filter(poisoned).cloned()
+    }
+
+    /// How many commits wait.
+    #[cfg(test)]
+    pub(super) fn n_waiting_writes(&self) -> usize {
+        let is_write = |request: &&Request| matches!(request, Request::Write(..));
+        self.state.lock().waiting.iter().filter(is_write).count()
     }
 
     /// Whether nobody writes and nothing waits.

@@ -4,7 +4,6 @@
 //! takes effect on the group whole or not at all, so that one that fails harms no other.
 
 use hashbrown::HashMap;
-use trefoil_core::limits::GROUP_BYTES_MAX;
 use trefoil_core::{
     Appended, Committed, EVENTS_TOUCHED, Event, EventId, EventItem, Result, Timestamp, Tracking,
     both, correlation_category, make_event_id, put_varint, stream_group_hash, touch_bodies,
@@ -51,6 +50,8 @@ pub(crate) struct Stage<'a> {
     /// The wall clock, by which deadlines are set and judged.
     now: Timestamp,
     random: u64,
+    /// The bytes after which the group takes no more commits.
+    bytes_max: usize,
     group: Group,
     pub(super) staged: Vec<Staged<'a>>,
     /// The streams the group has to do with.
@@ -103,8 +104,8 @@ impl<'a> Stage<'a> {
         (index, store): (&'a Index, &'a Store),
         (fetch, search): (&'a Fetch<'a>, &'a Search<'a>),
         front: Front,
-        now: Timestamp,
-        random: u64,
+        (now, random): (Timestamp, u64),
+        bytes_max: usize,
     ) -> Self {
         Self {
             index,
@@ -114,6 +115,7 @@ impl<'a> Stage<'a> {
             base: front.position,
             now,
             random,
+            bytes_max,
             group: Group::default(),
             staged: Vec::new(),
             streams: Named::default(),
@@ -135,7 +137,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn is_full(&self) -> bool {
         let last = self.group.records.last();
         let last = last.map_or(0, |record| record.items.n_bytes());
-        self.ended_bytes + last + self.changes.len() >= GROUP_BYTES_MAX
+        self.ended_bytes + last + self.changes.len() >= self.bytes_max
     }
 
     /// Stages a commit, or says why it is not written.

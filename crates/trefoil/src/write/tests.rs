@@ -12,6 +12,7 @@ use trefoil_storage::MemoryStorage;
 
 use super::execute::CheckedTransaction;
 use super::queue::{Execution, Executions, Request, Work};
+use super::writer::Led;
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::test_storage::{BAIT, TestStorage};
@@ -113,7 +114,10 @@ fn a_panic_while_staging_costs_the_request_that_caused_it() {
     let mixed = queue(&engine, &["set a 1", &bait, "append a 2", &bait, "set b 3"]);
     let alone = queue(&engine, &[&bait]);
     let after = queue_commit(&engine);
-    assert!(!engine.writer.lead(16, &|_| {}), "nothing is left");
+    assert!(
+        matches!(engine.writer.lead(16, &|_| {}), Led::Idle),
+        "nothing is left"
+    );
 
     assert_eq!(before.recv().unwrap().unwrap().position, 1);
     let mixed = mixed.recv().unwrap();
@@ -165,8 +169,8 @@ fn a_group_ends_when_its_effects_are_many() {
     let large = queue(&engine, &lines);
     let after = queue_commit(&engine);
     // A caller that leads for one group leaves the rest to the next leader.
-    assert!(engine.writer.lead(1, &|_| {}));
-    assert!(!engine.writer.lead(16, &|_| {}));
+    assert!(matches!(engine.writer.lead(1, &|_| {}), Led::More));
+    assert!(matches!(engine.writer.lead(16, &|_| {}), Led::Idle));
     assert!(small.recv().unwrap().is_ok() && after.recv().unwrap().is_ok());
     assert!(large.recv().unwrap().iter().all(Result::is_ok));
     let groups = storage.groups.lock().clone();

@@ -1,22 +1,24 @@
 //! The leader's loop: take a group, stage it, sync it, index it, publish it, answer.
+//!
+//! If the storage completes a group later, the leader stops there and no thread waits. Whoever learns
+//! that the group is complete lands it and leads on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Event, Result, Timestamp};
-use trefoil_storage::{Group, Storage};
+use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
-use super::append::{DurableGroup, append};
-use super::changes::logged_bytes;
-use super::decide::{Attempt, attempt, refuse_first};
+use super::append::{AppendedGroup, GroupSize, add_to_index, append};
+use super::decide::{Attempt, Decisions, attempt, refuse_first};
 use super::queue::{LetGo, Queue, Request};
 use super::stage::{Front, Stage};
 use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Matcher, fetch, first_match};
-use crate::state::{Due, Entries, Store};
+use crate::state::Store;
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
 
@@ -24,23 +26,23 @@ use crate::time::wake::Wake;
 /// clients a group has one now and then, too.
 const CALM_GROUPS_MIN: usize = 64;
 
-/// The index takes longer for so many events than the log does.
-const MANY_EVENTS: usize = 4096;
-
 /// Writes the commits of one namespace, one group at a time.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) queue: Queue,
     storage: Arc<dyn Storage>,
+    /// Those of the storage.
+    limits: GroupLimits,
     index: Arc<Index>,
     store: Arc<Store>,
     wake: Arc<Wake>,
     clock: Clock,
     /// How many groups in a row had one request.
     n_calm: AtomicUsize,
-    /// Where the next event goes, and the state of the generator of random bits. Held by the
-    /// leader.
-    front: Mutex<(Front, u64)>,
+    /// Held by the leader.
+    next: Mutex<Next>,
+    /// Signalled when a group that was on its way has landed.
+    landed: Condvar,
     /// The global position of the last durable event that readers may see.
     head: AtomicU64,
     /// The number of the last durable commit.
@@ -65,13 +67,19 @@ impl Writer {
         clock.note_event(front.clock);
         Self {
             queue: Queue::default(),
+            limits: storage.group_limits(),
             storage,
             index,
             store,
             wake,
             clock,
             n_calm: AtomicUsize::new(0),
-            front: Mutex::new((front, seed)),
+            next: Mutex::new(Next {
+                front,
+                random: seed,
+                is_group_on_its_way: false,
+            }),
+            landed: Condvar::new(),
             head: AtomicU64::new(front.position),
             commit: AtomicU64::new(front.commit),
             changed: event_listener::Event::new(),
@@ -96,80 +104,127 @@ impl Writer {
     }
 
     /// Freezes what was added to index and state since the last checkpoint, between two groups.
-    /// Answers whether there is something to be written.
+    /// Returns whether there is something to be written.
     pub(crate) fn freeze(&self) -> bool {
-        let front = self.front.lock();
-        freeze(&self.index, &self.store, front.0.commit, front.0.clock)
+        let mut next = self.next.lock();
+        // It has its places in the live tail already.
+        while next.is_group_on_its_way {
+            self.landed.wait(&mut next);
+        }
+        freeze(
+            &self.index,
+            &self.store,
+            next.front.commit,
+            next.front.clock,
+        )
     }
 
-    /// Writes up to `n_groups` groups. Answers whether more is waiting; then somebody else must
-    /// lead. `after_group` is called after each group, with the number of bytes it wrote.
-    pub(crate) fn lead(&self, n_groups: usize, after_group: &dyn Fn(usize)) -> bool {
+    /// Writes up to `n_groups` groups. `after_group` is called after each group, with the number of
+    /// bytes it wrote.
+    pub(crate) fn lead(&self, n_groups: usize, after_group: &dyn Fn(usize)) -> Led {
         let _guard = LeaderGuard(&self.queue);
-        let mut group = Vec::new();
+        self.lead_on(Vec::new(), n_groups, after_group)
+    }
+
+    /// Ends a group that the storage has completed, and leads on as [`Self::lead`] does.
+    pub(crate) fn land(
+        &self,
+        flight: Flight,
+        appended: Result<()>,
+        n_groups: usize,
+        after_group: &dyn Fn(usize),
+    ) -> Led {
+        let _guard = LeaderGuard(&self.queue);
+        let Flight {
+            mut requests,
+            group,
+            outcome,
+        } = flight;
+        let mut next = self.next.lock();
+        let ended = self.end_group(&mut next, group, appended, (&mut requests, &outcome));
+        next.is_group_on_its_way = false;
+        drop(next);
+        self.landed.notify_all();
+        after_group(outcome.answer(&mut requests, ended));
+        self.lead_on(requests, n_groups, after_group)
+    }
+
+    /// Writes groups, first of all the requests that are left of the last one.
+    fn lead_on(
+        &self,
+        mut group: Vec<Request>,
+        n_groups: usize,
+        after_group: &dyn Fn(usize),
+    ) -> Led {
         for _ in 0..n_groups {
-            if group.is_empty() && !self.queue.next_group(&mut group) {
-                return false;
+            if group.is_empty() && !self.queue.next_group(self.limits, &mut group) {
+                return Led::Idle;
             }
-            let bytes = self.write_group(&mut group);
-            after_group(bytes);
+            match self.write_group(&mut group) {
+                Written::Now(bytes) => after_group(bytes),
+                Written::Later(flight, pending) => return Led::Later(flight, pending),
+            }
         }
-        self.queue.step_down(group)
+        match self.queue.step_down(group) {
+            true => Led::More,
+            false => Led::Idle,
+        }
     }
 
     /// Writes as many of the requests as one group holds and answers them; the others are left. One
-    /// that panics before anything is written is refused, and costs the others nothing. Answers how
-    /// many bytes were written.
-    fn write_group(&self, requests: &mut Vec<Request>) -> usize {
+    /// that panics before anything is written is refused, and costs the others nothing.
+    fn write_group(&self, requests: &mut Vec<Request>) -> Written {
         let started = Instant::now();
-        let mut guard = self.front.lock();
+        let mut next = self.next.lock();
         if let Err(error) = self.check_ready() {
             requests
                 .drain(..)
                 .for_each(|request| request.refuse(&error));
-            return 0;
+            return Written::Now(0);
         }
         let find = |position: u64| -> Result<Event> { fetch(self.storage.as_ref(), position) };
         let layers = self.index.layers();
         let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
             search(self.storage.as_ref(), &layers, matcher, from, head)
         };
-        let ((front, random), now) = (*guard, self.clock.now());
+        let (front, random, now) = (next.front, next.random, self.clock.now());
         let places = (&*self.index, &*self.store);
-        let new_stage = || Stage::new(places, (&find, &search), front, now, random);
+        let bytes_max = self.limits.bytes;
+        let new_stage = || Stage::new(places, (&find, &search), front, (now, random), bytes_max);
         let Attempt {
             stage,
             decisions,
             has_panicked,
         } = attempt(requests, &new_stage);
-        let (mut n_bytes, mut failure) = (0, None);
-        match self.make_durable(stage) {
-            Ok(None) => {}
-            Err(error) => failure = Some(error),
-            Ok(Some(durable)) => {
-                n_bytes = durable.n_bytes + durable.n_logged as usize;
-                let decided = &mut requests[..decisions.len()];
-                let let_go = durable.events_to_let_go(decided);
-                let (n_events, n_bytes, sync) = (durable.n_events, durable.n_bytes, durable.sync);
-                *guard = self.make_visible(durable, let_go);
-                let waited = started.elapsed().saturating_sub(sync);
-                let n_requests = decisions.len();
-                self.stats
-                    .record_group(n_requests, n_events, n_bytes, sync, waited);
-                self.note_calm(n_requests);
+        let sent = self.send(stage);
+        let outcome = Outcome {
+            decisions,
+            has_panicked,
+            started,
+        };
+        let ended = match sent {
+            Ok(None) => Ok(0),
+            Err(error) => Err(error),
+            Ok(Some((group, Completion::Now(appended)))) => {
+                self.end_group(&mut next, group, appended, (requests, &outcome))
             }
-        }
-        drop(guard);
-        decisions.send(requests, failure.as_ref());
-        if has_panicked {
-            let text = "it panicked before anything of it was written";
-            refuse_first(requests, Error::Internal(text.to_owned()));
-        }
-        n_bytes
+            Ok(Some((group, Completion::Later(pending)))) => {
+                next.is_group_on_its_way = true;
+                let requests = std::mem::take(requests);
+                let flight = Flight {
+                    requests,
+                    group,
+                    outcome,
+                };
+                return Written::Later(Box::new(flight), pending);
+            }
+        };
+        drop(next);
+        Written::Now(outcome.answer(requests, ended))
     }
 
-    /// Makes durable what is staged, if something is.
-    fn make_durable(&self, mut stage: Stage<'_>) -> Result<Option<Durable<'_>>> {
+    /// Hands what is staged to the storage, if something is.
+    fn send(&self, mut stage: Stage<'_>) -> Result<Option<(AppendedGroup, Completion)>> {
         let touched = stage.take_touched().unwrap_or_default();
         if stage.is_empty() {
             self.store.watches.mark(&touched);
@@ -177,41 +232,65 @@ impl Writer {
         }
         let due = stage.take_due();
         let end = stage.finish();
-        let (n_events, n_bytes, n_logged) = measure(stage.group());
+        let size = GroupSize::of(stage.group());
         let started = Instant::now();
         self.store.watches.begin(touched);
         let marked = self.wake.mark(due.first());
-        let (storage, group) = (self.storage.as_ref(), stage.group());
-        let appended = marked.and_then(|()| {
-            append(storage, &self.index, group, stage.staged())
-                .inspect_err(|error| self.give_up_after(error))
-        });
-        let group = appended.inspect_err(|_| self.store.watches.end())?;
-        Ok(Some(Durable {
-            sync: started.elapsed(),
-            group,
+        marked.inspect_err(|_| self.store.watches.end())?;
+        let storage = self.storage.as_ref();
+        let (completion, prepared) = append(storage, &self.index, stage.group(), stage.staged());
+        let group = AppendedGroup {
+            prepared,
             front: (end, stage.random()),
             entries: stage.take_entries(),
             due,
-            n_events,
-            n_bytes,
-            n_logged,
-        }))
+            size,
+            started,
+        };
+        Ok(Some((group, completion)))
     }
 
-    /// Makes visible what is durable. Answers where the next event goes.
-    fn make_visible(&self, durable: Durable<'_>, let_go: LetGo) -> (Front, u64) {
-        let Durable {
-            group,
+    /// Makes a group visible that is durable, or forgets one that failed. Returns how many bytes
+    /// were written.
+    fn end_group(
+        &self,
+        next: &mut Next,
+        group: AppendedGroup,
+        appended: Result<()>,
+        (requests, outcome): (&mut [Request], &Outcome),
+    ) -> Result<usize> {
+        if let Err(error) = appended {
+            self.index.forget(&group.prepared);
+            self.give_up_after(&error);
+            self.store.watches.end();
+            return Err(error);
+        }
+        let (sync, size) = (group.elapsed(), group.size);
+        let n_requests = outcome.decisions.len();
+        let let_go = group.events_to_let_go(&mut requests[..n_requests]);
+        (next.front, next.random) = self.make_visible(group, let_go);
+        let waited = outcome.started.elapsed().saturating_sub(sync);
+        self.stats
+            .record_group(n_requests, size.n_events, size.n_bytes, sync, waited);
+        self.note_calm(n_requests);
+        Ok(size.n_bytes + size.n_logged as usize)
+    }
+
+    /// Makes visible what is durable. Returns where the next event goes.
+    fn make_visible(&self, group: AppendedGroup, let_go: LetGo) -> (Front, u64) {
+        let AppendedGroup {
+            prepared,
             front,
             entries,
             due,
-            n_logged,
+            size,
             ..
-        } = durable;
-        self.store.note_logged(n_logged);
+        } = group;
+        self.store.note_logged(size.n_logged);
         let publish = || self.publish(front.0);
-        self.store.apply(entries, || group.add(let_go, publish));
+        self.store.apply(entries, || {
+            add_to_index(&self.index, &prepared, let_go, publish);
+        });
         self.store.note_due(due, self.clock.now().millis());
         self.store.watches.end();
         self.clock.note_event(front.0.clock);
@@ -255,40 +334,62 @@ impl Writer {
     }
 }
 
-/// A group that is durable and not yet visible.
-struct Durable<'a> {
-    group: DurableGroup<'a>,
-    /// Where the next event goes after it, and the generator of random bits.
-    front: (Front, u64),
-    entries: Entries,
-    due: Due,
-    n_events: usize,
-    n_bytes: usize,
-    n_logged: u64,
-    /// How long writing and syncing took.
-    sync: Duration,
+/// Where the next group begins.
+#[derive(Debug)]
+struct Next {
+    /// Where the next event goes.
+    front: Front,
+    /// The state of the generator of random bits.
+    random: u64,
+    /// Whether the storage has a group that it has not completed.
+    is_group_on_its_way: bool,
 }
 
-impl Durable<'_> {
-    /// The events of the requests that were decided about, which nobody needs any more, if they
-    /// are many.
-    fn events_to_let_go(&self, decided: &mut [Request]) -> LetGo {
-        match self.n_events >= MANY_EVENTS {
-            true => decided
-                .iter_mut()
-                .filter_map(Request::take_events)
-                .collect(),
-            false => Vec::new(),
+/// What leading has come to.
+pub(crate) enum Led {
+    /// Nothing is waiting.
+    Idle,
+    /// More is waiting: somebody else must lead.
+    More,
+    /// A group is on its way: whoever learns what became of it must [land](Writer::land) it.
+    Later(Box<Flight>, Pending),
+}
+
+/// A group that is on its way, and its requests. Whoever has it leads the queue.
+pub(crate) struct Flight {
+    /// Those of the group, and others that are left for the next one.
+    requests: Vec<Request>,
+    group: AppendedGroup,
+    outcome: Outcome,
+}
+
+/// What a group has come to.
+enum Written {
+    /// It is over, and so many bytes were written.
+    Now(usize),
+    Later(Box<Flight>, Pending),
+}
+
+/// What was decided about the requests of a group.
+struct Outcome {
+    decisions: Decisions,
+    /// Whether the request after those panicked.
+    has_panicked: bool,
+    /// When the leader took them.
+    started: Instant,
+}
+
+impl Outcome {
+    /// Answers the requests that were decided about, and takes them from the others. Returns how many
+    /// bytes were written.
+    fn answer(self, requests: &mut Vec<Request>, ended: Result<usize>) -> usize {
+        self.decisions.send(requests, ended.as_ref().err());
+        if self.has_panicked {
+            let text = "it panicked before anything of it was written";
+            refuse_first(requests, Error::Internal(text.to_owned()));
         }
+        ended.unwrap_or(0)
     }
-}
-
-/// How many events a group has, how many bytes they take, and how many the changes of state do.
-fn measure(group: &Group) -> (usize, usize, u64) {
-    let records = &group.records;
-    let n_events = records.iter().map(|record| record.items.len()).sum();
-    let bytes = records.iter().map(|record| record.items.n_bytes()).sum();
-    (n_events, bytes, records.iter().map(logged_bytes).sum())
 }
 
 /// Freezes what was added to index and state, unless there is nothing or something is frozen

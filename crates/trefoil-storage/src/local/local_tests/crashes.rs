@@ -25,7 +25,7 @@ fn run_until_power_fails(
     loop {
         let before = model.clone();
         let group = model.next_group(random);
-        if storage.append(&group).is_err() {
+        if storage.append(&group).wait().is_err() {
             *model = before;
             return Some(group);
         }
@@ -132,7 +132,7 @@ fn a_group_whose_sync_failed_is_written_again_before_it_is_seen() {
         (0..3).for_each(|_| model.append(&storage, &mut random));
         let group = model.next_group(&mut random);
         disk.fail_syncs(Some(io::ErrorKind::Other));
-        storage.append(&group).unwrap_err();
+        storage.append(&group).wait().unwrap_err();
         drop(storage);
         disk.kill();
         model.groups.push(group);
@@ -184,7 +184,7 @@ fn a_failed_write_or_sync_poisons_the_log_until_it_is_reopened() {
         disk.fail_writes(fail_writes.then_some((io::ErrorKind::Other, 0)));
         disk.fail_syncs((!fail_writes).then_some(io::ErrorKind::Other));
         let group = model.clone().next_group(&mut random);
-        let first = storage.append(&group).unwrap_err();
+        let first = storage.append(&group).wait().unwrap_err();
         assert!(
             matches!(
                 &first,
@@ -198,7 +198,7 @@ fn a_failed_write_or_sync_poisons_the_log_until_it_is_reopened() {
         disk.fail_writes(None);
         disk.fail_syncs(None);
         let operations = disk.n_operations();
-        let second = storage.append(&group).unwrap_err();
+        let second = storage.append(&group).wait().unwrap_err();
         assert!(matches!(second, Error::Poisoned(_)), "{second}");
         assert_eq!(disk.n_operations(), operations, "nothing is tried again");
         model.check(&storage);
@@ -223,7 +223,7 @@ fn a_write_that_finds_the_disk_full_is_taken_back_at_every_byte() {
     let mut n_bytes = 0;
     loop {
         disk.fail_writes(Some((io::ErrorKind::StorageFull, n_bytes)));
-        let refused = storage.append(&group).unwrap_err();
+        let refused = storage.append(&group).wait().unwrap_err();
         assert!(matches!(refused, Error::DiskFull(_)), "{refused}");
         disk.fail_writes(None);
         assert_eq!(
@@ -258,7 +258,7 @@ fn a_sync_that_finds_the_disk_full_leaves_it_unknown_until_the_log_is_opened_aga
         (0..5).for_each(|_| model.append(&storage, &mut random));
         disk.fail_syncs(Some(io::ErrorKind::StorageFull));
         let group = model.clone().next_group(&mut random);
-        let refused = storage.append(&group).unwrap_err();
+        let refused = storage.append(&group).wait().unwrap_err();
         assert!(
             matches!(
                 &refused,
@@ -270,7 +270,10 @@ fn a_sync_that_finds_the_disk_full_leaves_it_unknown_until_the_log_is_opened_aga
             "{refused}"
         );
         assert!(refused.to_string().contains("unknown whether"), "{refused}");
-        assert!(matches!(storage.append(&group), Err(Error::Poisoned(_))));
+        assert!(matches!(
+            storage.append(&group).wait(),
+            Err(Error::Poisoned(_))
+        ));
         disk.fail_syncs(None);
         drop(storage);
         let storage = open(dir.path(), &options).unwrap();
@@ -292,7 +295,7 @@ fn writes_work_again_when_a_full_disk_has_room() {
         let refused = loop {
             let before = model.clone();
             let group = model.next_group(&mut random);
-            if let Err(error) = storage.append(&group) {
+            if let Err(error) = storage.append(&group).wait() {
                 model = before;
                 break error;
             }

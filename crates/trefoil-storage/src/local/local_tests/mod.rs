@@ -244,9 +244,11 @@ fn a_group_that_does_not_continue_the_log_is_refused() {
             commits: Vec::new(),
             ..Record::default()
         };
-        let refused = storage.append(&Group {
-            records: vec![record],
-        });
+        let refused = storage
+            .append(&Group {
+                records: vec![record],
+            })
+            .wait();
         assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     }
     Model::default().check(&storage);
@@ -278,7 +280,11 @@ fn a_group_beyond_the_largest_segment_is_refused() {
         ..Record::default()
     };
     let records = vec![record];
-    let refused = storage.append(&Group { records }).unwrap_err().to_string();
+    let refused = storage
+        .append(&Group { records })
+        .wait()
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("the limit is 1073741824"), "{refused}");
     Model::default().check(&storage);
 }
@@ -314,7 +320,7 @@ fn large_and_odd_items_survive_compression() {
             let group = Group {
                 records: vec![record],
             };
-            storage.append(&group).unwrap();
+            storage.append(&group).wait().unwrap();
             model.groups.push(group);
             maintain_fully(&storage);
         }
@@ -377,6 +383,7 @@ fn readers_see_the_same_while_segments_rotate_and_are_compressed() {
                 .append(&Group {
                     records: vec![record],
                 })
+                .wait()
                 .unwrap();
         }
         done.store(true, Ordering::Relaxed);

@@ -49,7 +49,7 @@ impl Model {
 
     pub(super) fn append(&mut self, storage: &dyn Storage, random: &mut Random) {
         let group = self.next_group(random);
-        storage.append(&group).unwrap();
+        storage.append(&group).wait().unwrap();
         self.groups.push(group);
     }
 

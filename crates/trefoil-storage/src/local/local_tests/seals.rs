@@ -166,7 +166,7 @@ fn the_seal_is_gone_durably_before_anything_is_written() {
         disk.cut_power_after(seed % 6);
         let before = model.clone();
         let group = model.next_group(&mut random);
-        let is_lost = storage.append(&group).is_err();
+        let is_lost = storage.append(&group).wait().is_err();
         match is_lost {
             true => model = before,
             false => model.groups.push(group.clone()),

@@ -95,6 +95,7 @@ fn commits_whose_changes_are_dropped_cost_almost_nothing() {
             .append(&Group {
                 records: vec![record],
             })
+            .wait()
             .unwrap();
         if commit % 50_000 == 0 {
             storage
