@@ -11,7 +11,7 @@ use crate::limits::{
     TAG_BYTES_MAX, TAGS_BYTES_PER_EVENT_MAX, TAGS_PER_EVENT_MAX,
 };
 use crate::{
-    Error, EventId, Payload, Result, Timestamp, Tracking, correlation_category, is_json_object,
+    Error, EventId, Json, Payload, Result, Timestamp, Tracking, correlation_category,
     located_position, put_bytes, put_varint, take_bytes, take_varint,
 };
 
@@ -27,7 +27,7 @@ pub struct NewEvent {
     /// The body.
     pub data: Payload,
     /// A JSON object, kept byte for byte.
-    pub metadata: Option<Bytes>,
+    pub metadata: Option<Json>,
     /// The tags.
     pub tags: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl NewEvent {
     pub fn new(
         stream: impl Into<String>,
         event_type: impl Into<String>,
-        data: impl Into<Bytes>,
+        data: impl Into<Json>,
     ) -> Self {
         Self {
             id: None,
@@ -50,7 +50,7 @@ impl NewEvent {
     }
 
     /// Returns an event with a JSON body and without a stream, to be found by its type and its tags.
-    pub fn without_stream(event_type: impl Into<String>, data: impl Into<Bytes>) -> Self {
+    pub fn without_stream(event_type: impl Into<String>, data: impl Into<Json>) -> Self {
         Self {
             id: None,
             stream: None,
@@ -77,7 +77,7 @@ impl NewEvent {
 
     /// Sets the metadata, a JSON object.
     #[must_use]
-    pub fn with_metadata(mut self, metadata: impl Into<Bytes>) -> Self {
+    pub fn with_metadata(mut self, metadata: impl Into<Json>) -> Self {
         self.metadata = Some(metadata.into());
         self
     }
@@ -106,7 +106,7 @@ impl NewEvent {
     pub fn size(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + 1).sum();
         let stream = self.stream.as_ref().map_or(0, String::len);
-        let metadata = self.metadata.as_ref().map_or(0, Bytes::len);
+        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.len());
         64 + stream + self.event_type.len() + tags + metadata + self.data.bytes().len()
     }
 
@@ -143,7 +143,7 @@ impl NewEvent {
                 metadata.len(),
                 EVENT_METADATA_BYTES_MAX,
             )),
-            Some(metadata) if !is_json_object(metadata) => {
+            Some(metadata) if !metadata.is_object() => {
                 Err(Error::invalid("event metadata is not a JSON object"))
             }
             _ => Ok(()),

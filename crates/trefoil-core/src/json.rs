@@ -2,11 +2,84 @@
 //! metadata that is indexed.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
+use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::category;
 use crate::limits::STREAM_NAME_BYTES_MAX;
+
+/// One JSON value as text, kept byte for byte.
+///
+/// Text is converted without a look at it, and checked when an event with it is appended. A value
+/// that a parser has found is known to be JSON, and is not checked again.
+#[derive(Debug, Clone)]
+pub struct Json {
+    text: Bytes,
+    is_checked: bool,
+}
+
+impl Json {
+    /// Returns a value that a parser has found in `whole`. It shares the memory of `whole`.
+    pub fn found_in(whole: &Bytes, value: &RawValue) -> Self {
+        let text = value.get().as_bytes();
+        let is_part = whole.as_ptr_range().contains(&text.as_ptr());
+        Self {
+            text: match is_part {
+                true => whole.slice_ref(text),
+                false => Bytes::copy_from_slice(text),
+            },
+            is_checked: true,
+        }
+    }
+
+    /// Returns the text.
+    pub fn bytes(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// Returns whether a parser has found this to be JSON.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked
+    }
+
+    /// Returns whether this is one JSON object.
+    pub(crate) fn is_object(&self) -> bool {
+        begins_object(&self.text) && (self.is_checked || is_json(&self.text))
+    }
+
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.text
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Json {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            is_checked: false,
+        }
+    }
+}
+
+impl Deref for Json {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+/// Equal bytes are equal, checked or not.
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Json {}
 
 /// Whether `text` is one JSON value.
 pub fn is_json(text: &[u8]) -> bool {
@@ -16,8 +89,12 @@ pub fn is_json(text: &[u8]) -> bool {
 
 /// Whether `text` is one JSON object.
 pub fn is_json_object(text: &[u8]) -> bool {
+    begins_object(text) && is_json(text)
+}
+
+fn begins_object(text: &[u8]) -> bool {
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    first == Some(&b'{') && is_json(text)
+    first == Some(&b'{')
 }
 
 /// The category of `correlationStreamName` in an event's metadata, if there is one. What is longer
@@ -131,6 +208,29 @@ mod tests {
             let metadata = format!(r#"{{"correlationStreamName":"{name}"}}"#);
             let found = correlation_category(metadata.as_bytes());
             assert_eq!(found.is_some(), length <= STREAM_NAME_BYTES_MAX, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_found_is_part_of_the_whole_and_known_to_be_json() {
+        let whole = Bytes::from_static(br#"[{"a": 1.0}, 2]"#);
+        let values: Vec<&RawValue> = serde_json::from_slice(&whole).unwrap();
+        let found = Json::found_in(&whole, values[0]);
+        assert_eq!(found.as_ptr(), whole[1..].as_ptr());
+        assert_eq!(&found[..], br#"{"a": 1.0}"#);
+        assert!(found.is_checked() && found.is_object());
+        let number = Json::found_in(&whole, values[1]);
+        assert!(number.is_checked() && !number.is_object());
+        let elsewhere = Json::found_in(&Bytes::new(), values[0]);
+        assert_eq!(elsewhere, found);
+    }
+
+    #[test]
+    fn text_that_nobody_has_looked_at_is_checked() {
+        for (text, is_object) in [(" {} ", true), ("1", false), ("{", false), ("", false)] {
+            let json = Json::from(text);
+            assert!(!json.is_checked());
+            assert_eq!(json.is_object(), is_object, "{text}");
         }
     }
 

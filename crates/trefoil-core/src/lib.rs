@@ -27,7 +27,7 @@ pub use commit::{Appended, Commit, Committed, Condition, Ids, validate_condition
 pub use error::{Damage, Error, Result, is_disk_full};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent};
 pub use id::{EventId, located_position, make_event_id, parse_event_id};
-pub use json::{correlation_category, is_json, is_json_object};
+pub use json::{Json, correlation_category, is_json, is_json_object};
 pub use name::{cardinal_id, category, group_hash, in_group, stream_group_hash, stream_id};
 pub use namespace::{NamespaceId, Token, TokenError};
 pub use payload::Payload;

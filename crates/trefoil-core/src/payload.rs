@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::is_json;
+use crate::{Json, is_json};
 
 /// The body of an event. Two are equal if the same is stored for them.
 #[derive(Debug, Clone, Eq)]
@@ -13,7 +13,10 @@ pub struct Payload {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PayloadKind {
+    /// JSON, as its writer says.
     Json,
+    /// JSON, as a parser has found.
+    CheckedJson,
     Binary,
     /// JSON or not: found out when the database takes the event, so that it is parsed once.
     Undecided,
@@ -21,8 +24,13 @@ enum PayloadKind {
 
 impl Payload {
     /// Returns a body of one JSON value. The database refuses an event whose body is not one.
-    pub fn json(text: impl Into<Bytes>) -> Self {
-        Self::new(text, PayloadKind::Json)
+    pub fn json(text: impl Into<Json>) -> Self {
+        let json = text.into();
+        let kind = match json.is_checked() {
+            true => PayloadKind::CheckedJson,
+            false => PayloadKind::Json,
+        };
+        Self::new(json.into_bytes(), kind)
     }
 
     /// Returns a body of bytes that the database does not interpret.
@@ -48,7 +56,7 @@ impl Payload {
     /// Returns whether the body is stored as JSON.
     pub fn is_json(&self) -> bool {
         match self.kind {
-            PayloadKind::Json => true,
+            PayloadKind::Json | PayloadKind::CheckedJson => true,
             PayloadKind::Binary => false,
             PayloadKind::Undecided => is_json(&self.bytes),
         }
@@ -63,7 +71,7 @@ impl Payload {
     pub(crate) fn settle(&mut self) {
         if self.kind == PayloadKind::Undecided {
             self.kind = match is_json(&self.bytes) {
-                true => PayloadKind::Json,
+                true => PayloadKind::CheckedJson,
                 false => PayloadKind::Binary,
             };
         }
@@ -90,7 +98,18 @@ mod tests {
             };
             assert_eq!(body, expected, "{text}");
             body.settle();
-            assert_eq!(body.kind, expected.kind, "{text}");
+            assert_eq!(body.is_json(), is_json, "{text}");
+            assert!(!body.is_broken());
         }
+    }
+
+    #[test]
+    fn what_a_parser_has_found_is_not_parsed_again() {
+        let whole = Bytes::from_static(b"[1]");
+        let values: Vec<&serde_json::value::RawValue> = serde_json::from_slice(&whole).unwrap();
+        let found = Payload::json(Json::found_in(&whole, values[0]));
+        assert_eq!(found.kind, PayloadKind::CheckedJson);
+        assert_eq!(found, Payload::json("1"));
+        assert!(!found.is_broken() && Payload::json("{").is_broken());
     }
 }

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::limits::{JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
-use trefoil::{EventId, NewEvent, Payload, parse_event_id};
+use trefoil::{EventId, Json, NewEvent, Payload, parse_event_id};
 use uuid::Uuid;
 
 use crate::error::{Failure, Result};
@@ -49,13 +49,13 @@ fn parse_tags(value: Option<&RawValue>, what: &str) -> Result<Vec<String>> {
 }
 
 /// The bytes of a value that is to be stored.
-pub(crate) fn stored(body: &Bytes, value: &RawValue, what: &str) -> Result<Bytes> {
+pub(crate) fn stored(body: &Bytes, value: &RawValue, what: &str) -> Result<Json> {
     if !is_shallow(value.get().as_bytes(), JSON_DEPTH_MAX) {
         return Err(Failure::invalid(format!(
             "{what} is nested too deeply, the limit is {JSON_DEPTH_MAX}"
         )));
     }
-    Ok(body.slice_ref(value.get().as_bytes()))
+    Ok(Json::found_in(body, value))
 }
 
 /// An object that is to be stored, if there is one.
@@ -63,7 +63,7 @@ pub(crate) fn stored_object(
     body: &Bytes,
     value: Option<&RawValue>,
     what: &str,
-) -> Result<Option<Bytes>> {
+) -> Result<Option<Json>> {
     match value {
         None => Ok(None),
         Some(value) if is_object(value) => stored(body, value, what).map(Some),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 use trefoil::{
-    Event, EventId, ImportedEvent, NewEvent, Payload, Timestamp, Tracking, parse_event_id,
+    Event, EventId, ImportedEvent, Json, NewEvent, Payload, Timestamp, Tracking, parse_event_id,
 };
 
 use crate::json::{
@@ -166,13 +166,13 @@ fn parse_position(value: Option<&RawValue>, name: &str) -> Result<u64, String> {
     strict::position(value, name).map_err(|failure| failure.message)
 }
 
-fn stored(line: &Bytes, value: &RawValue, name: &str) -> Result<Bytes, String> {
+fn stored(line: &Bytes, value: &RawValue, name: &str) -> Result<Json, String> {
     if !is_shallow(value.get().as_bytes(), JSON_DEPTH_MAX) {
         return Err(format!(
             "{name} is nested too deeply, the limit is {JSON_DEPTH_MAX}"
         ));
     }
-    Ok(line.slice_ref(value.get().as_bytes()))
+    Ok(Json::found_in(line, value))
 }
 
 fn payload(

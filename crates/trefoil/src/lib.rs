@@ -78,9 +78,9 @@ pub use state::Watch;
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
     Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,
-    Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, NamespaceId, NewEvent, Payload,
-    Query, QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError, Tracking,
-    category, limits, parse_event_id,
+    Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, Json, NamespaceId, NewEvent,
+    Payload, Query, QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError,
+    Tracking, category, limits, parse_event_id,
 };
 pub use trefoil_seats as seats;
 pub use trefoil_state::{

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use prost::Message as _;
 use trefoil::limits::EVENTS_PER_COMMIT_MAX;
 use trefoil::{
-    Commit, Condition, Error, EventId, NewEvent, OpenDatabase, Payload, Tracking, parse_event_id,
+    Commit, Condition, Error, EventId, Json, NewEvent, OpenDatabase, Payload, Tracking,
+    parse_event_id,
 };
 use trefoil_grpc::{AppendCondition, AppendResponse, TrackingInfo};
 
@@ -135,7 +136,7 @@ fn event(message: &Bytes, encoded: &[u8]) -> Result<NewEvent> {
             _ => {}
         }
     }
-    event.metadata = metadata.finish();
+    event.metadata = metadata.finish().map(Json::from);
     Ok(event)
 }
 

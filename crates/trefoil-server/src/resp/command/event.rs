@@ -40,7 +40,7 @@ pub(in super::super) fn append(words: &[Bytes]) -> Answer<Step> {
     let mut expected = None;
     while !words.is_empty() {
         if words.take("meta") {
-            event.metadata = Some(words.word()?.clone());
+            event.metadata = Some(words.word()?.clone().into());
         } else if words.take("tag") {
             event.tags.push(words.text()?.to_owned());
         } else if words.take("id") {
