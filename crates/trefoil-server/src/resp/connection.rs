@@ -8,24 +8,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::net::tcp::ReadHalf;
 use tokio_util::sync::CancellationToken;
-use trefoil::Reply;
 
 use super::failure::of_error;
+use super::input::{Input, InputRefusal};
 use super::output::Output;
-use super::parser::{Parser, Trust, Violation};
+use super::parser::Violation;
 use super::session::Session;
 use super::words::error;
-use crate::budget::Reservation;
 use crate::connections::Guest;
-use crate::limits::{
-    DISCARD_BYTES_MAX, RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_DISCARD_TIMEOUT,
-    RESP_INPUT_BYTES, RESP_READ_BYTES,
-};
+use crate::limits::RESP_DISCARD_TIMEOUT;
 use crate::panics::caught;
 use crate::server::Stop;
 use crate::service::Shared;
@@ -118,8 +112,8 @@ impl Connection<'_> {
             match is_open {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                Err(Refusal::Io(error)) => return Err(error),
-                Err(Refusal::Reply(reply)) => {
+                Err(InputRefusal::Io(error)) => return Err(error),
+                Err(InputRefusal::Reply(reply)) => {
                     self.output.put(&reply, self.session.protocol()).await?;
                     return self.finish().await;
                 }
@@ -135,7 +129,6 @@ impl Connection<'_> {
                 break;
             }
             if !requests.is_empty() {
-                self.session.count(requests.len());
                 self.session.run(requests, &mut self.output).await?;
                 if !self.session.is_stranger() {
                     self.session.guest.make_known();
@@ -159,110 +152,5 @@ impl Connection<'_> {
         self.session.end_visit();
         let _ = tokio::time::timeout(RESP_DISCARD_TIMEOUT, self.input.discard()).await;
         Ok(())
-    }
-}
-
-/// Why nothing more is read.
-enum Refusal {
-    Io(io::Error),
-    /// The client is told so.
-    Reply(Reply),
-}
-
-/// Bytes that have arrived.
-struct Input<'a> {
-    socket: ReadHalf<'a>,
-    shared: Arc<Shared>,
-    parser: Parser,
-    buffer: BytesMut,
-    /// How many bytes are asked for next.
-    wanted: usize,
-    /// What the requests take of the memory for clients.
-    reservation: Reservation,
-}
-
-impl<'a> Input<'a> {
-    fn new(socket: ReadHalf<'a>, shared: &Arc<Shared>, guest: &Guest) -> Self {
-        Self {
-            socket,
-            shared: Arc::clone(shared),
-            parser: Parser::default(),
-            buffer: BytesMut::new(),
-            wanted: RESP_READ_BYTES.0,
-            reservation: guest.share.for_request(),
-        }
-    }
-
-    /// Takes requests that are here, up to a bound, and what is wrong with the one after them. Of
-    /// a stranger only one is taken: it may make the client known.
-    fn requests(&mut self, trust: Trust) -> (Vec<Vec<Bytes>>, Option<Violation>) {
-        let (mut requests, before) = (Vec::new(), self.buffer.len());
-        let requests_max = match trust {
-            Trust::Stranger => 1,
-            Trust::Known => RESP_BATCH_REQUESTS_MAX,
-        };
-        while requests.len() < requests_max && before - self.buffer.len() < RESP_BATCH_BYTES_MAX {
-            match self.parser.next(&mut self.buffer, trust) {
-                Ok(Some(words)) => requests.push(words),
-                Ok(None) => break,
-                Err(violation) => return (requests, Some(violation)),
-            }
-        }
-        (requests, None)
-    }
-
-    /// Reads more; false if the client has gone. What came before is answered by now.
-    async fn more(&mut self) -> Result<bool, Refusal> {
-        if self.buffer.is_empty() {
-            self.buffer = BytesMut::new();
-            self.reservation.shrink_to(RESP_INPUT_BYTES);
-            self.socket.readable().await.map_err(Refusal::Io)?;
-        }
-        let (least, most) = RESP_READ_BYTES;
-        let missing = self.parser.bytes_wanted(&self.buffer);
-        // What is announced is believed a piece at a time.
-        let wanted = self.wanted.max(missing.min(self.buffer.len() + most));
-        self.reserve(wanted)?;
-        self.buffer.reserve(wanted);
-        let read = self
-            .socket
-            .read_buf(&mut self.buffer)
-            .await
-            .map_err(Refusal::Io)?;
-        self.wanted = match read >= self.wanted {
-            true => (self.wanted * 2).min(most),
-            false => least,
-        };
-        self.shared.metrics.resp.received.inc_by(read as u64);
-        Ok(read > 0)
-    }
-
-    /// Takes memory for what has arrived, for so many bytes that are about to, and for as many words
-    /// as they may be.
-    fn reserve(&mut self, wanted: usize) -> Result<(), Refusal> {
-        let bytes = self.buffer.len() + wanted;
-        // A buffer that grows by copying is there twice for a moment.
-        let twice = if bytes > self.buffer.capacity() {
-            bytes
-        } else {
-            0
-        };
-        let words = self.parser.words_bytes_after(wanted);
-        let needed = (bytes + twice + words).max(RESP_INPUT_BYTES);
-        self.reservation.shrink_to(needed);
-        let grown = self.reservation.grow_to(needed);
-        grown.map_err(|failure| Refusal::Reply(super::failure::of_failure(&failure)))
-    }
-
-    /// Reads and forgets, within a bound.
-    async fn discard(&mut self) {
-        let mut left = DISCARD_BYTES_MAX;
-        while left > 0 {
-            self.buffer.clear();
-            match self.socket.read_buf(&mut self.buffer).await {
-                Ok(read @ 1..) => left = left.saturating_sub(read),
-                _ => return,
-            }
-        }
     }
 }

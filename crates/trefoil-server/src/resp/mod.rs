@@ -1,20 +1,18 @@
 //! Trefoil over RESP, the protocol of Redis.
 //!
 //! ```text
-//! threads      what runs the connections
-//! connection   a socket: requests in, replies out
+//! threads      the threads that run the connections
+//! connection   a socket; input: requests out of its bytes; output: replies into its bytes
+//! session      one client's requests, from words to replies in their order: read this first
+//! profile      who the client is, and how it wants to be answered
+//! read         how a command reads; pieces: long replies, made as the client takes them
+//! multi        transactions, from MULTI to EXEC; wishes: how they are to be
+//! command      every command that is not about state
+//! criteria     conditions and queries in words
 //! parser       requests out of bytes; inline: those that people type
 //! encoder      replies into bytes, in both versions of the protocol
-//! output       replies on their way to a client
-//! session      one client: who it is, what it has begun
-//! dispatch     what becomes of a request
-//! pending      requests that are carried out together; weight: those that take or answer much
-//! pieces       long replies, made as the client takes them
-//! multi        requests that wait for EXEC; transact: EXEC and its like; wishes: how it is to be
-//! criteria     conditions and queries in words
-//! command      every command that is not about state
-//! clients      everybody who is connected; usage: what is counted of each command
 //! failure      errors as RESP tells them
+//! clients      all clients that are connected; usage: what is counted of each command
 //! ```
 //!
 //! All requests that have arrived are carried out together: their writes share a commit group, and
@@ -24,21 +22,20 @@ mod clients;
 mod command;
 mod connection;
 mod criteria;
-mod dispatch;
 mod encoder;
 mod failure;
 mod inline;
+mod input;
 mod metrics;
 mod multi;
 mod output;
 mod parser;
-mod pending;
 mod pieces;
+mod profile;
+mod read;
 mod session;
 mod threads;
-mod transact;
 mod usage;
-mod weight;
 mod wishes;
 mod words;
 

@@ -1,60 +1,138 @@
-//! One client: who it is, how it wants to be answered, and what it has begun.
+//! One client's requests, from words to replies.
+//!
+//! ```text
+//! connection: bytes -> requests, as words
+//!   run       all requests that have arrived, in order
+//!   request     finds the command, and refuses what the client may not use
+//!   dispatch      answered now, queued for EXEC, or one of the batch
+//!     answer        puts a reply behind those of the batch
+//!     read_soon     adds a read to the batch
+//!     transact      adds a transaction to the batch
+//!   settle      carries out the batch, and sends its replies
+//! output: replies -> bytes
+//! ```
+//!
+//! Replies leave in the order of the requests. A batch is a run of requests that are carried out
+//! together: either they all read, from what is durable; or the first of them writes, and all are
+//! handed to the writer, which keeps their order and writes them as one group. A request that can be
+//! part of neither first has the batch settled. While there is a batch, a reply that is ready gets
+//! a place in it; otherwise it is sent.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase, Watch};
+use bytes::Bytes;
+use trefoil::{
+    Access, Allowance, Call, Error, Executed, NamespaceId, OpenDatabase, Reply, Spec, Transaction,
+};
 
 use super::clients::Client;
+use super::command::{self, Action, AtOnce, Found, Own};
 use super::encoder::Protocol;
-use super::failure::of_failure;
-use super::metrics::Tally;
-use super::multi::Multi;
-use super::parser::Trust;
-use super::pending::Pending;
+use super::failure::of_error;
+use super::metrics::{Tally, UNKNOWN_COMMAND};
+use super::multi::{Multi, Watched, call, merge, of_transaction};
+use super::output::Output;
+use super::pieces;
+use super::profile::{ReplyMode, not_authenticated};
+use super::read::{Looked, answers_much, is_light, look, look_elsewhere};
 use super::wishes::Wishes;
-use super::words::{Answer, error};
-use crate::Config;
+use super::words::{Answer, error, is};
 use crate::connections::Guest;
+use crate::limits::RESP_BATCH_READS_MAX;
+use crate::reply_memory::ReplyMemory;
 use crate::service::Shared;
 
-/// Whether a client wants replies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Replies {
-    #[default]
-    On,
-    Off,
-    /// All but the next one.
-    SkipNext,
-}
-
-/// Keys that a client watches, in a namespace that stays open meanwhile.
-#[derive(Debug)]
-pub(super) struct Watched {
-    pub(super) watch: Watch,
-    pub(super) database: OpenDatabase,
-}
-
-/// One client.
+/// One client, and what it has begun.
 pub(super) struct Session {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     pub(super) guest: Arc<Guest>,
     pub(super) client: Arc<Client>,
-    protocol: Protocol,
-    namespace: Option<NamespaceId>,
+    pub(super) protocol: Protocol,
+    pub(super) namespace: Option<NamespaceId>,
     /// The database of the namespace, while requests are being carried out.
     pub(super) database: Option<OpenDatabase>,
-    pub(super) pending: Pending,
+    batch: Batch,
+    /// The memory that replies take, until they are sent.
+    reply_memory: Vec<ReplyMemory>,
+    /// The transaction between `MULTI` and `EXEC`.
     pub(super) multi: Option<Multi>,
     pub(super) watched: Option<Watched>,
     /// How all transactions are to be, and the next one.
     pub(super) wishes: Wishes,
-    replies: Replies,
+    pub(super) reply_mode: ReplyMode,
     /// Whether the reply of the present request is not wanted.
     pub(super) is_silent: bool,
-    /// Whether the connection ends when all is answered.
+    /// Whether the connection ends when everything is answered.
     pub(super) is_closing: bool,
     pub(super) tally: Tally,
+}
+
+/// Requests that are carried out together, and the places of their replies.
+#[derive(Debug, Default)]
+struct Batch {
+    slots: Vec<Slot>,
+    reads: Vec<Call>,
+    transactions: Vec<Transaction>,
+}
+
+/// The place of one reply.
+#[derive(Debug)]
+struct Slot {
+    shape: Shape,
+    /// The command that the reply is for.
+    command: &'static str,
+    /// Whether the client does not want it.
+    is_silent: bool,
+}
+
+/// Where a reply comes from.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// It is there.
+    Ready(Reply),
+    /// From the next read, or from the only step of the next transaction.
+    Single,
+    /// From all steps of the next transaction, and these.
+    Exec(Vec<(usize, Reply)>),
+}
+
+/// The results of a batch, in order.
+#[derive(Debug)]
+pub(super) enum Outcomes {
+    Read(std::vec::IntoIter<Reply>),
+    Executed(std::vec::IntoIter<Result<Executed, Error>>),
+    /// Nothing was carried out: all get this error.
+    Failed(Reply),
+}
+
+impl Outcomes {
+    /// Returns the reply for the next place.
+    pub(super) fn take(&mut self, shape: Shape) -> Reply {
+        let missing = || of_error(&Error::Closed("the writer has no answer".to_owned()));
+        match (shape, self) {
+            (Shape::Ready(reply), _) => reply,
+            (_, Self::Failed(reply)) => reply.clone(),
+            (_, Self::Read(replies)) => replies.next().unwrap_or_else(missing),
+            (Shape::Single, Self::Executed(executed)) => match executed.next() {
+                Some(Ok(executed)) => executed.replies.into_iter().next().unwrap_or_else(missing),
+                Some(Err(failure)) => of_error(&failure),
+                None => missing(),
+            },
+            (Shape::Exec(extra), Self::Executed(executed)) => match executed.next() {
+                Some(Ok(executed)) => merge(executed.replies, extra),
+                Some(Err(failure)) => of_transaction(failure, &extra),
+                None => missing(),
+            },
+        }
+    }
+}
+
+/// Returns the reply, whether it is an error or not.
+pub(super) fn flat(answer: Answer) -> Reply {
+    answer.unwrap_or_else(|reply| reply)
 }
 
 impl Session {
@@ -66,11 +144,12 @@ impl Session {
             protocol: Protocol::default(),
             namespace: None,
             database: None,
-            pending: Pending::default(),
+            batch: Batch::default(),
+            reply_memory: Vec::new(),
             multi: None,
             watched: None,
             wishes: Wishes::default(),
-            replies: Replies::On,
+            reply_mode: ReplyMode::On,
             is_silent: false,
             is_closing: false,
             tally: Tally::default(),
@@ -79,192 +158,385 @@ impl Session {
         session
     }
 
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
-    pub(super) fn config(&self) -> &Config {
-        &self.shared.config
-    }
-
-    pub(super) fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
-    pub(super) fn set_protocol(&mut self, protocol: Protocol) {
-        self.protocol = protocol;
-        self.client.known.lock().protocol = protocol;
-    }
-
-    /// Whether the client has yet to show who it is.
-    pub(super) fn is_stranger(&self) -> bool {
-        self.namespace.is_none()
-    }
-
-    pub(super) fn trust(&self) -> Trust {
-        match self.is_stranger() {
-            true => Trust::Stranger,
-            false => Trust::Known,
-        }
-    }
-
-    /// Begins to use a namespace; what was begun in another one is dropped.
-    pub(super) fn enter(&mut self, namespace: NamespaceId) {
-        let mut known = self.client.known.lock();
-        known.namespace = Some(namespace.clone());
-        known.is_revoked = false;
-        drop(known);
-        self.database = None;
-        self.watched = None;
-        self.guest.share.enter(&namespace);
-        self.namespace = Some(namespace);
-    }
-
-    /// Goes back to what a client may use that has not shown who it is.
-    pub(super) fn leave(&mut self) {
-        let resp = self.shared.config.resp.as_ref();
-        let is_open = self.shared.config.test_mode || resp.is_some_and(|resp| resp.anonymous);
-        let default = NamespaceId::new(DEFAULT_NAMESPACE).ok();
-        self.namespace = default.filter(|_| is_open);
-        if let Some(namespace) = &self.namespace {
-            self.guest.share.enter(namespace);
-        }
-        self.database = None;
-        self.watched = None;
-        let mut known = self.client.known.lock();
-        known.namespace = self.namespace.clone();
-        known.is_revoked = false;
-    }
-
-    /// Forgets everything that the client has begun or said.
-    pub(super) fn reset(&mut self) {
-        self.multi = None;
-        self.wishes = Wishes::default();
-        self.replies = Replies::On;
-        self.is_silent = false;
-        self.leave();
-        self.set_protocol(Protocol::Two);
-        self.client.known.lock().name.clear();
-    }
-
-    /// Stops watching keys.
-    pub(super) fn unwatch(&mut self) {
-        self.watched = None;
-    }
-
-    /// Chooses which replies are wanted from now on; all but `On` leave out the present one too.
-    pub(super) fn set_replies(&mut self, replies: Replies) {
-        // Who wants none at all need not leave out the next one.
-        if self.replies == Replies::Off && replies == Replies::SkipNext {
-            return;
-        }
-        self.replies = replies;
-        self.is_silent = replies != Replies::On;
-    }
-
-    /// A request has come: decides whether its reply is wanted.
-    pub(super) fn begin_request(&mut self) {
-        self.is_silent = self.replies != Replies::On;
-        if self.replies == Replies::SkipNext {
-            self.replies = Replies::On;
-        }
-    }
-
-    /// Counts requests that have come together.
-    pub(super) fn count(&self, requests: usize) {
+    /// Carries out requests that have arrived together, and replies to all of them unless the
+    /// connection fails.
+    pub(super) async fn run(
+        &mut self,
+        requests: Vec<Vec<Bytes>>,
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        let began = Instant::now();
         let total = &self.shared.resp.requests;
-        total.fetch_add(requests as u64, std::sync::atomic::Ordering::Relaxed);
-        self.shared.metrics.resp.batch.observe(requests as f64);
-    }
-
-    /// The clients that this one may know of.
-    pub(super) fn fellows(&self) -> Vec<Arc<Client>> {
-        self.shared.resp.seen_by(self.namespace.as_ref())
-    }
-
-    /// Ends a client. If that is this one, it is answered first.
-    pub(super) fn end(&mut self, client: &Client) {
-        if client.id == self.client.id {
-            self.is_closing = true;
-        } else {
-            client.killed.cancel();
+        total.fetch_add(requests.len() as u64, Ordering::Relaxed);
+        let batch = &self.shared.metrics.resp.batch;
+        batch.observe(requests.len() as f64);
+        for words in requests {
+            self.request(words, output).await?;
+            if self.is_closing {
+                break;
+            }
         }
-    }
-
-    /// The database of the client's namespace.
-    pub(super) async fn database(&mut self) -> Answer<OpenDatabase> {
-        if let Some(database) = &self.database {
-            return Ok(database.clone());
-        }
-        let namespace = self.namespace.as_ref().ok_or_else(not_authenticated)?;
-        if self.client.known.lock().is_revoked {
-            return Err(error(format!(
-                "ERR namespace '{namespace}' was deleted or has another token: authenticate again"
-            )));
-        }
-        let database = self.shared.database(namespace).await;
-        let database = database.map_err(|failure| of_failure(&failure))?;
-        self.database = Some(database.clone());
-        Ok(database)
-    }
-
-    /// Everything that has arrived is answered: lets go of the database and leaves word of what the
-    /// client does.
-    pub(super) fn rest(&mut self, began: Instant) {
+        self.settle(output).await?;
         self.database = None;
-        self.pending.memory.clear();
-        let now = self.leave_word();
-        let time = now.saturating_duration_since(began);
+        self.reply_memory.clear();
+        let time = self.record_activity().saturating_duration_since(began);
         self.tally.flush(&self.shared, time);
+        Ok(())
     }
 
-    /// Leaves word of what the client does. Answers when that was.
-    pub(super) fn leave_word(&self) -> Instant {
-        let now = Instant::now();
-        let multi = self.multi.as_ref();
-        let mut known = self.client.known.lock();
-        known.command = self.tally.last();
-        known.active = Some(now);
-        known.queued = multi.map(Multi::len);
-        known.queued_bytes = multi.map_or(0, Multi::bytes);
-        known.is_watching = self.watched.is_some();
-        now
-    }
-
-    /// The name of the client's namespace, which is the user's name to Redis' clients.
-    pub(super) fn user(&self) -> String {
-        let namespace = self.namespace.as_ref();
-        namespace.map_or_else(String::new, NamespaceId::to_string)
-    }
-
-    /// Whether a namespace is there, as far as this client may know.
-    pub(super) fn knows_user(&self, name: &[u8]) -> bool {
-        if !self.is_administrator() {
-            return self.user().as_bytes() == name;
+    async fn request(&mut self, words: Vec<Bytes>, output: &mut Output<'_>) -> io::Result<()> {
+        self.begin_request();
+        match self.shared.resp.catalogue.find(&words) {
+            Ok(found) if self.is_stranger() && !is_for_strangers(found) => {
+                self.tally.count(found.name());
+                self.shared.resp.usage.reject(found.name());
+                self.refuse(not_authenticated(), output).await
+            }
+            Ok(found) => {
+                self.tally.count(found.name());
+                self.dispatch(found, words, output).await
+            }
+            Err(_) if is_http(&words[0]) => {
+                self.is_closing = true;
+                Ok(())
+            }
+            Err(reply) => {
+                self.tally.count(UNKNOWN_COMMAND);
+                if let Some(command) = self.shared.resp.catalogue.named(&words) {
+                    self.shared.resp.usage.reject(command);
+                }
+                self.refuse(reply, output).await
+            }
         }
-        let name = std::str::from_utf8(name).ok();
-        name.is_some_and(|name| self.shared.namespaces.entry(name).is_ok())
     }
 
-    pub(super) fn is_administrator(&self) -> bool {
-        self.namespace.as_ref().is_some_and(NamespaceId::is_default)
+    /// Replies to a request that is not carried out. A transaction that is being queued cannot be
+    /// carried out any more either.
+    async fn refuse(&mut self, reply: Reply, output: &mut Output<'_>) -> io::Result<()> {
+        if let Some(multi) = &mut self.multi {
+            multi.is_broken = true;
+        }
+        self.put_in_order(reply, output).await
+    }
+
+    /// Replies to a request.
+    pub(super) async fn answer(&mut self, reply: Reply, output: &mut Output<'_>) -> io::Result<()> {
+        if matches!(reply, Reply::Error(_)) {
+            self.shared.resp.usage.fail(self.tally.last());
+        }
+        self.put_in_order(reply, output).await
+    }
+
+    /// Puts a reply behind those that are still to come.
+    async fn put_in_order(&mut self, reply: Reply, output: &mut Output<'_>) -> io::Result<()> {
+        if !self.batch.slots.is_empty() {
+            self.add_slot(Shape::Ready(reply));
+            return Ok(());
+        }
+        if self.is_silent {
+            return Ok(());
+        }
+        output.put(&reply, self.protocol).await
+    }
+
+    fn add_slot(&mut self, shape: Shape) {
+        self.batch.slots.push(Slot {
+            shape,
+            command: self.tally.last(),
+            is_silent: self.is_silent,
+        });
+    }
+
+    /// Finds out how to carry out a command.
+    async fn dispatch(
+        &mut self,
+        found: Found,
+        words: Vec<Bytes>,
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        if let Found::Own(own) = found
+            && let Action::AtOnce(action) = own.action
+        {
+            return self.at_once(action, &words, output).await;
+        }
+        match (found, &mut self.multi) {
+            (_, Some(multi)) => {
+                let queued = multi.queue(found, words);
+                self.answer(flat(queued), output).await
+            }
+            (Found::State(spec), None) => self.state_command(spec, words, output).await,
+            (Found::Own(own), None) => self.own_command(own, &words, output).await,
+        }
+    }
+
+    /// Carries out a command on the state.
+    async fn state_command(
+        &mut self,
+        spec: &'static Spec,
+        words: Vec<Bytes>,
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        let call = match call(spec, words) {
+            Ok(call) => call,
+            Err(reply) => return self.answer(reply, output).await,
+        };
+        match spec.access {
+            Access::Read => self.read(call, output).await,
+            Access::FastRead if self.batch.transactions.is_empty() => {
+                self.read_soon(call, output).await
+            }
+            // The writer does not read a long string for a client.
+            Access::FastRead if spec.name == "get" && self.is_long(&call).await => {
+                self.read(call, output).await
+            }
+            access => {
+                let mut transaction = Transaction::of_call(call).lenient();
+                if access == Access::Write {
+                    transaction.id = self.wishes.commit_id.take();
+                }
+                self.transact(transaction, Shape::Single, output).await
+            }
+        }
+    }
+
+    async fn is_long(&mut self, call: &Call) -> bool {
+        let database = self.database().await;
+        database.is_ok_and(|database| !is_light(call, &database))
+    }
+
+    /// Carries out a command that may read much: after the writes before it, and elsewhere if it
+    /// does read much.
+    async fn read(&mut self, call: Call, output: &mut Output<'_>) -> io::Result<()> {
+        if !self.batch.transactions.is_empty() {
+            self.settle(output).await?;
+        }
+        let database = match self.database().await {
+            Ok(database) => database,
+            Err(reply) => return self.answer(reply, output).await,
+        };
+        if is_light(&call, &database) {
+            return self.read_soon(call, output).await;
+        }
+        self.settle(output).await?;
+        if self.is_silent {
+            return Ok(());
+        }
+        match self.read_long(&database, call, output).await? {
+            Some(reply) => self.answer(reply, output).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads for a long reply: sends it in pieces if that is possible, and returns `None` then. Other
+    /// replies are made on a thread for such work, with memory that is taken for them.
+    async fn read_long(
+        &mut self,
+        database: &OpenDatabase,
+        call: Call,
+        output: &mut Output<'_>,
+    ) -> io::Result<Option<Reply>> {
+        if let Some(sent) = pieces::answer(database, &call, self.protocol, output).await {
+            return sent;
+        }
+        let memory = ReplyMemory::new(&self.guest.share);
+        let reply = look_elsewhere(database.clone(), call, &memory).await;
+        self.reply_memory.push(memory);
+        Ok(Some(flat(reply)))
+    }
+
+    /// Adds a read to the batch.
+    async fn read_soon(&mut self, call: Call, output: &mut Output<'_>) -> io::Result<()> {
+        if self.batch.reads.len() >= RESP_BATCH_READS_MAX {
+            self.settle(output).await?;
+        }
+        self.batch.reads.push(call);
+        self.add_slot(Shape::Single);
+        Ok(())
+    }
+
+    /// Adds a transaction to the batch.
+    pub(super) async fn transact(
+        &mut self,
+        mut transaction: Transaction,
+        shape: Shape,
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        if !self.batch.reads.is_empty() {
+            self.settle(output).await?;
+        }
+        if answers_much(&transaction) {
+            transaction.allowance = Some(self.reply_allowance());
+        }
+        self.batch.transactions.push(transaction);
+        self.add_slot(shape);
+        Ok(())
+    }
+
+    /// Lets a transaction take memory for its replies, before it is written.
+    pub(super) fn reply_allowance(&mut self) -> Arc<dyn Allowance> {
+        let memory = ReplyMemory::new(&self.guest.share);
+        let allowance = memory.allowance();
+        self.reply_memory.push(memory);
+        allowance
+    }
+
+    /// Carries out a command of the server itself.
+    async fn own_command(
+        &mut self,
+        own: &'static Own,
+        words: &[Bytes],
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        let answer = match own.action {
+            Action::Plain(run) => run(self, words),
+            Action::Wish(wish) => self.wishes.note(wish, words),
+            Action::Append => match command::append(words) {
+                Err(reply) => Err(reply),
+                Ok(step) => {
+                    let transaction = Transaction {
+                        steps: vec![step],
+                        id: self.wishes.commit_id.take(),
+                        ..Transaction::default()
+                    };
+                    return self.transact(transaction, Shape::Single, output).await;
+                }
+            },
+            action => {
+                self.settle(output).await?;
+                self.perform(action, words).await
+            }
+        };
+        self.answer(flat(answer), output).await
+    }
+
+    /// Performs what comes after everything before it.
+    pub(super) async fn perform(&mut self, action: Action, words: &[Bytes]) -> Answer {
+        match action {
+            Action::Plain(run) | Action::AfterWrites(run) => run(self, words),
+            Action::Authenticate => command::authenticate(self, words).await,
+            Action::Hello => command::hello(self, words).await,
+            Action::Info => {
+                let database = self.database().await.ok();
+                Ok(command::info(self, database.as_ref(), words))
+            }
+            Action::Look(lookup) => {
+                let database = self.database().await?;
+                let memory = self.reply_allowance();
+                command::lookup(lookup, database, words, memory.as_ref()).await
+            }
+            Action::Require => {
+                let condition = command::requirement(words)?;
+                let checked = self.database().await?.check_async(vec![condition]).await;
+                checked.map_err(|failure| of_error(&failure))?;
+                Ok(Reply::OK)
+            }
+            Action::Sleep => command::sleep(self, words).await,
+            Action::Append | Action::Wish(_) | Action::AtOnce(_) => {
+                Err(error("ERR Command not allowed here"))
+            }
+        }
+    }
+
+    /// Carries out the batch, and sends its replies in order.
+    pub(super) async fn settle(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+        if self.batch.slots.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        let mut outcomes = match self.database().await {
+            Err(reply) => Outcomes::Failed(reply),
+            Ok(database) if batch.transactions.is_empty() => match look(&database, &batch.reads) {
+                Looked::Replies(outcomes) => outcomes,
+                Looked::TooMuch => return self.settle_one_by_one(&database, batch, output).await,
+            },
+            Ok(database) => self.execute(&database, batch.transactions).await,
+        };
+        for slot in batch.slots {
+            let is_new = !matches!(slot.shape, Shape::Ready(_));
+            let reply = outcomes.take(slot.shape);
+            if is_new && matches!(reply, Reply::Error(_)) {
+                self.shared.resp.usage.fail(slot.command);
+            }
+            if !slot.is_silent {
+                output.put(&reply, self.protocol).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the same with reads that together return too much for one thread and one buffer.
+    async fn settle_one_by_one(
+        &mut self,
+        database: &OpenDatabase,
+        batch: Batch,
+        output: &mut Output<'_>,
+    ) -> io::Result<()> {
+        let mut reads = batch.reads.into_iter();
+        for slot in batch.slots {
+            let reply = match slot.shape {
+                Shape::Ready(reply) => Some(reply),
+                Shape::Single | Shape::Exec(_) => match reads.next() {
+                    Some(call) if !slot.is_silent => {
+                        let reply = self.read_one(database, call, output).await?;
+                        if matches!(reply, Some(Reply::Error(_))) {
+                            self.shared.resp.usage.fail(slot.command);
+                        }
+                        reply
+                    }
+                    _ => None,
+                },
+            };
+            if let Some(reply) = reply.filter(|_| !slot.is_silent) {
+                output.put(&reply, self.protocol).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads on this thread if that returns little. `None`: the reply is sent.
+    async fn read_one(
+        &mut self,
+        database: &OpenDatabase,
+        call: Call,
+        output: &mut Output<'_>,
+    ) -> io::Result<Option<Reply>> {
+        match look(database, std::slice::from_ref(&call)) {
+            Looked::Replies(mut outcomes) => Ok(Some(outcomes.take(Shape::Single))),
+            Looked::TooMuch => self.read_long(database, call, output).await,
+        }
+    }
+
+    /// Hands transactions to the writer.
+    pub(super) async fn execute(
+        &self,
+        database: &OpenDatabase,
+        transactions: Vec<Transaction>,
+    ) -> Outcomes {
+        match database.execute(transactions).await {
+            Ok(executed) => {
+                for executed in executed.iter().flatten() {
+                    self.shared.metrics.count_executed(executed);
+                }
+                Outcomes::Executed(executed.into_iter())
+            }
+            Err(failure) => Outcomes::Failed(of_error(&failure)),
+        }
     }
 }
 
-impl Session {
-    /// The client is no longer one of those that are connected.
-    pub(super) fn end_visit(&self) {
-        self.shared.resp.leave(&self.client);
-    }
+/// Returns whether a command is also for clients that have not shown who they are.
+fn is_for_strangers(found: Found) -> bool {
+    let Found::Own(own) = found else {
+        return false;
+    };
+    matches!(
+        own.action,
+        Action::Authenticate | Action::Hello | Action::AtOnce(AtOnce::Quit | AtOnce::Reset)
+    )
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.end_visit();
-    }
-}
-
-/// The client has not shown who it is.
-pub(super) fn not_authenticated() -> trefoil::Reply {
-    error("NOAUTH Authentication required.")
+/// Returns whether a line is the beginning of an HTTP request, which a web page may have been made
+/// to send: nothing after it is to be taken for commands.
+fn is_http(word: &[u8]) -> bool {
+    is(word, "post") || is(word, "host:")
 }

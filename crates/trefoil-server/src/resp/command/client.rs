@@ -17,7 +17,8 @@ use bytes::Bytes;
 use trefoil::{NamespaceId, Reply};
 
 use super::super::clients::Client;
-use super::super::session::{Replies, Session};
+use super::super::profile::ReplyMode;
+use super::super::session::Session;
 use super::super::words::{Answer, Words, error, integer, is, syntax_error};
 use super::{beginning, help_lines};
 use crate::limits::{RESP_NAME_BYTES_MAX, RESP_REPEATED_BYTES_MAX};
@@ -92,7 +93,7 @@ pub(super) fn set_info(session: &mut Session, words: &[Bytes]) -> Answer {
 }
 
 pub(super) fn info(session: &mut Session, _: &[Bytes]) -> Answer {
-    session.leave_word();
+    session.record_activity();
     Ok(Reply::Text(session.client.line() + "\n"))
 }
 
@@ -119,11 +120,11 @@ pub(super) fn on_or_off(_: &mut Session, words: &[Bytes]) -> Answer {
 pub(super) fn reply(session: &mut Session, words: &[Bytes]) -> Answer {
     let wanted = &words[2];
     if is(wanted, "on") {
-        session.set_replies(Replies::On);
+        session.set_reply_mode(ReplyMode::On);
     } else if is(wanted, "off") {
-        session.set_replies(Replies::Off);
+        session.set_reply_mode(ReplyMode::Off);
     } else if is(wanted, "skip") {
-        session.set_replies(Replies::SkipNext);
+        session.set_reply_mode(ReplyMode::SkipNext);
     } else {
         return Err(syntax_error());
     }
@@ -144,7 +145,7 @@ fn has_ordinary_clients(client_type: &[u8]) -> Answer<bool> {
 }
 
 pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
-    session.leave_word();
+    session.record_activity();
     let mut clients = session.fellows();
     let mut words = Words::after(words, 2);
     if words.take("type") {

@@ -26,6 +26,7 @@ pub(super) use access::{authenticate, hello};
 pub(super) use catalogue::Catalogue;
 pub(super) use event::{Lookup, append, lookup, requirement};
 pub(super) use info::info;
+pub(super) use plain::sleep;
 
 /// A command that the server itself carries out.
 #[derive(Debug)]

@@ -1,15 +1,17 @@
 //! Small commands: `PING [text]`, `ECHO text`, `SELECT index`, `TIME`, `ROLE`, `UNWATCH`,
-//! `WAIT replicas timeout`, `WAITAOF local replicas timeout`.
+//! `WAIT replicas timeout`, `WAITAOF local replicas timeout`, `DEBUG SLEEP seconds`.
 //!
 //! A write is answered when it is on disk here, and nowhere else: there are no replicas to wait for.
 //! So `WAIT` counts none and `WAITAOF` says that everything so far is in the log. Both answer when
 //! that is so, and do not wait for replicas that nobody will see until the timeout is over.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use trefoil::Reply;
 
 use super::super::session::Session;
-use super::super::words::{Answer, Words, error, integer};
+use super::super::words::{Answer, Words, error, integer, text};
 
 pub(super) fn ping(_: &mut Session, words: &[Bytes]) -> Answer {
     match words {
@@ -78,4 +80,16 @@ fn check_timeout(timeout: i64) -> Answer<()> {
         return Err(error("ERR timeout is negative"));
     }
     Ok(())
+}
+
+/// Sleeps, for tests.
+pub(in super::super) async fn sleep(session: &Session, words: &[Bytes]) -> Answer {
+    if !session.config().test_mode {
+        return Err(error("ERR DEBUG command not allowed outside of test mode"));
+    }
+    let seconds = text(&words[2])?.parse::<f64>().ok();
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = duration.ok_or_else(|| error("ERR value is not a valid float"))?;
+    tokio::time::sleep(duration).await;
+    Ok(Reply::OK)
 }

@@ -1,12 +1,54 @@
-//! Whether a command that may read much will: what is small is read at once, on the thread that
-//! asks, and does not have to wait for another thread. And whether one that writes may answer much.
+//! How a command reads: what returns little is read at once, on the thread that asks; what returns
+//! much, on a thread for such work and with memory that is taken for its reply. Also whether a
+//! transaction may return much.
 
 use bytes::Bytes;
-use trefoil::{Access, Call, Database, Reply, Step, Transaction};
+use trefoil::{Access, Call, Database, Meter, OpenDatabase, Reply, Step, Transaction};
 
-use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_STRING_BYTES_MAX};
+use super::failure::{of_error, of_failure};
+use super::session::Outcomes;
+use super::words::{Answer, error};
+use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_REPLY_BYTES, RESP_SHORT_STRING_BYTES_MAX};
+use crate::reply_memory::ReplyMemory;
+use crate::service::blocking;
 
-/// Whether the call reads little, as far as that can be told quickly.
+/// The result of reads on the thread that asks.
+#[derive(Debug)]
+pub(super) enum Looked {
+    Replies(Outcomes),
+    /// They return too much for that.
+    TooMuch,
+}
+
+/// Reads on this thread.
+pub(super) fn look(database: &Database, reads: &[Call]) -> Looked {
+    let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
+    match database.look_within(reads, &meter) {
+        Ok(replies) => Looked::Replies(Outcomes::Read(replies.into_iter())),
+        Err(_) if meter.is_exceeded() => Looked::TooMuch,
+        Err(failure) => Looked::Replies(Outcomes::Failed(of_error(&failure))),
+    }
+}
+
+/// Reads on a thread for slow work. The read ends early if its reply is no longer wanted.
+pub(super) async fn look_elsewhere(
+    database: OpenDatabase,
+    call: Call,
+    memory: &ReplyMemory,
+) -> Answer {
+    let allowance = memory.allowance();
+    let looked = blocking(move || {
+        let meter = Meter::asking(Some(allowance.as_ref()));
+        database.look_within(&[call], &meter)
+    });
+    let looked = looked.await;
+    let looked = looked.map_err(|failure| of_failure(&failure))?;
+    let mut replies = looked.map_err(|failure| of_error(&failure))?;
+    let missing = || error("ERR the command has no reply");
+    replies.pop().ok_or_else(missing)
+}
+
+/// Returns whether the call reads little, as far as that can be told quickly.
 pub(super) fn is_light(call: &Call, database: &Database) -> bool {
     let (name, words) = (call.spec().name, call.arguments());
     match name {
@@ -39,7 +81,7 @@ pub(super) fn is_light(call: &Call, database: &Database) -> bool {
     }
 }
 
-/// Whether a transaction may answer what it read, however large that is.
+/// Returns whether the replies of a transaction may be as large as what it reads.
 pub(super) fn answers_much(transaction: &Transaction) -> bool {
     let call = match transaction.steps.as_slice() {
         [Step::Call(call)] => call,
@@ -47,7 +89,7 @@ pub(super) fn answers_much(transaction: &Transaction) -> bool {
     };
     let n_words = call.arguments().len();
     match call.spec().name {
-        // Without options, it answers nothing.
+        // Without options, it returns nothing.
         "set" => n_words > 3,
         "getset" | "getdel" | "getex" | "hgetdel" | "hgetex" | "sort" | "lmpop" | "zmpop" => true,
         "lpop" | "rpop" | "spop" | "zpopmin" | "zpopmax" => n_words > 2,

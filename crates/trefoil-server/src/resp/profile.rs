@@ -1,0 +1,199 @@
+//! Who a client is, what it may see, and how it wants to be answered.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
+
+use super::clients::Client;
+use super::encoder::Protocol;
+use super::failure::of_failure;
+use super::multi::Multi;
+use super::parser::Trust;
+use super::session::Session;
+use super::wishes::Wishes;
+use super::words::{Answer, error};
+use crate::Config;
+use crate::service::Shared;
+
+/// Whether a client wants replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// All but the next one.
+    SkipNext,
+}
+
+impl Session {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    pub(super) fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        self.client.known.lock().protocol = protocol;
+    }
+
+    /// Whether the client has yet to show who it is.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.namespace.is_none()
+    }
+
+    pub(super) fn trust(&self) -> Trust {
+        match self.is_stranger() {
+            true => Trust::Stranger,
+            false => Trust::Known,
+        }
+    }
+
+    /// Begins to use a namespace; what was begun in another one is dropped.
+    pub(super) fn enter(&mut self, namespace: NamespaceId) {
+        let mut known = self.client.known.lock();
+        known.namespace = Some(namespace.clone());
+        known.is_revoked = false;
+        drop(known);
+        self.database = None;
+        self.watched = None;
+        self.guest.share.enter(&namespace);
+        self.namespace = Some(namespace);
+    }
+
+    /// Goes back to what a client may use that has not shown who it is.
+    pub(super) fn leave(&mut self) {
+        let resp = self.shared.config.resp.as_ref();
+        let is_open = self.shared.config.test_mode || resp.is_some_and(|resp| resp.anonymous);
+        let default = NamespaceId::new(DEFAULT_NAMESPACE).ok();
+        self.namespace = default.filter(|_| is_open);
+        if let Some(namespace) = &self.namespace {
+            self.guest.share.enter(namespace);
+        }
+        self.database = None;
+        self.watched = None;
+        let mut known = self.client.known.lock();
+        known.namespace = self.namespace.clone();
+        known.is_revoked = false;
+    }
+
+    /// Forgets everything that the client has begun or said.
+    pub(super) fn reset(&mut self) {
+        self.multi = None;
+        self.wishes = Wishes::default();
+        self.reply_mode = ReplyMode::On;
+        self.is_silent = false;
+        self.leave();
+        self.set_protocol(Protocol::Two);
+        self.client.known.lock().name.clear();
+    }
+
+    /// Stops watching keys.
+    pub(super) fn unwatch(&mut self) {
+        self.watched = None;
+    }
+
+    /// Chooses which replies are wanted from now on; all but `On` leave out the present one too.
+    pub(super) fn set_reply_mode(&mut self, mode: ReplyMode) {
+        // A client that wants no replies at all need not skip the next one.
+        if self.reply_mode == ReplyMode::Off && mode == ReplyMode::SkipNext {
+            return;
+        }
+        self.reply_mode = mode;
+        self.is_silent = mode != ReplyMode::On;
+    }
+
+    /// Begins a request: decides whether its reply is wanted.
+    pub(super) fn begin_request(&mut self) {
+        self.is_silent = self.reply_mode != ReplyMode::On;
+        if self.reply_mode == ReplyMode::SkipNext {
+            self.reply_mode = ReplyMode::On;
+        }
+    }
+
+    /// The clients that this one may know of.
+    pub(super) fn fellows(&self) -> Vec<Arc<Client>> {
+        self.shared.resp.seen_by(self.namespace.as_ref())
+    }
+
+    /// Ends a client. If that is this one, it is answered first.
+    pub(super) fn end(&mut self, client: &Client) {
+        if client.id == self.client.id {
+            self.is_closing = true;
+        } else {
+            client.killed.cancel();
+        }
+    }
+
+    /// The database of the client's namespace.
+    pub(super) async fn database(&mut self) -> Answer<OpenDatabase> {
+        if let Some(database) = &self.database {
+            return Ok(database.clone());
+        }
+        let namespace = self.namespace.as_ref().ok_or_else(not_authenticated)?;
+        if self.client.known.lock().is_revoked {
+            return Err(error(format!(
+                "ERR namespace '{namespace}' was deleted or has another token: authenticate again"
+            )));
+        }
+        let database = self.shared.database(namespace).await;
+        let database = database.map_err(|failure| of_failure(&failure))?;
+        self.database = Some(database.clone());
+        Ok(database)
+    }
+
+    /// Records what the client does, for `CLIENT LIST`. Returns the time of it.
+    pub(super) fn record_activity(&self) -> Instant {
+        let now = Instant::now();
+        let multi = self.multi.as_ref();
+        let mut known = self.client.known.lock();
+        known.command = self.tally.last();
+        known.active = Some(now);
+        known.queued = multi.map(Multi::len);
+        known.queued_bytes = multi.map_or(0, Multi::bytes);
+        known.is_watching = self.watched.is_some();
+        now
+    }
+
+    /// The name of the client's namespace, which is the user's name to Redis' clients.
+    pub(super) fn user(&self) -> String {
+        let namespace = self.namespace.as_ref();
+        namespace.map_or_else(String::new, NamespaceId::to_string)
+    }
+
+    /// Whether a namespace is there, as far as this client may know.
+    pub(super) fn knows_user(&self, name: &[u8]) -> bool {
+        if !self.is_administrator() {
+            return self.user().as_bytes() == name;
+        }
+        let name = std::str::from_utf8(name).ok();
+        name.is_some_and(|name| self.shared.namespaces.entry(name).is_ok())
+    }
+
+    pub(super) fn is_administrator(&self) -> bool {
+        self.namespace.as_ref().is_some_and(NamespaceId::is_default)
+    }
+
+    /// The client is no longer one of those that are connected.
+    pub(super) fn end_visit(&self) {
+        self.shared.resp.leave(&self.client);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end_visit();
+    }
+}
+
+/// The client has not shown who it is.
+pub(super) fn not_authenticated() -> trefoil::Reply {
+    error("NOAUTH Authentication required.")
+}
