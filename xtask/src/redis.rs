@@ -21,10 +21,11 @@ const PYTHON: [(&str, &str); 2] = [
     ("target/redis-py-8", "tests/python/redis-8.txt"),
 ];
 
-/// Clients for Node: where each is put, and which one it is.
-const NODE: [(&str, &str); 2] = [
+/// Packages for Node: where each is put, and which one it is.
+const NODE: [(&str, &str); 3] = [
     ("target/ioredis", "ioredis@6.0.0"),
     ("target/node-redis", "redis@6.3.1"),
+    ("target/typescript", "typescript@7.0.2"),
 ];
 
 /// The clients that are put into `target`.

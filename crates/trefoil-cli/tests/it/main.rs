@@ -4,6 +4,7 @@
 mod boxoffice;
 mod cases;
 mod cli;
+mod clients;
 mod crash;
 mod damage;
 mod dcb;

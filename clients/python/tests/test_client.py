@@ -1,0 +1,209 @@
+"""Both clients against a real server, which is killed meanwhile. TREFOIL_BINARY names it."""
+
+import asyncio
+import threading
+import time
+import unittest
+import uuid
+
+from server import TOKEN, Server
+from trefoil_client import (
+    AsyncTrefoil, CommandFailed, Conflict, InvalidRequest, OutcomeUnknown, Trefoil, TrefoilError,
+    Unauthorized, Unavailable,
+)
+
+WRITERS, KILLS = 3, 4
+
+
+def tagged(*tags):
+    return {"items": [{"tags": list(tags)}]}
+
+
+class Client(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self):
+        self.db = Trefoil(self.server.url, TOKEN)
+        self.addCleanup(self.db.close)
+        self.tag = f"test:{uuid.uuid4()}"
+
+    def event(self, n, **more):
+        return {"type": "Numbered", "data": {"n": n}, "tags": [self.tag], **more}
+
+    def test_a_commit_checks_appends_and_changes_together(self):
+        stream, key = f"order-{uuid.uuid4()}", f"key:{self.tag}"
+        committed = self.db.commit(
+            conditions=[{"stream": stream, "expectedVersion": -1}, {"key": key, "exists": False}],
+            events=[self.event(1, stream=stream, metadata={"by": "Ada"})],
+            state=[["SET", key, "yes"], ["HSET", f"h:{key}", "a", 1]],
+        )
+        self.assertEqual(committed["state"], ["OK", 1])
+        [event], head = self.db.query(tagged(self.tag))
+        self.assertEqual((event.stream, event.type, event.position), (stream, "Numbered", 0))
+        self.assertEqual((event.data, event.metadata), ({"n": 1}, {"by": "Ada"}))
+        self.assertEqual(event.global_position, committed["globalPosition"])
+        self.assertGreaterEqual(head, event.global_position)
+        self.assertEqual(self.db.state("HGETALL", f"h:{key}"), {"a": "1"})
+        with self.assertRaises(Conflict) as refused:
+            self.db.commit(conditions=[{"key": key, "exists": False}], events=[self.event(2)])
+        self.assertEqual(refused.exception.code, "GUARD_FAILED")
+        self.assertEqual(refused.exception.details["place"], "conditions[0]")
+        self.assertEqual(len(self.db.query(tagged(self.tag))[0]), 1)
+
+    def test_errors_are_types(self):
+        with self.assertRaises(CommandFailed):
+            self.db.commit(state=[["SET", self.tag, "x"], ["INCR", self.tag]])
+        with self.assertRaises(InvalidRequest):
+            self.db.commit(conditons=[])
+        with self.assertRaises(Unauthorized), Trefoil(self.server.url, "ns_wrong") as stranger:
+            stranger.state("GET", "k")
+        nobody = Trefoil("http://127.0.0.1:9", TOKEN, retry_seconds=0.1)
+        self.addCleanup(nobody.close)
+        with self.assertRaises(Unavailable):
+            nobody.query({})
+        with self.assertRaises(OutcomeUnknown):
+            nobody.commit(events=[self.event(1)])
+        with self.assertRaises(TrefoilError) as refused:
+            self.db.call("ns.info", "nobody")
+        self.assertEqual(refused.exception.code, "NAMESPACE_NOT_FOUND")
+
+    def test_an_id_makes_a_commit_repeatable(self):
+        parts = {"id": str(uuid.uuid4()), "events": [self.event(1)], "state": [["INCR", self.tag]]}
+        self.assertEqual(self.db.commit(**parts), self.db.commit(**parts))
+        self.assertEqual(self.db.state("GET", self.tag), "1")
+
+    def test_decisions_of_many_threads_hold(self):
+        def take(events):
+            return {"events": [self.event(len(events))]} if len(events) < 5 else None
+
+        def taker():
+            taken.append(self.db.decide(tagged(self.tag), take, attempts=100))
+
+        taken, threads = [], [threading.Thread(target=taker) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len([one for one in taken if one]), 5)
+        events, _ = self.db.query(tagged(self.tag))
+        self.assertEqual([event.data["n"] for event in events], [0, 1, 2, 3, 4])
+
+    def test_reads_go_on_where_they_stopped(self):
+        for start in (0, 1500):
+            self.db.commit(events=[self.event(n) for n in range(start, start + 1500)])
+        events = list(self.db.read(tagged(self.tag)))
+        self.assertEqual([event.data["n"] for event in events], list(range(3000)))
+        rest = self.db.read(tagged(self.tag), after=events[1999].global_position)
+        self.assertEqual(next(rest).data["n"], 2000)
+        self.assertEqual(next(self.db.read(tagged(self.tag), backwards=True)).data["n"], 2999)
+
+
+class Kills(unittest.TestCase):
+    """Whatever breaks, nothing is lost, and nothing happens twice."""
+
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.stop)
+        self.is_over = threading.Event()
+
+    def kill_some_times(self):
+        for _ in range(KILLS):
+            time.sleep(0.4)
+            self.server.kill()
+            self.server.start()
+        time.sleep(0.4)
+        self.is_over.set()
+
+    def check(self, db, n_written, seen):
+        expected = sorted((writer, n) for writer, n_all in enumerate(n_written) for n in range(n_all))
+        events = [tuple(event.data) for event in db.read({})]
+        self.assertEqual(sorted(events), expected)
+        self.assertEqual(seen, events)
+        self.assertEqual(int(db.state("GET", "written")), len(expected))
+        counts = [int(db.state("HGET", "projected", str(writer))) for writer in range(WRITERS)]
+        self.assertEqual(counts, n_written)
+        print(f"{len(expected)} commits, {KILLS} kills")
+
+    def test_the_blocking_client(self):
+        db = Trefoil(self.server.url, TOKEN)
+        self.addCleanup(db.close)
+        n_written, seen = [0] * WRITERS, []
+
+        def write(writer):
+            while not self.is_over.is_set():
+                events = [{"type": "N", "data": [writer, n_written[writer]]}]
+                db.commit(events=events, state=[["INCR", "written"]])
+                n_written[writer] += 1
+
+        def watch():
+            for event in db.subscribe({}):
+                seen.append(tuple(event.data))
+
+        def project():
+            db.project("counts", {}, lambda event: {
+                "state": [["HINCRBY", "projected", str(event.data[0]), 1]]
+            })
+
+        for endless in (watch, project, project):
+            threading.Thread(target=endless, daemon=True).start()
+        writers = [threading.Thread(target=write, args=[n]) for n in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        self.kill_some_times()
+        for writer in writers:
+            writer.join()
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not self.has_caught_up(db, n_written, seen):
+            time.sleep(0.05)
+        self.check(db, n_written, seen)
+
+    def has_caught_up(self, db, n_written, seen):
+        last = db.call("events.head")
+        return len(seen) == sum(n_written) and db.call("events.tracking", "counts") == last
+
+    def test_the_client_for_asyncio(self):
+        asyncio.run(self.use_the_client_for_asyncio())
+
+    async def use_the_client_for_asyncio(self):
+        n_written, seen = [0] * WRITERS, []
+        async with AsyncTrefoil(self.server.url, TOKEN) as db:
+            async def write(writer):
+                while not self.is_over.is_set():
+                    decided = await db.decide({"items": [{"types": ["Never"]}]}, decide(writer))
+                    self.assertIsNotNone(decided)
+                    n_written[writer] += 1
+
+            def decide(writer):
+                async def make(_):
+                    events = [{"type": "N", "data": [writer, n_written[writer]]}]
+                    return {"events": events, "state": [["INCR", "written"]]}
+                return make
+
+            async def watch():
+                async for event in db.subscribe({}):
+                    seen.append(tuple(event.data))
+
+            async def apply(event):
+                return {"state": [["HINCRBY", "projected", str(event.data[0]), 1]]}
+
+            endless = [watch(), db.project("counts", {}, apply), db.project("counts", {}, apply)]
+            endless = [asyncio.create_task(task) for task in endless]
+            writers = [asyncio.create_task(write(n)) for n in range(WRITERS)]
+            await asyncio.to_thread(self.kill_some_times)
+            await asyncio.gather(*writers)
+            blocking = Trefoil(self.server.url, TOKEN)
+            self.addCleanup(blocking.close)
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not self.has_caught_up(blocking, n_written, seen):
+                await asyncio.sleep(0.05)
+            self.check(blocking, n_written, seen)
+            self.assertEqual([event.data async for event in db.read({})], [list(s) for s in seen])
+            for task in endless:
+                task.cancel()
+
+
+if __name__ == "__main__":
+    unittest.main()

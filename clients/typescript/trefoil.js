@@ -1,0 +1,299 @@
+// A client for Trefoil over HTTP, for Node 20 and later and for browsers. It has no dependencies.
+//
+// Every commit has an id, so it is safe to send it again: the server recognises it and returns the
+// first response. That is why this client may repeat a commit by itself when a connection breaks.
+
+/**
+ * @typedef {string | number | boolean | null | Json[] | { [name: string]: Json }} Json
+ * @typedef {{ types?: string[], tags?: string[] }} QueryItem
+ * @typedef {{ items?: QueryItem[], stream?: string, category?: string }} Query
+ * @typedef {string | number | { $base64: string }} Word a word of a state command
+ * @typedef {{ type: string, data: Json, stream?: string, metadata?: { [name: string]: Json },
+ *   tags?: string[], id?: string }} NewEvent
+ * @typedef {{ stream: string, expectedVersion: number }
+ *   | { query: Query, after?: number }
+ *   | { key: string, field?: string, equals?: Word, differs?: Word, exists?: boolean }} Condition
+ */
+/** @typedef {object} Commit
+ * @property {Condition[]} [conditions]
+ * @property {NewEvent[]} [events]
+ * @property {Word[][]} [state] state commands, such as ["HINCRBY", "stats", "sold", 1]
+ * @property {{ source: string, position: number }} [tracking]
+ * @property {boolean} [strict]
+ * @property {string} [id] a UUID; if there is none, the client makes one
+ */
+/** @typedef {object} Committed
+ * @property {number} commit
+ * @property {number} globalPosition
+ * @property {{ id: string, stream: string, position: number, globalPosition: number }[]} events
+ * @property {any[]} state the replies of the state commands */
+/** An event without a stream has the stream "" and the position -1.
+ * @typedef {{ id: string, stream: string, type: string, position: number, globalPosition: number,
+ *   data: any, metadata: any, time: string, tags: string[] }} StoredEvent */
+
+/** What the server refused, or could not be asked. `code` is that of the HTTP API. */
+export class TrefoilError extends Error {
+  /** @param {string} code @param {string} message @param {any} [details] @param {unknown} [cause] */
+  constructor(code, message, details = {}, cause = undefined) {
+    super(message, { cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.details = details;
+  }
+}
+/** The request is wrong. To send it again does not help. */
+export class InvalidRequest extends TrefoilError {}
+/** The token is missing, wrong, or not sufficient. */
+export class Unauthorized extends TrefoilError {}
+/** A condition does not hold. Nothing was written. Read again, decide again. */
+export class Conflict extends TrefoilError {}
+/** A state command failed. Nothing was written. */
+export class CommandFailed extends TrefoilError {}
+/** The server cannot be reached, is overloaded, or has no space. Nothing was written. */
+export class Unavailable extends TrefoilError {}
+/** It is not known whether the commit was written. Its id tells: commit it again with the same id. */
+export class OutcomeUnknown extends TrefoilError {}
+
+/** @type {{ [code: string]: typeof TrefoilError }} */
+const ERRORS = {
+  INVALID_REQUEST: InvalidRequest, METHOD_NOT_FOUND: InvalidRequest, NOT_FOUND: InvalidRequest,
+  AUTH_REQUIRED: Unauthorized, AUTH_INVALID_TOKEN: Unauthorized, AUTH_UNAUTHORIZED: Unauthorized,
+  STREAM_VERSION_CONFLICT: Conflict, CONDITION_FAILED: Conflict, GUARD_FAILED: Conflict,
+  TRACKING_CONFLICT: Conflict, DUPLICATE_ID: Conflict, COMMAND_FAILED: CommandFailed,
+  OVERLOADED: Unavailable, CLOSED: Unavailable, DISK_FULL: Unavailable, OUTCOME_UNKNOWN: OutcomeUnknown,
+};
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, PAGE] = [20, 1000, 1000];
+
+/** @param {any[]} row @returns {StoredEvent} */
+function eventOf([id, stream, type, position, globalPosition, data, metadata, time, tags]) {
+  return { id, stream, type, position, globalPosition, data, metadata, time, tags };
+}
+
+/** A random UUID; `crypto.randomUUID` is missing in pages that come over plain HTTP. */
+function uuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const digits = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+/** @param {number} ms @param {AbortSignal} [signal] */
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(timer);
+      resolve(signal?.removeEventListener('abort', finish));
+    };
+    const timer = setTimeout(finish, ms);
+    signal?.addEventListener('abort', finish);
+  });
+}
+
+/** @param {unknown} error */
+function unlessApplied(error) {
+  if (!(error instanceof TrefoilError && error.code === 'TRACKING_CONFLICT')) throw error;
+}
+
+/** A namespace of a Trefoil server. */
+export class Trefoil {
+  /**
+   * `url` is by default the server that the page came from. `retryMs` is how long a request that may
+   * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again.
+   * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number }} [options]
+   */
+  constructor({ url = '', token = '', retryMs = 30_000, silenceMs = 45_000 } = {}) {
+    this.url = url.replace(/\/$/, '');
+    this.retryMs = retryMs;
+    this.silenceMs = silenceMs;
+    /** @type {{ [name: string]: string }} */
+    this.headers = token ? { authorization: `Bearer ${token}` } : {};
+  }
+
+  /** Calls a method of the HTTP API once and returns its result.
+   * @param {string} method @param {...any} args @returns {Promise<any>} */
+  async call(method, ...args) {
+    const headers = { ...this.headers, 'content-type': 'application/json' };
+    const body = JSON.stringify([method, ...args]);
+    const response = await this.#request('/rpc', { method: 'POST', headers, body });
+    try {
+      return JSON.parse(await response.text());
+    } catch (cause) {
+      throw new Unavailable('CONNECTION', `the response of ${method} broke off`, {}, cause);
+    }
+  }
+
+  /** @param {string} path @param {RequestInit} init */
+  async #request(path, init) {
+    let response;
+    try {
+      response = await fetch(this.url + path, init);
+    } catch (cause) {
+      throw new Unavailable('CONNECTION', `cannot reach ${this.url || 'the server'}`, {}, cause);
+    }
+    if (response.ok) return response;
+    const text = await response.text().catch(() => '');
+    let error = { code: `HTTP_${response.status}`, message: text, details: {} };
+    try { error = { ...error, ...JSON.parse(text).error }; } catch { /* Not every proxy speaks JSON. */ }
+    const kind = ERRORS[error.code] ?? (response.status >= 502 ? Unavailable : TrefoilError);
+    throw new kind(error.code, error.message, error.details);
+  }
+
+  /**
+   * Repeats what may be repeated until it is done, refused, or `retryMs` have passed.
+   * @param {string} method @param {...any} args @returns {Promise<any>}
+   */
+  async #repeat(method, ...args) {
+    const end = Date.now() + this.retryMs;
+    for (let ms = FIRST_PAUSE_MS, isUnknown = false; ; ms = Math.min(2 * ms, LONGEST_PAUSE_MS)) {
+      try {
+        return await this.call(method, ...args);
+      } catch (error) {
+        if (!(error instanceof Unavailable || error instanceof OutcomeUnknown)) throw error;
+        isUnknown ||= method === 'commit' && ['CONNECTION', 'OUTCOME_UNKNOWN'].includes(error.code);
+        if (Date.now() + ms > end) {
+          throw isUnknown ? new OutcomeUnknown('OUTCOME_UNKNOWN', error.message, error.details, error) : error;
+        }
+        await pause(ms * (0.5 + Math.random()));
+      }
+    }
+  }
+
+  /**
+   * Checks the conditions, appends the events and runs the state commands, all or nothing. When it
+   * returns, everything is on disk. It is sent again if the connection breaks.
+   * @param {Commit} commit @returns {Promise<Committed>}
+   */
+  commit(commit) {
+    const named = { id: uuid(), ...commit };
+    return this.#repeat('commit', named);
+  }
+
+  /**
+   * Reads the events that match, lets `decide` make a commit of them, and commits it on condition
+   * that nothing new matches. After a conflict it starts again. `decide` returns null to do nothing.
+   * @param {Query} query
+   * @param {(events: StoredEvent[]) => Commit | null | Promise<Commit | null>} decide
+   * @param {{ attempts?: number }} [options]
+   * @returns {Promise<Committed | null>}
+   */
+  async decide(query, decide, { attempts = 10 } = {}) {
+    for (let attempt = 1; ; attempt++) {
+      const { events, head } = await this.query(query);
+      const decision = await decide(events);
+      if (!decision) return null;
+      const conditions = [...(decision.conditions ?? []), { query, after: head }];
+      try {
+        return await this.commit({ ...decision, conditions });
+      } catch (error) {
+        if (!(error instanceof Conflict) || error.code === 'DUPLICATE_ID' || attempt >= attempts) throw error;
+      }
+    }
+  }
+
+  /**
+   * Returns all events that match and the head of the log, up to which that is so.
+   * @param {Query} query @param {{ after?: number }} [options]
+   * @returns {Promise<{ events: StoredEvent[], head: number }>}
+   */
+  async query(query, { after = 0 } = {}) {
+    const found = await this.#repeat('events.query', { items: [], ...query }, { after });
+    return { events: found.events.map(eventOf), head: found.head };
+  }
+
+  /**
+   * Reads the events that match, a page at a time. `after` continues an earlier read.
+   * @param {Query} query
+   * @param {{ after?: number, direction?: 'forwards' | 'backwards', limit?: number }} [options]
+   * @returns {AsyncGenerator<StoredEvent, void, void>}
+   */
+  async *read(query, { after, direction = 'forwards', limit = Infinity } = {}) {
+    for (let left = limit; left > 0; ) {
+      const batchSize = Math.min(PAGE, left);
+      const options = { direction, batchSize, ...(after === undefined ? {} : { after }) };
+      const page = await this.#repeat('events.query', { items: [], ...query }, options);
+      for (const event of page.events.map(eventOf)) {
+        yield event;
+        after = event.globalPosition;
+      }
+      if (page.events.length < batchSize) return;
+      left -= batchSize;
+    }
+  }
+
+  /**
+   * Follows the events that match, from `after` (0: from the first one) into the future. It connects
+   * again by itself and continues where it was, without gaps or repetitions. It ends with `signal`.
+   * @param {Query} query @param {{ after?: number, signal?: AbortSignal }} [options]
+   * @returns {AsyncGenerator<StoredEvent, void, void>}
+   */
+  async *subscribe(query, { after = 0, signal } = {}) {
+    const path = `/events?query=${encodeURIComponent(JSON.stringify({ items: [], ...query }))}`;
+    for (let ms = FIRST_PAUSE_MS; !signal?.aborted; ms = Math.min(2 * ms, LONGEST_PAUSE_MS)) {
+      try {
+        for await (const event of this.#follow(path, after, signal)) {
+          yield event;
+          after = event.globalPosition;
+          ms = FIRST_PAUSE_MS;
+        }
+      } catch (error) {
+        if (!signal?.aborted && !(error instanceof Unavailable)) throw error;
+      }
+      await pause(ms, signal);
+    }
+  }
+
+  /** @param {string} path @param {number} after @param {AbortSignal} [signal] */
+  async *#follow(path, after, signal) {
+    const silence = new AbortController();
+    const stop = () => silence.abort();
+    signal?.addEventListener('abort', stop);
+    let timer = setTimeout(stop, this.silenceMs);
+    try {
+      const headers = { ...this.headers, 'last-event-id': String(after) };
+      const response = await this.#request(path, { headers, signal: silence.signal });
+      const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+      const decoder = new TextDecoder();
+      for (let text = ''; ; ) {
+        const { done, value } = await reader.read().catch((cause) => {
+          throw new Unavailable('CONNECTION', 'the subscription broke off', {}, cause);
+        });
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(stop, this.silenceMs);
+        const messages = (text + decoder.decode(value, { stream: true })).split('\n\n');
+        text = messages.pop() ?? '';
+        for (const message of messages) {
+          const line = message.split('\n').find((line) => line.startsWith('data: '));
+          if (line) yield eventOf(JSON.parse(line.slice(6)));
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+      stop();
+    }
+  }
+
+  /**
+   * Keeps a projection up to date: `apply` makes a commit (or null) of each event that matches. The
+   * position is kept in the same commit, so each event takes effect once, whatever breaks, and also
+   * if several processes run the same projection.
+   * @param {string} name @param {Query} query
+   * @param {(event: StoredEvent) => Commit | null | Promise<Commit | null>} apply
+   * @param {{ signal?: AbortSignal }} [options]
+   */
+  async project(name, query, apply, { signal } = {}) {
+    const after = (await this.#repeat('events.tracking', name)) ?? 0;
+    for await (const event of this.subscribe(query, { after, signal })) {
+      const commit = await apply(event);
+      const tracking = { source: name, position: event.globalPosition };
+      if (commit) await this.commit({ ...commit, tracking }).catch(unlessApplied);
+    }
+  }
+
+  /** Runs one state command and returns its reply. @param {...Word} command @returns {Promise<any>} */
+  async state(...command) {
+    return (await this.commit({ state: [command] })).state[0];
+  }
+}
