@@ -4,6 +4,7 @@
 //! replacing a collection takes one step whatever its size: its entries become garbage.
 
 use bytes::Bytes;
+use fastrand::Rng;
 use trefoil_core::limits::EVENT_DATA_BYTES_MAX;
 use trefoil_core::{Damage, Direction, Error, NewEvent};
 
@@ -33,7 +34,7 @@ pub struct Keyspace<'a> {
     /// The root as its entry has it.
     saved: Root,
     now: u64,
-    random: u64,
+    random: Rng,
     /// The global position that the first of the events gets.
     position: u64,
     /// Events that are to be appended by the same commit.
@@ -63,7 +64,7 @@ impl<'a> Keyspace<'a> {
             root,
             saved: root,
             now: moment.now,
-            random: moment.seed,
+            random: Rng::with_seed(moment.seed),
             position: moment.position,
             events: Vec::new(),
             event_data_bytes_max: EVENT_DATA_BYTES_MAX,
@@ -143,13 +144,9 @@ impl<'a> Keyspace<'a> {
         self.root.keys
     }
 
-    /// Sixty-four random bits.
+    /// Returns sixty-four random bits.
     pub(crate) fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.u64(..)
     }
 
     /// What is remembered of a key; `None` if it is not there or has expired.
