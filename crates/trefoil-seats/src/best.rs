@@ -12,7 +12,7 @@ pub(super) struct Grid<'a> {
 }
 
 /// Adjacent available seats of one row: the index of the first, and how many.
-type Run = (usize, usize);
+type SeatRun = (usize, usize);
 
 const WORD_BYTES: usize = size_of::<u64>();
 const SEATS_PER_WORD: usize = WORD_BYTES * 4;
@@ -46,7 +46,7 @@ impl Grid<'_> {
     }
 
     /// All runs, in the order of their seats.
-    fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    fn runs(&self) -> impl Iterator<Item = SeatRun> + '_ {
         let mut at = 0;
         let mut end = 0;
         std::iter::from_fn(move || {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use trefoil_state::Keyspace;
 
-use super::counts::Counts;
-use super::fields::{Fields, number, text};
+use super::counts::SeatCounts;
+use super::fields::{HashFields, number, text};
 use super::holds::HOLD_ENDS;
 use super::json;
 use super::names::{EventNames, SectionNames, booking_key};
@@ -82,13 +82,13 @@ pub(crate) struct Booking {
     /// That of its last event.
     pub(crate) last_position: u64,
     /// How many seats of the section were in which state after the reservation.
-    pub(crate) stats: Counts,
+    pub(crate) stats: SeatCounts,
 }
 
 impl Booking {
     /// The booking under a key with this prefix, if it is there.
     pub(crate) fn load(keyspace: &Keyspace<'_>, prefix: &str, id: &str) -> Result<Option<Self>> {
-        let fields = Fields::of(keyspace, booking_key(prefix, id))?;
+        let fields = HashFields::of(keyspace, booking_key(prefix, id))?;
         if !fields.exist() {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl Booking {
     }
 }
 
-fn read_json<T: DeserializeOwned>(fields: &Fields<'_, '_>, name: &str) -> Result<T> {
+fn read_json<T: DeserializeOwned>(fields: &HashFields<'_, '_>, name: &str) -> Result<T> {
     let value = fields.get(name)?.unwrap_or_default();
     json::read(&value).ok_or_else(|| fields.wrong(name))
 }

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use trefoil_state::{Failure, Keyspace};
 
 use super::booking::{Booking, Status};
-use super::counts::Counts;
+use super::counts::SeatCounts;
 use super::fields::all_integers;
 use super::json;
 use super::names::{EventNames, SectionNames, split_booking_key};
 use super::owners::{Owner, owners_of_row};
-use super::seat::{Seat, State};
+use super::seat::{Seat, SeatState};
 use super::section::{Section, sections};
 use crate::Result;
 
@@ -23,7 +23,7 @@ const VIOLATIONS_MAX: usize = 1000;
 /// What was found in a section or several, and what is wrong with it.
 #[derive(Debug, Default)]
 struct Findings {
-    counts: Counts,
+    counts: SeatCounts,
     /// How many seats each buyer has.
     buyers: BTreeMap<String, i64>,
     /// The bookings that have seats.
@@ -40,7 +40,7 @@ pub(crate) fn check_event(keyspace: &mut Keyspace<'_>, names: &EventNames) -> Re
     }
     findings.bookings_without_seats(keyspace, &names.prefix, |found| found.of == *names)?;
     let event = format!("event {}", names.event);
-    let counts = Counts::load(keyspace, names.stats_key())?;
+    let counts = SeatCounts::load(keyspace, names.stats_key())?;
     let sum = findings.counts;
     findings.compare_counts(&event, "sections", sum, counts);
     let buyers = all_integers(keyspace, &names.buyers_key())?;
@@ -77,7 +77,7 @@ impl Findings {
         }
     }
 
-    fn compare_counts(&mut self, what: &str, whose: &str, found: Counts, counted: Counts) {
+    fn compare_counts(&mut self, what: &str, whose: &str, found: SeatCounts, counted: SeatCounts) {
         let pairs = [
             ("available", found.available, counted.available),
             ("reserved", found.reserved, counted.reserved),
@@ -101,7 +101,7 @@ impl Findings {
         let grid = section.grid(&bytes);
         let [available, reserved, sold, blocked] = grid.count().map(|n| n as i64);
         let total = available + reserved + sold + blocked;
-        let counts = Counts {
+        let counts = SeatCounts {
             available,
             reserved,
             sold,
@@ -109,7 +109,7 @@ impl Findings {
         };
         self.compare_counts(&what, "map", counts, section.totals.section);
         self.counts = self.counts.plus(counts);
-        let mut bookings: BTreeMap<String, Vec<(Seat, State, Owner)>> = BTreeMap::new();
+        let mut bookings: BTreeMap<String, Vec<(Seat, SeatState, Owner)>> = BTreeMap::new();
         for row in 1..=section.config.rows as u32 {
             for (seat, state, owner) in self.row(keyspace, &section, &bytes, row)? {
                 *self.buyers.entry(owner.buyer.clone()).or_default() += 1;
@@ -131,23 +131,23 @@ impl Findings {
         section: &Section,
         bytes: &[u8],
         row: u32,
-    ) -> Result<Vec<(Seat, State, Owner)>> {
+    ) -> Result<Vec<(Seat, SeatState, Owner)>> {
         let what = format!("section {}", section.names.section);
         let mut owners = owners_of_row(keyspace, &section.names, row)?;
         let mut owned = Vec::new();
         for number in 1..=section.config.seats_per_row as u32 {
             let seat = Seat { row, number };
             let index = seat.index(section.config.seats_per_row);
-            let state = State::of_bits(section.grid(bytes).state(index) as u8);
+            let state = SeatState::of_bits(section.grid(bytes).state(index) as u8);
             // A row of available seats needs no look at any of them.
             let owner = match owners.is_empty() {
                 true => None,
                 false => owners.remove(number.to_string().as_bytes()),
             };
             match (state, owner.map(|owner| json::read(&owner))) {
-                (State::Available, None) => {}
-                (State::Blocked, _) => self.note(format!("{what}: seat {seat} is blocked")),
-                (State::Available, Some(_)) => {
+                (SeatState::Available, None) => {}
+                (SeatState::Blocked, _) => self.note(format!("{what}: seat {seat} is blocked")),
+                (SeatState::Available, Some(_)) => {
                     self.note(format!(
                         "{what}: seat {seat} is available, but has an owner"
                     ));
@@ -172,10 +172,10 @@ impl Findings {
         keyspace: &Keyspace<'_>,
         names: &SectionNames,
         id: &str,
-        seats: &[(Seat, State, Owner)],
+        seats: &[(Seat, SeatState, Owner)],
     ) -> Result<()> {
         let booking = Booking::load(keyspace, &names.of.prefix, id)?;
-        let is_sold = seats.iter().all(|(_, state, _)| *state == State::Sold);
+        let is_sold = seats.iter().all(|(_, state, _)| *state == SeatState::Sold);
         let Some(booking) = booking else {
             // One that is sold is forgotten some time later.
             if !is_sold {
@@ -224,10 +224,10 @@ impl Findings {
 }
 
 /// The state of the seats of a booking; `None` if it has none any more.
-fn state_of_seats(status: Status) -> Option<State> {
+fn state_of_seats(status: Status) -> Option<SeatState> {
     match status {
-        Status::Reserved => Some(State::Reserved),
-        Status::Sold => Some(State::Sold),
+        Status::Reserved => Some(SeatState::Reserved),
+        Status::Sold => Some(SeatState::Sold),
         Status::Released | Status::Expired => None,
     }
 }

@@ -4,25 +4,25 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use trefoil_state::Keyspace;
 
-use super::fields::{Fields, Setting, number, text};
+use super::fields::{HashFields, Setting, number, text};
 use super::names::{EventNames, SectionNames};
 use super::refusal;
-use super::seat::State;
+use super::seat::SeatState;
 use crate::Result;
 
 /// How many seats of a section or an event are in which state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct SeatCounts {
     pub(crate) available: i64,
     pub(crate) reserved: i64,
     pub(crate) sold: i64,
     pub(crate) total: i64,
 }
 
-impl Counts {
+impl SeatCounts {
     /// The counts in the hash under a key.
     pub(super) fn load(keyspace: &Keyspace<'_>, key: Bytes) -> Result<Self> {
-        let fields = Fields::of(keyspace, key)?;
+        let fields = HashFields::of(keyspace, key)?;
         let count = |name| fields.integer(name).map(Option::unwrap_or_default);
         Ok(Self {
             available: count("available")?,
@@ -34,14 +34,14 @@ impl Counts {
 
     /// The same after some seats changed their state.
     #[must_use]
-    pub(super) fn moved(mut self, n: usize, from: State, to: State) -> Self {
+    pub(super) fn moved(mut self, n: usize, from: SeatState, to: SeatState) -> Self {
         let n = n as i64;
         for (state, n) in [(from, -n), (to, n)] {
             match state {
-                State::Available => self.available = self.available.saturating_add(n),
-                State::Reserved => self.reserved = self.reserved.saturating_add(n),
-                State::Sold => self.sold = self.sold.saturating_add(n),
-                State::Blocked => {}
+                SeatState::Available => self.available = self.available.saturating_add(n),
+                SeatState::Reserved => self.reserved = self.reserved.saturating_add(n),
+                SeatState::Sold => self.sold = self.sold.saturating_add(n),
+                SeatState::Blocked => {}
             }
         }
         self
@@ -97,22 +97,22 @@ impl Counts {
 
 /// How many seats of a section, and of all sections of its event, are in which state.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Totals {
-    pub(super) section: Counts,
-    pub(super) event: Counts,
+pub(super) struct SeatTotals {
+    pub(super) section: SeatCounts,
+    pub(super) event: SeatCounts,
 }
 
-impl Totals {
+impl SeatTotals {
     pub(super) fn load(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Self> {
         Ok(Self {
-            section: Counts::load(keyspace, names.stats_key())?,
-            event: Counts::load(keyspace, names.of.stats_key())?,
+            section: SeatCounts::load(keyspace, names.stats_key())?,
+            event: SeatCounts::load(keyspace, names.of.stats_key())?,
         })
     }
 
     /// The same after some seats changed their state.
     #[must_use]
-    pub(super) fn moved(self, n: usize, from: State, to: State) -> Self {
+    pub(super) fn moved(self, n: usize, from: SeatState, to: SeatState) -> Self {
         Self {
             section: self.section.moved(n, from, to),
             event: self.event.moved(n, from, to),
@@ -146,13 +146,13 @@ impl Totals {
 
 /// Counts, and when they changed.
 #[derive(Debug)]
-pub(crate) struct Counted {
-    pub(crate) counts: Counts,
+pub(crate) struct CountedSeats {
+    pub(crate) counts: SeatCounts,
     /// Seconds since 1970.
     pub(crate) updated_at: i64,
 }
 
-impl Counted {
+impl CountedSeats {
     /// The counts of a section.
     pub(crate) fn of_section(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Self> {
         let counted = Self::load(keyspace, &names.stats_key())?;
@@ -166,12 +166,12 @@ impl Counted {
     }
 
     fn load(keyspace: &Keyspace<'_>, key: &Bytes) -> Result<Option<Self>> {
-        let fields = Fields::of(keyspace, key.clone())?;
+        let fields = HashFields::of(keyspace, key.clone())?;
         if !fields.exist() {
             return Ok(None);
         }
         Ok(Some(Self {
-            counts: Counts::load(keyspace, key.clone())?,
+            counts: SeatCounts::load(keyspace, key.clone())?,
             updated_at: fields.integer("updated_at")?.unwrap_or_default(),
         }))
     }

@@ -8,7 +8,7 @@ use super::booking::{Booking, Status};
 use super::json;
 use super::names::{EventNames, SectionNames};
 use super::seat::Seat;
-use super::section::Config;
+use super::section::SectionConfig;
 use crate::Result;
 
 /// The section was opened, or changed.
@@ -26,14 +26,14 @@ pub(super) fn type_of(status: Status) -> &'static str {
 
 /// Where an event happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct EventPlace {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     prefix: String,
     event: String,
     section: String,
 }
 
-impl Place {
+impl EventPlace {
     fn new(names: &SectionNames) -> Self {
         Self {
             prefix: names.of.prefix.clone(),
@@ -57,7 +57,7 @@ impl Place {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SectionOpened {
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) place: EventPlace,
     pub(super) rows: usize,
     pub(super) seats_per_row: usize,
     pub(super) price: i64,
@@ -73,7 +73,7 @@ pub(super) struct SectionOpened {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SeatsChanged {
     #[serde(flatten)]
-    pub(super) place: Place,
+    pub(super) place: EventPlace,
     pub(super) booking: String,
     pub(super) buyer: String,
     pub(super) seats: Vec<Seat>,
@@ -90,11 +90,11 @@ pub(super) struct SeatsChanged {
 pub(super) fn emit_opened(
     keyspace: &mut Keyspace<'_>,
     names: &SectionNames,
-    config: &Config,
+    config: &SectionConfig,
     created: bool,
 ) -> Result<u64> {
     let data = json::write(&SectionOpened {
-        place: Place::new(names),
+        place: EventPlace::new(names),
         rows: config.rows,
         seats_per_row: config.seats_per_row,
         price: config.price,
@@ -112,7 +112,7 @@ pub(super) fn emit_opened(
 pub(super) fn emit_booking(keyspace: &mut Keyspace<'_>, booking: &Booking) -> Result<u64> {
     let names = &booking.names;
     let data = json::write(&SeatsChanged {
-        place: Place::new(names),
+        place: EventPlace::new(names),
         booking: booking.id.clone(),
         buyer: booking.buyer.clone(),
         seats: booking.seats.clone(),

@@ -10,12 +10,12 @@ use crate::Result;
 
 /// The fields of the hash under a key; there are none if it is not there.
 #[derive(Debug)]
-pub(super) struct Fields<'k, 'a> {
+pub(super) struct HashFields<'k, 'a> {
     key: Bytes,
     hash: Option<HashReader<'k, 'a>>,
 }
 
-impl<'k, 'a> Fields<'k, 'a> {
+impl<'k, 'a> HashFields<'k, 'a> {
     pub(super) fn of(keyspace: &'k Keyspace<'a>, key: Bytes) -> Result<Self> {
         let hash = keyspace.hash(&key)?;
         Ok(Self { key, hash })

@@ -52,12 +52,12 @@ mod settle;
 
 pub(crate) use booking::{Booking, Status};
 pub(crate) use check::{check_event, check_section};
-pub(crate) use counts::{Counted, Counts};
+pub(crate) use counts::{CountedSeats, SeatCounts};
 pub(crate) use listing::MappedSeat;
 pub(crate) use names::{EventNames, SectionNames, check_id, check_prefix};
-pub(crate) use open::{Opening, open};
+pub(crate) use open::{SectionOpening, open};
 pub use replay::{SeatValue, replay_seats};
-pub(crate) use reserve::{Choice, Request, reserve};
+pub(crate) use reserve::{SeatChoice, SeatRequest, reserve};
 pub(crate) use seat::Seat;
 pub(crate) use section::{Section, sections};
 pub(crate) use settle::{finalize, release};

@@ -6,7 +6,7 @@ use trefoil_state::Keyspace;
 
 use super::json;
 use super::owners::{Owner, owners_of_row};
-use super::seat::{Seat, State};
+use super::seat::{Seat, SeatState};
 use super::section::Section;
 use crate::Result;
 
@@ -39,7 +39,7 @@ impl Section {
                 let seat = Seat { row, number };
                 let state = grid.state(seat.index(self.config.seats_per_row));
                 let owner = owners.as_ref().map(|owners| {
-                    let is_owned = state != State::Available as usize;
+                    let is_owned = state != SeatState::Available as usize;
                     let owner = owners.get(number.to_string().as_bytes());
                     owner
                         .filter(|_| is_owned)

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use trefoil_state::{Keyspace, StoredString, StringDraft};
 
 use super::names::SectionNames;
-use super::seat::State;
+use super::seat::SeatState;
 use crate::Result;
 
 /// How many seats share a byte.
@@ -33,11 +33,11 @@ impl SeatMap {
     }
 
     /// The state of the seat at an index.
-    pub(super) fn state(&mut self, keyspace: &Keyspace<'_>, index: usize) -> Result<State> {
+    pub(super) fn state(&mut self, keyspace: &Keyspace<'_>, index: usize) -> Result<SeatState> {
         let mut byte = [0];
         let at = (index / SEATS_PER_BYTE) as u64;
         self.draft.read(keyspace, at, &mut byte)?;
-        Ok(State::of_bits(byte[0] >> shift(index)))
+        Ok(SeatState::of_bits(byte[0] >> shift(index)))
     }
 
     /// Sets the state of the seat at an index.
@@ -45,7 +45,7 @@ impl SeatMap {
         &mut self,
         keyspace: &Keyspace<'_>,
         index: usize,
-        state: State,
+        state: SeatState,
     ) -> Result<()> {
         let mut byte = [0];
         let at = (index / SEATS_PER_BYTE) as u64;

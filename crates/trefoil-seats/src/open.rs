@@ -2,18 +2,18 @@
 
 use trefoil_state::Keyspace;
 
-use super::counts::Totals;
+use super::counts::SeatTotals;
 use super::events::emit_opened;
 use super::map::SeatMap;
 use super::names::SectionNames;
 use super::refusal;
-use super::section::{Config, note_section};
+use super::section::{SectionConfig, note_section};
 use crate::Result;
 use crate::limits::SEATS_PER_BOOKING_DEFAULT;
 
 /// What a section is to be like. What is `None` stays as it is.
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub(crate) struct SectionOpening {
     pub(crate) rows: usize,
     pub(crate) seats_per_row: usize,
     pub(crate) price: Option<i64>,
@@ -23,8 +23,8 @@ pub(crate) struct Opening {
 
 /// What a section is like now.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) config: Config,
+pub(crate) struct OpenedSection {
+    pub(crate) config: SectionConfig,
     /// Whether it was not there before.
     pub(crate) is_new: bool,
 }
@@ -33,34 +33,34 @@ pub(crate) struct Opened {
 pub(crate) fn open(
     keyspace: &mut Keyspace<'_>,
     names: &SectionNames,
-    opening: &Opening,
-) -> Result<Opened> {
+    opening: &SectionOpening,
+) -> Result<OpenedSection> {
     keyspace.run_due_timers()?;
-    let before = Config::load(keyspace, names)?;
+    let before = SectionConfig::load(keyspace, names)?;
     let config = opening.config(before);
     let is_new = before.is_none();
     if before == Some(config) {
-        return Ok(Opened { config, is_new });
+        return Ok(OpenedSection { config, is_new });
     }
     change_map(keyspace, names, before, &config)?;
     let n_before = before.map_or(0, |before| before.n_seats());
     let n_more = config.n_seats() as i64 - n_before as i64;
-    let totals = Totals::load(keyspace, names)?;
+    let totals = SeatTotals::load(keyspace, names)?;
     totals.grown(n_more).save(keyspace, names, totals)?;
     config.save(keyspace, names)?;
     note_section(keyspace, names)?;
     emit_opened(keyspace, names, &config, is_new)?;
-    Ok(Opened { config, is_new })
+    Ok(OpenedSection { config, is_new })
 }
 
-impl Opening {
+impl SectionOpening {
     /// The configuration that follows on another one.
-    fn config(&self, before: Option<Config>) -> Config {
-        let kept = |of: fn(Config) -> usize| before.map(of);
+    fn config(&self, before: Option<SectionConfig>) -> SectionConfig {
+        let kept = |of: fn(SectionConfig) -> usize| before.map(of);
         let max_per_booking = self.max_per_booking.or(kept(|of| of.max_per_booking));
         let max_per_buyer = self.max_per_buyer.or(kept(|of| of.max_per_buyer));
         let price = self.price.or(before.map(|of| of.price));
-        Config {
+        SectionConfig {
             rows: self.rows,
             seats_per_row: self.seats_per_row,
             price: price.unwrap_or_default(),
@@ -75,8 +75,8 @@ impl Opening {
 fn change_map(
     keyspace: &mut Keyspace<'_>,
     names: &SectionNames,
-    before: Option<Config>,
-    config: &Config,
+    before: Option<SectionConfig>,
+    config: &SectionConfig,
 ) -> Result<()> {
     let mut map = SeatMap::load(keyspace, names)?;
     let keeps_seats = before.is_some_and(|before| {

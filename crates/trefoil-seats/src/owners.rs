@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use trefoil_state::Keyspace;
 
-use super::fields::{Fields, number};
+use super::fields::{HashFields, number};
 use super::json;
 use super::names::{EventNames, SectionNames};
 use super::refusal;
@@ -32,7 +32,7 @@ pub(super) fn owner(
     seat: Seat,
 ) -> Result<Option<Owner>> {
     let key = names.owners_key(seat.row);
-    let fields = Fields::of(keyspace, key.clone())?;
+    let fields = HashFields::of(keyspace, key.clone())?;
     let owner = fields.get(&seat.number.to_string())?;
     let read = |owner: Bytes| {
         let wrong = || refusal::not_ours(&key, &format!("the owner of seat {seat}"));
@@ -86,7 +86,7 @@ pub(super) fn seats_of_buyer(
     names: &EventNames,
     buyer: &str,
 ) -> Result<i64> {
-    let fields = Fields::of(keyspace, names.buyers_key())?;
+    let fields = HashFields::of(keyspace, names.buyers_key())?;
     fields.integer(buyer).map(Option::unwrap_or_default)
 }
 

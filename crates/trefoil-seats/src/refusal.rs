@@ -4,12 +4,12 @@ use trefoil_state::Failure;
 
 use super::booking::Status;
 use super::names::{EventNames, SectionNames};
-use super::seat::{Seat, State};
+use super::seat::{Seat, SeatState};
 
 /// How much of a wrong argument is repeated.
 const QUOTED_CHARS_MAX: usize = 40;
 
-pub(super) fn seat_taken(seat: Seat, state: State) -> Failure {
+pub(super) fn seat_taken(seat: Seat, state: SeatState) -> Failure {
     Failure::because(format!("SEATTAKEN seat {seat} is {state}"))
 }
 

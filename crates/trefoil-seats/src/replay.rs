@@ -8,11 +8,11 @@ use serde::Deserialize;
 use trefoil_core::{Error, Result};
 
 use super::booking::Status;
-use super::counts::Counts;
+use super::counts::SeatCounts;
 use super::events::{SECTION_OPENED, SeatsChanged, SectionOpened, type_of};
 use super::names::{EventNames, SectionNames};
 use super::owners::Owner;
-use super::seat::{Seat, State};
+use super::seat::{Seat, SeatState};
 
 /// What a key holds that events lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum SeatValue {
 struct Rebuilt {
     names: SectionNames,
     opened: SectionOpened,
-    states: Vec<State>,
+    states: Vec<SeatState>,
     owners: BTreeMap<Seat, Owner>,
     updated_at: u64,
 }
@@ -86,7 +86,7 @@ impl Rebuilt {
 
     fn reopen(&mut self, opened: &SectionOpened) {
         let n_seats = opened.rows * opened.seats_per_row;
-        self.states.resize(n_seats, State::Available);
+        self.states.resize(n_seats, SeatState::Available);
         self.opened = opened.clone();
         self.updated_at = opened.at;
     }
@@ -97,9 +97,9 @@ impl Rebuilt {
             let state = self.states.get_mut(seat.index(self.opened.seats_per_row));
             let state = state.ok_or_else(|| Error::invalid("a seat that is not there"))?;
             *state = match status {
-                Status::Reserved => State::Reserved,
-                Status::Sold => State::Sold,
-                Status::Released | Status::Expired => State::Available,
+                Status::Reserved => SeatState::Reserved,
+                Status::Sold => SeatState::Sold,
+                Status::Released | Status::Expired => SeatState::Available,
             };
             match status {
                 Status::Sold => {}
@@ -120,18 +120,18 @@ impl Rebuilt {
         Ok(())
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> SeatCounts {
         let count = |wanted| self.states.iter().filter(|state| **state == wanted).count() as i64;
-        Counts {
-            available: count(State::Available),
-            reserved: count(State::Reserved),
-            sold: count(State::Sold),
+        SeatCounts {
+            available: count(SeatState::Available),
+            reserved: count(SeatState::Reserved),
+            sold: count(SeatState::Sold),
             total: self.states.len() as i64,
         }
     }
 
     fn bits(&self) -> Bytes {
-        let byte = |seats: &[State]| {
+        let byte = |seats: &[SeatState]| {
             let bits = seats.iter().zip([6, 4, 2, 0]);
             bits.fold(0, |byte, (state, shift)| byte | (*state as u8) << shift)
         };
@@ -154,7 +154,7 @@ fn hash<const N: usize>(fields: [(&str, String); N]) -> SeatValue {
     SeatValue::Hash(fields.into_iter().map(own).collect())
 }
 
-fn stats(event: &str, section: Option<&str>, counts: Counts, updated_at: u64) -> SeatValue {
+fn stats(event: &str, section: Option<&str>, counts: SeatCounts, updated_at: u64) -> SeatValue {
     let stats = hash([
         ("event_id", event.to_owned()),
         ("available", counts.available.to_string()),
@@ -176,7 +176,7 @@ fn stats(event: &str, section: Option<&str>, counts: Counts, updated_at: u64) ->
 #[derive(Debug, Default)]
 struct EventSum {
     sections: BTreeSet<String>,
-    counts: Counts,
+    counts: SeatCounts,
     updated_at: u64,
     buyers: BTreeMap<String, u64>,
 }

@@ -5,18 +5,18 @@ use std::collections::HashSet;
 use trefoil_state::Keyspace;
 
 use super::booking::{Booking, Mode, Status};
-use super::counts::Counts;
+use super::counts::SeatCounts;
 use super::events::emit_booking;
 use super::names::SectionNames;
 use super::owners::{Owner, seats_of_buyer, set_owner, set_seats_of_buyer};
 use super::refusal;
-use super::seat::{Seat, State};
+use super::seat::{Seat, SeatState};
 use super::section::Section;
 use crate::Result;
 
 /// The seats that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum SeatChoice {
     /// These.
     Seats(Vec<Seat>),
     /// So many of the best that are available.
@@ -25,11 +25,11 @@ pub(crate) enum Choice {
 
 /// What is wanted, by whom, and under which id.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct SeatRequest {
     pub(crate) names: SectionNames,
     pub(crate) booking: String,
     pub(crate) buyer: String,
-    pub(crate) choice: Choice,
+    pub(crate) choice: SeatChoice,
     /// After how many milliseconds the seats return by themselves.
     pub(crate) hold: Option<u64>,
     /// How many seats the booking may have, instead of what the section says.
@@ -37,7 +37,7 @@ pub(crate) struct Request {
 }
 
 /// Reserves seats. A repeated request gets the booking of the first one, and changes nothing.
-pub(crate) fn reserve(keyspace: &mut Keyspace<'_>, request: Request) -> Result<Booking> {
+pub(crate) fn reserve(keyspace: &mut Keyspace<'_>, request: SeatRequest) -> Result<Booking> {
     keyspace.run_due_timers()?;
     let prefix = &request.names.of.prefix;
     if let Some(booking) = Booking::load(keyspace, prefix, &request.booking)? {
@@ -49,15 +49,15 @@ pub(crate) fn reserve(keyspace: &mut Keyspace<'_>, request: Request) -> Result<B
     let mut section = Section::load(keyspace, &request.names)?;
     let n_owned = request.check_limits(keyspace, &section)?;
     let seats = match &request.choice {
-        Choice::Seats(seats) => available(keyspace, &mut section, seats)?,
-        Choice::Best(n) => best(keyspace, &section, *n)?,
+        SeatChoice::Seats(seats) => available(keyspace, &mut section, seats)?,
+        SeatChoice::Best(n) => best(keyspace, &section, *n)?,
     };
     let mut booking = request.into_booking(seats, section.config.price, keyspace.now());
     let names = &booking.names;
     set_owner(keyspace, names, &booking.seats, Some(&owner(&booking)))?;
     let n_owned = n_owned.saturating_add(booking.seats.len() as i64);
     set_seats_of_buyer(keyspace, &names.of, &booking.buyer, n_owned)?;
-    let (from, to) = (State::Available, State::Reserved);
+    let (from, to) = (SeatState::Available, SeatState::Reserved);
     booking.stats = section.change(keyspace, &booking.seats, from, to)?;
     booking.position = emit_booking(keyspace, &booking)?;
     booking.last_position = booking.position;
@@ -75,20 +75,20 @@ fn owner(booking: &Booking) -> Owner {
     }
 }
 
-impl Request {
+impl SeatRequest {
     /// Whether a booking is what this request led to.
     fn is_of(&self, booking: &Booking) -> bool {
         let is_choice = match &self.choice {
-            Choice::Seats(seats) => booking.mode == Mode::Manual && *seats == booking.seats,
-            Choice::Best(n) => booking.mode == Mode::BestAvailable && *n == booking.seats.len(),
+            SeatChoice::Seats(seats) => booking.mode == Mode::Manual && *seats == booking.seats,
+            SeatChoice::Best(n) => booking.mode == Mode::BestAvailable && *n == booking.seats.len(),
         };
         is_choice && self.names == booking.names && self.buyer == booking.buyer
     }
 
     fn n_wanted(&self) -> usize {
         match &self.choice {
-            Choice::Seats(seats) => seats.len(),
-            Choice::Best(n) => *n,
+            SeatChoice::Seats(seats) => seats.len(),
+            SeatChoice::Best(n) => *n,
         }
     }
 
@@ -111,8 +111,8 @@ impl Request {
 
     fn into_booking(self, seats: Vec<Seat>, price: i64, now: u64) -> Booking {
         let mode = match self.choice {
-            Choice::Seats(_) => Mode::Manual,
-            Choice::Best(_) => Mode::BestAvailable,
+            SeatChoice::Seats(_) => Mode::Manual,
+            SeatChoice::Best(_) => Mode::BestAvailable,
         };
         Booking {
             id: self.booking,
@@ -127,7 +127,7 @@ impl Request {
             expires_at: self.hold.map(|hold| now.saturating_add(hold)),
             position: 0,
             last_position: 0,
-            stats: Counts::default(),
+            stats: SeatCounts::default(),
         }
     }
 }
@@ -143,7 +143,7 @@ fn available(keyspace: &Keyspace<'_>, section: &mut Section, seats: &[Seat]) -> 
     }
     for seat in seats {
         let state = section.state(keyspace, *seat)?;
-        if state != State::Available {
+        if state != SeatState::Available {
             return Err(refusal::seat_taken(*seat, state));
         }
     }

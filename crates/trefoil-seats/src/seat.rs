@@ -10,7 +10,7 @@ use crate::Result;
 
 /// What a seat is, as two bits say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SeatState {
     Available = 0,
     Reserved = 1,
     Sold = 2,
@@ -18,7 +18,7 @@ pub(super) enum State {
     Blocked = 3,
 }
 
-impl State {
+impl SeatState {
     /// What the lowest two bits say.
     pub(super) fn of_bits(bits: u8) -> Self {
         match bits & 3 {
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for SeatState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Available => "available",

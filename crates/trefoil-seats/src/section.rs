@@ -4,18 +4,18 @@ use bytes::Bytes;
 use trefoil_state::{Keyspace, Reply};
 
 use super::best::Grid;
-use super::counts::{Counts, Totals};
-use super::fields::{Fields, number};
+use super::counts::{SeatCounts, SeatTotals};
+use super::fields::{HashFields, number};
 use super::map::SeatMap;
 use super::names::{EventNames, SectionNames};
 use super::refusal;
-use super::seat::{Seat, State};
+use super::seat::{Seat, SeatState};
 use crate::Result;
 use crate::limits::{SEATS_PER_BOOKING_DEFAULT, SEATS_PER_SECTION_MAX};
 
 /// How many seats a section has, what they cost, and how many of them one may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Config {
+pub(crate) struct SectionConfig {
     pub(crate) rows: usize,
     pub(crate) seats_per_row: usize,
     pub(crate) price: i64,
@@ -24,10 +24,10 @@ pub(crate) struct Config {
     pub(crate) max_per_buyer: usize,
 }
 
-impl Config {
+impl SectionConfig {
     /// The configuration of a section, if it has one.
     pub(crate) fn load(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Option<Self>> {
-        let fields = Fields::of(keyspace, names.config_key())?;
+        let fields = HashFields::of(keyspace, names.config_key())?;
         if !fields.exist() {
             return Ok(None);
         }
@@ -83,20 +83,20 @@ impl Config {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(super) names: SectionNames,
-    pub(crate) config: Config,
+    pub(crate) config: SectionConfig,
     map: SeatMap,
-    pub(super) totals: Totals,
+    pub(super) totals: SeatTotals,
 }
 
 impl Section {
     /// The section of these names.
     pub(crate) fn load(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Self> {
-        let config = Config::load(keyspace, names)?;
+        let config = SectionConfig::load(keyspace, names)?;
         Ok(Self {
             names: names.clone(),
             config: config.ok_or_else(|| refusal::no_section(names))?,
             map: SeatMap::load(keyspace, names)?,
-            totals: Totals::load(keyspace, names)?,
+            totals: SeatTotals::load(keyspace, names)?,
         })
     }
 
@@ -115,7 +115,7 @@ impl Section {
     }
 
     /// The state of a seat, which must be one of the section's.
-    pub(super) fn state(&mut self, keyspace: &Keyspace<'_>, seat: Seat) -> Result<State> {
+    pub(super) fn state(&mut self, keyspace: &Keyspace<'_>, seat: Seat) -> Result<SeatState> {
         let index = self.config.index(seat)?;
         self.map.state(keyspace, index)
     }
@@ -125,9 +125,9 @@ impl Section {
         mut self,
         keyspace: &mut Keyspace<'_>,
         seats: &[Seat],
-        from: State,
-        to: State,
-    ) -> Result<Counts> {
+        from: SeatState,
+        to: SeatState,
+    ) -> Result<SeatCounts> {
         for seat in seats {
             let index = self.config.index(*seat)?;
             self.map.set(keyspace, index, to)?;

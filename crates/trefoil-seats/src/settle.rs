@@ -6,7 +6,7 @@ use super::booking::{Booking, Status};
 use super::events::emit_booking;
 use super::owners::{owner, seats_of_buyer, set_owner, set_seats_of_buyer};
 use super::refusal;
-use super::seat::State;
+use super::seat::SeatState;
 use super::section::Section;
 use crate::Result;
 
@@ -61,7 +61,7 @@ impl Settlement {
     pub(super) fn prepare(keyspace: &Keyspace<'_>, booking: Booking) -> Result<Self> {
         let mut section = Section::load(keyspace, &booking.names)?;
         for seat in &booking.seats {
-            let is_reserved = section.state(keyspace, *seat)? == State::Reserved;
+            let is_reserved = section.state(keyspace, *seat)? == SeatState::Reserved;
             let owner = owner(keyspace, &booking.names, *seat)?;
             let is_owner = owner
                 .is_some_and(|owner| owner.booking == booking.id && owner.buyer == booking.buyer);
@@ -82,16 +82,17 @@ impl Settlement {
         let mut booking = self.booking;
         let names = &booking.names;
         let to = match status {
-            Status::Sold => State::Sold,
-            _ => State::Available,
+            Status::Sold => SeatState::Sold,
+            _ => SeatState::Available,
         };
-        if to == State::Available {
+        if to == SeatState::Available {
             set_owner(keyspace, names, &booking.seats, None)?;
             let n_owned = self.n_owned.saturating_sub(booking.seats.len() as i64);
             set_seats_of_buyer(keyspace, &names.of, &booking.buyer, n_owned)?;
         }
         let seats = &booking.seats;
-        self.section.change(keyspace, seats, State::Reserved, to)?;
+        self.section
+            .change(keyspace, seats, SeatState::Reserved, to)?;
         booking.status = status;
         booking.updated_at = keyspace.now();
         booking.last_position = emit_booking(keyspace, &booking)?;

@@ -12,7 +12,7 @@ use crate::layout;
 
 /// An entry that says that something expires.
 #[derive(Debug)]
-pub(crate) struct Expiry {
+pub(crate) struct ExpiryEntry {
     pub(crate) name: Bytes,
     /// Milliseconds since 1970.
     pub(crate) time: u64,
@@ -99,7 +99,7 @@ impl Keyspace<'_> {
     /// Removes something that has expired, up to about `n_max` entries of it, or runs a timer.
     /// Returns how many entries changed; `None` if the timer is one of an application that is not
     /// here: it is left to that application.
-    fn end(&mut self, expiry: Expiry, n_max: usize) -> Result<Option<usize>> {
+    fn end(&mut self, expiry: ExpiryEntry, n_max: usize) -> Result<Option<usize>> {
         let n_removed = match expiry.what {
             layout::KEY_EXPIRES => self.remove_expired(&expiry.key)?,
             layout::FIELDS_EXPIRE => self.purge_fields(&expiry.key, n_max)?,
@@ -116,7 +116,7 @@ impl Keyspace<'_> {
     }
 
     /// What expires, in the order of time, from an entry on.
-    pub(crate) fn expiries(&self, from: &[u8]) -> impl Iterator<Item = Result<Expiry>> + '_ {
+    pub(crate) fn expiries(&self, from: &[u8]) -> impl Iterator<Item = Result<ExpiryEntry>> + '_ {
         let epoch = self.root.epoch;
         let prefix = layout::expiry_prefix(epoch);
         let end = layout::after_prefix(&prefix);
@@ -126,7 +126,7 @@ impl Keyspace<'_> {
             let (name, _) = entry?;
             let expiry = layout::read_expiry(epoch, &name);
             let (time, what, key) = expiry.ok_or_else(|| damaged("an expiry"))?;
-            Ok(Expiry {
+            Ok(ExpiryEntry {
                 name,
                 time,
                 what,

@@ -5,7 +5,7 @@ use trefoil_core::Direction;
 
 use crate::failure::Result;
 use crate::keyspace::{Element, Keyspace};
-use crate::meta::{Meta, Value};
+use crate::meta::{Meta, StoredValue};
 
 /// How many elements are copied at a time.
 const STEP: usize = 256;
@@ -14,10 +14,10 @@ impl Keyspace<'_> {
     /// Gives a key a copy of a value, and its time of expiry, whatever it had before.
     pub(crate) fn copy(&mut self, to: &Bytes, meta: &Meta) -> Result<()> {
         let mut copy = meta.clone();
-        if let Value::LongString { id, .. } = &mut copy.value {
+        if let StoredValue::LongString { id, .. } = &mut copy.value {
             *id = self.copy_elements(*id)?;
         }
-        if let Value::Collection(collection) = &mut copy.value {
+        if let StoredValue::Collection(collection) = &mut copy.value {
             collection.id = self.copy_elements(collection.id)?;
         }
         self.put(to, &copy)

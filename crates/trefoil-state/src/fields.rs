@@ -9,7 +9,7 @@ use trefoil_core::Direction;
 
 use crate::failure::Result;
 use crate::keyspace::{Keyspace, damaged};
-use crate::meta::{Collection, Kind, Value};
+use crate::meta::{Collection, Kind, StoredValue};
 use crate::named::AFTER_NAMED;
 
 /// A time and the field that expires then.
@@ -71,18 +71,18 @@ impl Keyspace<'_> {
     }
 
     /// When the first field of a value expires, or has expired if it is still to be removed.
-    pub(crate) fn first_field_expiry(&self, value: &Value) -> Result<Option<u64>> {
+    pub(crate) fn first_field_expiry(&self, value: &StoredValue) -> Result<Option<u64>> {
         self.field_expiry_from(value, 0)
     }
 
     /// When the first field of a value expires that is still there.
-    pub(crate) fn next_field_expiry(&self, value: &Value) -> Result<Option<u64>> {
+    pub(crate) fn next_field_expiry(&self, value: &StoredValue) -> Result<Option<u64>> {
         self.field_expiry_from(value, self.now() + 1)
     }
 
-    fn field_expiry_from(&self, value: &Value, from: u64) -> Result<Option<u64>> {
+    fn field_expiry_from(&self, value: &StoredValue, from: u64) -> Result<Option<u64>> {
         let id = match value {
-            Value::Collection(hash) if hash.kind == Kind::Hash && hash.extra > 0 => hash.id,
+            StoredValue::Collection(hash) if hash.kind == Kind::Hash && hash.extra > 0 => hash.id,
             _ => return Ok(None),
         };
         let first = self.field_times(id, from, Direction::Forwards).next();
@@ -107,7 +107,7 @@ impl Keyspace<'_> {
             return self.remove_expired(key);
         };
         let first = self.first_field_expiry(&meta.value)?;
-        let Value::Collection(hash) = &mut meta.value else {
+        let StoredValue::Collection(hash) = &mut meta.value else {
             return Ok(0);
         };
         if first.is_none() {

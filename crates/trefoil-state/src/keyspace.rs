@@ -12,7 +12,7 @@ use crate::application::Timer;
 use crate::command::Commands;
 use crate::failure::{Failure, Result, WRONG_TYPE};
 use crate::layout::{self, HASH_BYTES};
-use crate::meta::{Collection, Kind, Meta, Root, Value};
+use crate::meta::{Collection, Kind, Meta, Root, StoredValue};
 use crate::meter::{Meter, Weighed};
 use crate::space::Space;
 
@@ -161,7 +161,7 @@ impl<'a> Keyspace<'a> {
     fn is_gone(&self, meta: &Meta) -> Result<bool> {
         match &meta.value {
             _ if meta.is_expired(self.now) => Ok(true),
-            Value::Collection(collection) => self.fields_are_gone(collection),
+            StoredValue::Collection(collection) => self.fields_are_gone(collection),
             _ => Ok(false),
         }
     }
@@ -180,21 +180,23 @@ impl<'a> Keyspace<'a> {
     }
 
     /// The collection under a key, which must be of this type if it is there.
-    pub(crate) fn collection(&self, key: &[u8], kind: Kind) -> Result<Option<Found>> {
+    pub(crate) fn collection(&self, key: &[u8], kind: Kind) -> Result<Option<FoundCollection>> {
         let Some(meta) = self.find(key)? else {
             return Ok(None);
         };
         match meta.value {
-            Value::Collection(collection) if collection.kind == kind => Ok(Some(Found {
-                collection,
-                expires: meta.expires,
-            })),
+            StoredValue::Collection(collection) if collection.kind == kind => {
+                Ok(Some(FoundCollection {
+                    collection,
+                    expires: meta.expires,
+                }))
+            }
             _ => Err(WRONG_TYPE),
         }
     }
 
     /// The collection under a key, or a new one, which becomes one with [`Self::put_collection`].
-    pub(crate) fn collection_or_new(&mut self, key: &[u8], kind: Kind) -> Result<Found> {
+    pub(crate) fn collection_or_new(&mut self, key: &[u8], kind: Kind) -> Result<FoundCollection> {
         if let Some(found) = self.collection(key, kind)? {
             return Ok(found);
         }
@@ -202,7 +204,7 @@ impl<'a> Keyspace<'a> {
     }
 
     /// A new collection, which becomes one with [`Self::put_collection`].
-    pub(crate) fn new_collection(&mut self, kind: Kind) -> Found {
+    pub(crate) fn new_collection(&mut self, kind: Kind) -> FoundCollection {
         let id = self.new_id();
         let collection = Collection {
             kind,
@@ -211,7 +213,7 @@ impl<'a> Keyspace<'a> {
             extra: 0,
         };
         let expires = None;
-        Found {
+        FoundCollection {
             collection,
             expires,
         }
@@ -219,14 +221,14 @@ impl<'a> Keyspace<'a> {
 
     /// Remembers how many elements a collection has now, and that it was changed. One without
     /// elements is removed.
-    pub(crate) fn put_collection(&mut self, key: &Bytes, found: &Found) -> Result<()> {
+    pub(crate) fn put_collection(&mut self, key: &Bytes, found: &FoundCollection) -> Result<()> {
         if found.collection.len == 0 {
             self.delete(key)?;
             return Ok(());
         }
         let meta = Meta {
             expires: found.expires,
-            value: Value::Collection(found.collection),
+            value: StoredValue::Collection(found.collection),
         };
         self.put(key, &meta)
     }
@@ -470,7 +472,7 @@ impl<'a> Keyspace<'a> {
 
 /// A collection under a key, and when the key expires.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct FoundCollection {
     pub(crate) collection: Collection,
     pub(crate) expires: Option<u64>,
 }

@@ -50,16 +50,16 @@ impl LongDouble {
         }
         match text {
             [b'0', b'x' | b'X', digits @ ..] => {
-                let written = Written::parse(digits, 16, b'p')?;
+                let written = WrittenNumber::parse(digits, 16, b'p')?;
                 let exponent = written.scale * 4 + written.exponent;
                 Self::round(sign, written.digits, exponent)
             }
-            digits => Self::from_decimal(sign, Written::parse(digits, 10, b'e')?),
+            digits => Self::from_decimal(sign, WrittenNumber::parse(digits, 10, b'e')?),
         }
     }
 
-    fn from_decimal(sign: Sign, written: Written) -> Option<Self> {
-        let Written { digits, .. } = written;
+    fn from_decimal(sign: Sign, written: WrittenNumber) -> Option<Self> {
+        let WrittenNumber { digits, .. } = written;
         let scale = written.scale + written.exponent;
         // A digit takes between three and four bits.
         let n_digits = (digits.bits() / 3) as i64;
@@ -147,13 +147,13 @@ fn shift_right(number: BigUint, bits: u64) -> BigUint {
 }
 
 /// A number as it is written: `digits` times the base to the power of `scale`, and its exponent.
-struct Written {
+struct WrittenNumber {
     digits: BigUint,
     scale: i64,
     exponent: i64,
 }
 
-impl Written {
+impl WrittenNumber {
     /// `digits[.digits][e[+|-]digits]`
     fn parse(text: &[u8], base: u32, exponent_mark: u8) -> Option<Self> {
         let is_mark = |byte: &u8| byte.eq_ignore_ascii_case(&exponent_mark);

@@ -39,12 +39,12 @@ impl Kind {
 pub(crate) struct Meta {
     /// When the key expires, in milliseconds since 1970.
     pub(crate) expires: Option<u64>,
-    pub(crate) value: Value,
+    pub(crate) value: StoredValue,
 }
 
 /// A value, or where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum StoredValue {
     /// A short string.
     String(Bytes),
     /// A long string, whose chunks are the elements of a collection.
@@ -81,18 +81,18 @@ const EXPIRES: u8 = 0x80;
 impl Meta {
     pub(crate) fn kind(&self) -> Kind {
         match &self.value {
-            Value::String(_) | Value::LongString { .. } => Kind::String,
-            Value::SmallHash(_) => Kind::Hash,
-            Value::Collection(collection) => collection.kind,
+            StoredValue::String(_) | StoredValue::LongString { .. } => Kind::String,
+            StoredValue::SmallHash(_) => Kind::Hash,
+            StoredValue::Collection(collection) => collection.kind,
         }
     }
 
     /// The collection that holds the elements or chunks.
     pub(crate) fn id(&self) -> Option<u64> {
         match &self.value {
-            Value::String(_) | Value::SmallHash(_) => None,
-            Value::LongString { id, .. } => Some(*id),
-            Value::Collection(collection) => Some(collection.id),
+            StoredValue::String(_) | StoredValue::SmallHash(_) => None,
+            StoredValue::LongString { id, .. } => Some(*id),
+            StoredValue::Collection(collection) => Some(collection.id),
         }
     }
 
@@ -102,16 +102,16 @@ impl Meta {
 
     pub(crate) fn encode(&self) -> Bytes {
         let room = match &self.value {
-            Value::String(bytes) => bytes.len(),
-            Value::SmallHash(pack) => pack.bytes_max(),
+            StoredValue::String(bytes) => bytes.len(),
+            StoredValue::SmallHash(pack) => pack.bytes_max(),
             _ => 24,
         };
         let mut out = Vec::with_capacity(room + 10);
         let code = match &self.value {
-            Value::String(_) => SHORT_STRING,
-            Value::LongString { .. } => LONG_STRING,
-            Value::SmallHash(_) => SMALL_HASH,
-            Value::Collection(collection) => match collection.kind {
+            StoredValue::String(_) => SHORT_STRING,
+            StoredValue::LongString { .. } => LONG_STRING,
+            StoredValue::SmallHash(_) => SMALL_HASH,
+            StoredValue::Collection(collection) => match collection.kind {
                 Kind::Hash => HASH,
                 Kind::List => LIST,
                 Kind::Set => SET,
@@ -127,13 +127,13 @@ impl Meta {
             None => out.push(code),
         }
         match &self.value {
-            Value::String(bytes) => out.extend_from_slice(bytes),
-            Value::LongString { id, len } => {
+            StoredValue::String(bytes) => out.extend_from_slice(bytes),
+            StoredValue::LongString { id, len } => {
                 put_varint(&mut out, *id);
                 put_varint(&mut out, *len);
             }
-            Value::SmallHash(pack) => pack.encode(&mut out),
-            Value::Collection(collection) => {
+            StoredValue::SmallHash(pack) => pack.encode(&mut out),
+            StoredValue::Collection(collection) => {
                 put_varint(&mut out, collection.id);
                 put_varint(&mut out, collection.len);
                 out.put_i64(collection.extra);
@@ -152,17 +152,17 @@ impl Meta {
         };
         let kind = match first & !EXPIRES {
             SHORT_STRING => {
-                let value = Value::String(bytes.slice_ref(rest));
+                let value = StoredValue::String(bytes.slice_ref(rest));
                 return Some(Self { expires, value });
             }
             LONG_STRING => {
                 let id = take_varint(&mut rest)?;
                 let len = take_varint(&mut rest)?;
-                let value = Value::LongString { id, len };
+                let value = StoredValue::LongString { id, len };
                 return Some(Self { expires, value });
             }
             SMALL_HASH => {
-                let value = Value::SmallHash(Pack::decode(bytes, rest)?);
+                let value = StoredValue::SmallHash(Pack::decode(bytes, rest)?);
                 return Some(Self { expires, value });
             }
             HASH => Kind::Hash,
@@ -174,7 +174,7 @@ impl Meta {
         let id = take_varint(&mut rest)?;
         let len = take_varint(&mut rest)?;
         let extra = rest.try_get_i64().ok()?;
-        let value = Value::Collection(Collection {
+        let value = StoredValue::Collection(Collection {
             kind,
             id,
             len,

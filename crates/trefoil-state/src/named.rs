@@ -42,12 +42,12 @@ fn place_of_hash(hash: u32) -> [u8; PREFIX_BYTES] {
 
 /// A part of a walk: what was found, and where to go on; `None` at the end.
 #[derive(Debug)]
-pub(crate) struct Part<T> {
+pub(crate) struct WalkPart<T> {
     pub(crate) found: Vec<T>,
     pub(crate) next: Option<u32>,
 }
 
-impl<T> Part<T> {
+impl<T> WalkPart<T> {
     /// Takes about `count` things from a walk, but never tears those of one hash apart.
     pub(crate) fn take(
         walk: impl Iterator<Item = Result<T>>,
@@ -99,9 +99,9 @@ impl Keyspace<'_> {
         id: u64,
         cursor: u32,
         count: usize,
-    ) -> Result<Part<(Bytes, Bytes)>> {
+    ) -> Result<WalkPart<(Bytes, Bytes)>> {
         let walk = self.named_from(id, cursor);
-        Part::take(walk, count, |(name, _)| hash(name))
+        WalkPart::take(walk, count, |(name, _)| hash(name))
     }
 
     /// A random one of `len` named elements.

@@ -27,7 +27,7 @@ pub(crate) struct Pack {
 }
 
 /// A field in the body: where it begins and ends, its name and its value.
-struct Field<'p> {
+struct PackedField<'p> {
     begin: usize,
     end: usize,
     name: &'p [u8],
@@ -54,7 +54,7 @@ impl Pack {
     /// All names and values.
     pub(crate) fn all(&self) -> impl Iterator<Item = Result<(Bytes, Bytes)>> + use<'_> {
         self.fields().map(|field| {
-            let Field { name, value, .. } = field?;
+            let PackedField { name, value, .. } = field?;
             Ok((self.body.slice_ref(name), self.body.slice_ref(value)))
         })
     }
@@ -83,8 +83,8 @@ impl Pack {
         })
     }
 
-    fn find(&self, name: &[u8]) -> Result<Option<Field<'_>>> {
-        let is_sought = |field: &Result<Field<'_>>| match field {
+    fn find(&self, name: &[u8]) -> Result<Option<PackedField<'_>>> {
+        let is_sought = |field: &Result<PackedField<'_>>| match field {
             Ok(field) => field.name == name,
             Err(_) => true,
         };
@@ -103,7 +103,7 @@ impl Pack {
         Ok(self.body.len())
     }
 
-    fn fields(&self) -> impl Iterator<Item = Result<Field<'_>>> {
+    fn fields(&self) -> impl Iterator<Item = Result<PackedField<'_>>> {
         let body = self.body.as_ref();
         let mut rest = body;
         std::iter::from_fn(move || {
@@ -116,7 +116,7 @@ impl Pack {
                 return Some(Err(damaged("the fields of a hash").into()));
             };
             let end = body.len() - rest.len();
-            Some(Ok(Field {
+            Some(Ok(PackedField {
                 begin,
                 end,
                 name,

@@ -15,7 +15,7 @@ use trefoil_core::Direction;
 use crate::failure::{Failure, Result, WRONG_TYPE};
 use crate::keyspace::{Keyspace, damaged};
 use crate::layout::STRING_BYTES_MAX;
-use crate::meta::{Meta, Value};
+use crate::meta::{Meta, StoredValue};
 
 /// Bytes of a chunk, and of the longest string that has none.
 const CHUNK_BYTES: usize = 4096;
@@ -37,11 +37,11 @@ fn check_len(len: u64) -> Result<()> {
 #[derive(Debug, Clone)]
 pub struct StoredString {
     pub(crate) expires: Option<u64>,
-    bytes: Place,
+    bytes: StringPlace,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum StringPlace {
     Short(Bytes),
     Long { id: u64, len: u64 },
 }
@@ -50,15 +50,15 @@ impl StoredString {
     /// A string without bytes under a key that does not expire.
     pub const EMPTY: Self = Self {
         expires: None,
-        bytes: Place::Short(Bytes::new()),
+        bytes: StringPlace::Short(Bytes::new()),
     };
 
     /// The string that a key holds, which must hold one.
     pub(crate) fn of(meta: Meta) -> Result<Self> {
         let bytes = match meta.value {
-            Value::String(bytes) => Place::Short(bytes),
-            Value::LongString { id, len } => Place::Long { id, len },
-            Value::SmallHash(_) | Value::Collection(_) => return Err(WRONG_TYPE),
+            StoredValue::String(bytes) => StringPlace::Short(bytes),
+            StoredValue::LongString { id, len } => StringPlace::Long { id, len },
+            StoredValue::SmallHash(_) | StoredValue::Collection(_) => return Err(WRONG_TYPE),
         };
         let expires = meta.expires;
         Ok(Self { expires, bytes })
@@ -67,16 +67,16 @@ impl StoredString {
     /// How many bytes it has.
     pub(crate) fn len(&self) -> u64 {
         match &self.bytes {
-            Place::Short(bytes) => bytes.len() as u64,
-            Place::Long { len, .. } => *len,
+            StringPlace::Short(bytes) => bytes.len() as u64,
+            StringPlace::Long { len, .. } => *len,
         }
     }
 
     /// What is remembered of its key if that expires at another time.
     pub(crate) fn into_meta(self, expires: Option<u64>) -> Meta {
         let value = match self.bytes {
-            Place::Short(bytes) => Value::String(bytes),
-            Place::Long { id, len } => Value::LongString { id, len },
+            StringPlace::Short(bytes) => StoredValue::String(bytes),
+            StringPlace::Long { id, len } => StoredValue::LongString { id, len },
         };
         Meta { expires, value }
     }
@@ -114,7 +114,7 @@ impl Keyspace<'_> {
 
     /// Some bytes of a string, which are zeros behind its end.
     pub(crate) fn read_range(&self, text: &StoredString, range: Range<u64>) -> Result<Bytes> {
-        if let Place::Short(bytes) = &text.bytes
+        if let StringPlace::Short(bytes) = &text.bytes
             && range.end <= bytes.len() as u64
         {
             return Ok(bytes.slice(range.start as usize..range.end as usize));
@@ -136,8 +136,8 @@ impl Keyspace<'_> {
         range: Range<u64>,
     ) -> Box<dyn Iterator<Item = Result<Chunk>> + 's> {
         match &text.bytes {
-            Place::Short(bytes) => Box::new(clip(0, bytes, &range).map(Ok).into_iter()),
-            Place::Long { id, .. } => {
+            StringPlace::Short(bytes) => Box::new(clip(0, bytes, &range).map(Ok).into_iter()),
+            StringPlace::Long { id, .. } => {
                 let (first, end) = (range.start / CHUNK, range.end.div_ceil(CHUNK));
                 let (from, to) = (place(first), place(end));
                 let elements = self.elements(*id, &from, Some(&to), Direction::Forwards);
@@ -172,7 +172,7 @@ impl Keyspace<'_> {
     ) -> Result<()> {
         check_len(len)?;
         let value = if len <= CHUNK {
-            Value::String(make(self, 0..len)?)
+            StoredValue::String(make(self, 0..len)?)
         } else {
             let id = self.new_id();
             for number in 0..len.div_ceil(CHUNK) {
@@ -182,7 +182,7 @@ impl Keyspace<'_> {
                     self.set_element(id, &place(number), Some(chunk))?;
                 }
             }
-            Value::LongString { id, len }
+            StoredValue::LongString { id, len }
         };
         self.put(key, &Meta { expires, value })
     }
@@ -287,7 +287,7 @@ impl StringDraft {
             return Ok(());
         }
         let expires = self.text.expires;
-        let is_short = matches!(self.text.bytes, Place::Short(_));
+        let is_short = matches!(self.text.bytes, StringPlace::Short(_));
         if is_short && self.text.len() > 0 {
             self.chunk(keyspace, 0)?.is_changed = true;
         }
@@ -295,12 +295,12 @@ impl StringDraft {
         if is_short && len <= CHUNK {
             let mut bytes = self.chunks.remove(&0).unwrap_or_default().bytes;
             bytes.resize(len as usize, 0);
-            let value = Value::String(bytes.into());
+            let value = StoredValue::String(bytes.into());
             return keyspace.put(key, &Meta { expires, value });
         }
         let id = match self.text.bytes {
-            Place::Short(_) => keyspace.new_id(),
-            Place::Long { id, .. } => id,
+            StringPlace::Short(_) => keyspace.new_id(),
+            StringPlace::Long { id, .. } => id,
         };
         for (number, chunk) in self.chunks {
             if chunk.is_changed {
@@ -308,7 +308,7 @@ impl StringDraft {
                 keyspace.set_element(id, &place(number), bytes)?;
             }
         }
-        let value = Value::LongString { id, len };
+        let value = StoredValue::LongString { id, len };
         keyspace.put(key, &Meta { expires, value })
     }
 
@@ -318,9 +318,9 @@ impl StringDraft {
             Entry::Occupied(chunk) => Ok(chunk.into_mut()),
             Entry::Vacant(vacant) => {
                 let stored = match &self.text.bytes {
-                    Place::Short(bytes) if number == 0 => Some(bytes.clone()),
-                    Place::Short(_) => None,
-                    Place::Long { id, .. } => keyspace.element(*id, &place(number))?,
+                    StringPlace::Short(bytes) if number == 0 => Some(bytes.clone()),
+                    StringPlace::Short(_) => None,
+                    StringPlace::Long { id, .. } => keyspace.element(*id, &place(number))?,
                 };
                 let bytes = stored.map_or_else(Vec::new, Vec::from);
                 let is_changed = false;

@@ -2,18 +2,18 @@
 
 use trefoil_state::Reply;
 
-use crate::{Booking, Counts, Seat, Status};
+use crate::{Booking, Seat, SeatCounts, Status};
 
 /// What something is called, and what it is.
-pub(super) type Entry = (Reply, Reply);
+pub(super) type ReplyEntry = (Reply, Reply);
 
 /// An entry of a map.
-pub(super) fn entry(name: &'static str, value: Reply) -> Entry {
+pub(super) fn entry(name: &'static str, value: Reply) -> ReplyEntry {
     (Reply::bulk(name), value)
 }
 
 /// An entry that is text.
-pub(super) fn text(name: &'static str, value: &str) -> Entry {
+pub(super) fn text(name: &'static str, value: &str) -> ReplyEntry {
     entry(name, Reply::bulk(value.to_owned()))
 }
 
@@ -22,12 +22,12 @@ fn integer(value: impl TryInto<i64>) -> Reply {
 }
 
 /// An entry that is a number.
-pub(super) fn number(name: &'static str, value: impl TryInto<i64>) -> Entry {
+pub(super) fn number(name: &'static str, value: impl TryInto<i64>) -> ReplyEntry {
     entry(name, integer(value))
 }
 
 /// How many seats are in which state.
-pub(super) fn counts(counts: &Counts) -> Vec<Entry> {
+pub(super) fn counts(counts: &SeatCounts) -> Vec<ReplyEntry> {
     vec![
         number("available", counts.available),
         number("reserved", counts.reserved),
@@ -36,12 +36,12 @@ pub(super) fn counts(counts: &Counts) -> Vec<Entry> {
     ]
 }
 
-fn seats(seats: &[Seat]) -> Entry {
+fn seats(seats: &[Seat]) -> ReplyEntry {
     let seats = seats.iter().map(|seat| Reply::bulk(seat.to_string()));
     entry("seats", Reply::Array(seats.collect()))
 }
 
-fn expires_at(booking: &Booking) -> Entry {
+fn expires_at(booking: &Booking) -> ReplyEntry {
     entry("expires_at", booking.expires_at.map_or(Reply::Nil, integer))
 }
 

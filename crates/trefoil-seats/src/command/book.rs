@@ -7,7 +7,7 @@ use super::answer;
 use super::options::{end, next, number, section, split};
 use crate::Result;
 use crate::limits::{SEAT_HOLD_MILLIS_MAX, SEATS_PER_BOOKING_MAX};
-use crate::{self as seats, Booking, Choice, Request, Seat, check_id};
+use crate::{self as seats, Booking, Seat, SeatChoice, SeatRequest, check_id};
 
 const BOOKING_MAX: i64 = SEATS_PER_BOOKING_MAX as i64;
 const HOLD_MAX: i64 = SEAT_HOLD_MILLIS_MAX as i64;
@@ -21,7 +21,7 @@ pub(super) fn reserve(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
     let buyer = check_id("buyer", next(&mut rest)?)?;
     let choice = choice(&mut rest)?;
     let (hold, max) = options(rest)?;
-    let request = Request {
+    let request = SeatRequest {
         names,
         booking,
         buyer,
@@ -33,9 +33,9 @@ pub(super) fn reserve(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
     Ok(answer::reserved(&booking))
 }
 
-fn choice(rest: &mut ArgumentReader<'_>) -> Result<Choice> {
+fn choice(rest: &mut ArgumentReader<'_>) -> Result<SeatChoice> {
     if rest.take("BEST") {
-        return number(rest, "BEST", 1..=BOOKING_MAX).map(Choice::Best);
+        return number(rest, "BEST", 1..=BOOKING_MAX).map(SeatChoice::Best);
     }
     if !rest.take("SEATS") {
         return Err(SYNTAX);
@@ -48,7 +48,7 @@ fn choice(rest: &mut ArgumentReader<'_>) -> Result<Choice> {
     {
         seats.push(Seat::parse(next(rest)?)?);
     }
-    Ok(Choice::Seats(seats))
+    Ok(SeatChoice::Seats(seats))
 }
 
 /// After how many milliseconds the hold ends, and how many seats there may be.

@@ -7,7 +7,7 @@ use super::answer::{self, entry, number as answer_number, text};
 use super::options::{end, next, number, section, split};
 use crate::Result;
 use crate::limits::{SEAT_PRICE_MAX, SEATS_PER_BOOKING_MAX, SEATS_PER_SECTION_MAX};
-use crate::{self as seats, Counted, EventNames, Opening, SectionNames};
+use crate::{self as seats, CountedSeats, EventNames, SectionNames, SectionOpening};
 
 const SEATS_MAX: i64 = SEATS_PER_SECTION_MAX as i64;
 
@@ -30,7 +30,7 @@ pub(super) fn init(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
     ]))
 }
 
-fn opening(mut rest: ArgumentReader<'_>) -> Result<Opening> {
+fn opening(mut rest: ArgumentReader<'_>) -> Result<SectionOpening> {
     const BOOKING_MAX: i64 = SEATS_PER_BOOKING_MAX as i64;
     let (mut rows, mut seats_per_row) = (None, None);
     let (mut price, mut max_per_booking, mut max_per_buyer) = (None, None, None);
@@ -52,7 +52,7 @@ fn opening(mut rest: ArgumentReader<'_>) -> Result<Opening> {
     let (Some(rows), Some(seats_per_row)) = (rows, seats_per_row) else {
         return Err(SYNTAX);
     };
-    let opening = Opening {
+    let opening = SectionOpening {
         rows,
         seats_per_row,
         price,
@@ -63,7 +63,7 @@ fn opening(mut rest: ArgumentReader<'_>) -> Result<Opening> {
     Ok(opening)
 }
 
-fn check_size(opening: &Opening) -> Result<()> {
+fn check_size(opening: &SectionOpening) -> Result<()> {
     let n = opening.rows.saturating_mul(opening.seats_per_row);
     if n > SEATS_PER_SECTION_MAX {
         return Err(Failure::because(format!(
@@ -89,12 +89,12 @@ pub(super) fn stats(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     let (mut rest, prefix) = split(arguments, 2)?;
     let event = EventNames::new(prefix, next(&mut rest)?)?;
     let Some(section) = rest.word() else {
-        let counted = Counted::of_event(keyspace, &event)?;
+        let counted = CountedSeats::of_event(keyspace, &event)?;
         return Ok(answer(&counted, vec![text("event", &event.event)]));
     };
     end(&rest)?;
     let names = SectionNames::new(event, section)?;
-    let counted = Counted::of_section(keyspace, &names)?;
+    let counted = CountedSeats::of_section(keyspace, &names)?;
     let ids = vec![
         text("event", &names.of.event),
         text("section", &names.section),
@@ -102,7 +102,7 @@ pub(super) fn stats(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     Ok(answer(&counted, ids))
 }
 
-fn answer(counted: &Counted, mut ids: Vec<answer::Entry>) -> Reply {
+fn answer(counted: &CountedSeats, mut ids: Vec<answer::ReplyEntry>) -> Reply {
     ids.extend(answer::counts(&counted.counts));
     ids.push(answer_number("updated_at", counted.updated_at));
     Reply::Map(ids)

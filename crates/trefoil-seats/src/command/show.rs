@@ -13,7 +13,7 @@ use crate::{self as seats, EventNames, MappedSeat, Seat, Section, SectionNames};
 
 /// Which seats are shown: all between two corners.
 #[derive(Debug)]
-struct Part {
+struct MapPart {
     rows: RangeInclusive<u32>,
     numbers: RangeInclusive<u32>,
 }
@@ -46,11 +46,11 @@ fn seat(seat: MappedSeat) -> Reply {
 }
 
 /// The part that is to be shown, and whether with owners.
-fn options(mut rest: ArgumentReader<'_>, section: &Section) -> Result<(Part, bool)> {
+fn options(mut rest: ArgumentReader<'_>, section: &Section) -> Result<(MapPart, bool)> {
     const ROW_MAX: i64 = SEATS_PER_SECTION_MAX as i64;
     let config = &section.config;
     let (last_row, last_number) = (config.rows as u32, config.seats_per_row as u32);
-    let mut part = Part {
+    let mut part = MapPart {
         rows: 1..=last_row,
         numbers: 1..=last_number,
     };
@@ -74,13 +74,13 @@ fn options(mut rest: ArgumentReader<'_>, section: &Section) -> Result<(Part, boo
     Ok((part, with_owners))
 }
 
-fn corners(first: Seat, last: Seat) -> Result<Part> {
+fn corners(first: Seat, last: Seat) -> Result<MapPart> {
     if first.row > last.row || first.number > last.number {
         return Err(Failure::because(format!(
             "BADSEAT the range from {first} to {last} is empty"
         )));
     }
-    Ok(Part {
+    Ok(MapPart {
         rows: first.row..=last.row,
         numbers: first.number..=last.number,
     })

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use crate::command::Commands;
-use crate::command::hash::{Change, Field, Hash};
+use crate::command::hash::{Hash, HashChange, HashField};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -31,10 +31,10 @@ impl<'a> Keyspace<'a> {
 
     /// Gives fields of the hash under a key their values.
     pub fn set_fields(&mut self, key: &Bytes, fields: &[(&str, Bytes)]) -> Result<()> {
-        let mut change = Change::existing_or_new(self, key)?;
+        let mut change = HashChange::existing_or_new(self, key)?;
         for (name, value) in fields {
             let before = change.get(name.as_bytes())?;
-            let after = Field::plain(value.clone());
+            let after = HashField::plain(value.clone());
             change.replace(name.as_bytes(), before.as_ref(), &after)?;
         }
         change.save()
@@ -46,7 +46,7 @@ impl<'a> Keyspace<'a> {
         key: &Bytes,
         names: impl Iterator<Item = &'n str>,
     ) -> Result<()> {
-        let Some(mut change) = Change::existing(self, key)? else {
+        let Some(mut change) = HashChange::existing(self, key)? else {
             return Ok(());
         };
         for name in names {

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::Timer;
-use crate::cleaning::Expiry;
+use crate::cleaning::ExpiryEntry;
 use crate::failure::Result;
 use crate::keyspace::Keyspace;
 use crate::layout;
@@ -62,7 +62,7 @@ impl Keyspace<'_> {
     }
 
     /// Runs a timer, which is over then. Returns how many entries and events that took.
-    pub(crate) fn run_timer(&mut self, timer: &Timer, expiry: &Expiry) -> Result<usize> {
+    pub(crate) fn run_timer(&mut self, timer: &Timer, expiry: &ExpiryEntry) -> Result<usize> {
         let n_before = self.n_changes;
         self.set_entry(expiry.name.clone(), None)?;
         (timer.ring)(self, &expiry.key, expiry.time)?;

@@ -4,14 +4,14 @@ use super::arguments::is_word;
 
 /// How a time is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Clock {
+pub(crate) struct TimeUnit {
     /// Whether it counts from now on; otherwise from 1970.
     is_relative: bool,
     /// How many milliseconds one is.
     unit: i64,
 }
 
-impl Clock {
+impl TimeUnit {
     /// Seconds from now.
     pub(crate) const EX: Self = Self::new(true, 1000);
     /// Milliseconds from now.
@@ -27,11 +27,11 @@ impl Clock {
 
     /// The clock that `EX`, `PX`, `EXAT` or `PXAT` says; `None` if it is another word.
     pub(crate) fn of(word: &[u8]) -> Option<Self> {
-        const WORDS: [(&str, Clock); 4] = [
-            ("EX", Clock::EX),
-            ("PX", Clock::PX),
-            ("EXAT", Clock::EXAT),
-            ("PXAT", Clock::PXAT),
+        const WORDS: [(&str, TimeUnit); 4] = [
+            ("EX", TimeUnit::EX),
+            ("PX", TimeUnit::PX),
+            ("EXAT", TimeUnit::EXAT),
+            ("PXAT", TimeUnit::PXAT),
         ];
         let found = WORDS.iter().find(|(name, _)| is_word(word, name));
         found.map(|(_, clock)| *clock)

@@ -20,11 +20,11 @@ const RESERVED: [&str; 2] = ["event", "trefoil"];
 /// All commands of a database: those of Redis, and those of its applications. It is cheap to clone.
 #[derive(Clone)]
 pub struct Commands {
-    table: Arc<Table>,
+    table: Arc<CommandTable>,
 }
 
 #[derive(Clone)]
-struct Table {
+struct CommandTable {
     by_name: HashMap<&'static [u8], &'static Spec>,
     applications: Vec<&'static Application>,
     timers: Vec<&'static Timer>,
@@ -37,7 +37,7 @@ impl Commands {
     pub fn redis() -> &'static Self {
         static REDIS: LazyLock<Commands> = LazyLock::new(|| {
             let specs = FAMILIES.iter().copied().flatten();
-            let table = Table {
+            let table = CommandTable {
                 by_name: specs.map(|spec| (spec.name.as_bytes(), spec)).collect(),
                 applications: Vec::new(),
                 timers: Vec::new(),
@@ -54,7 +54,7 @@ impl Commands {
     /// [`Self::check`] says so.
     #[must_use]
     pub fn with(&self, application: &'static Application) -> Self {
-        let mut table = Table::clone(&self.table);
+        let mut table = CommandTable::clone(&self.table);
         if let Err(error) = table.add(application) {
             let name = application.name();
             table.error = Some(format!("application {name}: {error}"));
@@ -111,7 +111,7 @@ impl fmt::Debug for Commands {
     }
 }
 
-impl Table {
+impl CommandTable {
     /// Adds an application, or says what is wrong with it.
     fn add(&mut self, application: &'static Application) -> Result<(), String> {
         let name = application.name();

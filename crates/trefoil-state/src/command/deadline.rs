@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::arguments::{ArgumentReader, integer};
-use super::clock::Clock;
+use super::clock::TimeUnit;
 use crate::failure::{Failure, Result, SYNTAX};
 
 /// `EX seconds`, `PX milliseconds`, `EXAT second` or `PXAT millisecond`, which is read when the
@@ -11,25 +11,25 @@ use crate::failure::{Failure, Result, SYNTAX};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline<'a> {
     number: &'a Bytes,
-    clock: Clock,
+    clock: TimeUnit,
 }
 
 impl<'a> Deadline<'a> {
     /// So many seconds from now.
     pub(crate) fn seconds(number: &'a Bytes) -> Self {
-        let clock = Clock::EX;
+        let clock = TimeUnit::EX;
         Self { number, clock }
     }
 
     /// So many milliseconds from now.
     pub(crate) fn milliseconds(number: &'a Bytes) -> Self {
-        let clock = Clock::PX;
+        let clock = TimeUnit::PX;
         Self { number, clock }
     }
 
     /// What this word and the argument after it say; `None` if it is another word.
     pub(crate) fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
-        let Some(clock) = Clock::of(word) else {
+        let Some(clock) = TimeUnit::of(word) else {
             return Ok(None);
         };
         let number = rest.word().ok_or(SYNTAX)?;

@@ -78,15 +78,21 @@ pub struct Spec {
     pub keys: Keys,
     /// Does it. The arguments are those of the client, the name first; there are as many as the
     /// arity says.
-    run: Run,
+    run: RunCommand,
 }
 
 /// Runs a command.
-type Run = fn(&mut Keyspace<'_>, &[Bytes]) -> Result<Reply>;
+type RunCommand = fn(&mut Keyspace<'_>, &[Bytes]) -> Result<Reply>;
 
 impl Spec {
     /// A command of this name, in lower case, and what it takes and does.
-    pub const fn new(name: &'static str, arity: i32, access: Access, keys: Keys, run: Run) -> Self {
+    pub const fn new(
+        name: &'static str,
+        arity: i32,
+        access: Access,
+        keys: Keys,
+        run: RunCommand,
+    ) -> Self {
         Self {
             name,
             arity,

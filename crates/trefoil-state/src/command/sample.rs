@@ -16,12 +16,12 @@ const WALKED_MAX: u64 = 128;
 
 /// How many elements are to be chosen, and whether one may come more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct SampleChoice {
     pub(crate) count: u64,
     pub(crate) may_repeat: bool,
 }
 
-impl Choice {
+impl SampleChoice {
     /// One element.
     pub(crate) const ONE: Self = Self::of(1);
 
@@ -99,7 +99,7 @@ impl Keyspace<'_> {
         &mut self,
         id: u64,
         len: u64,
-        choice: Choice,
+        choice: SampleChoice,
     ) -> Result<Vec<(Bytes, Bytes)>> {
         choice.check()?;
         if len <= WALKED_MAX || choice.count >= len / 4 {

@@ -20,7 +20,7 @@ enum Overflow {
 
 /// A field: where its bits are, how many, and whether the first one is a sign.
 #[derive(Debug, Clone, Copy)]
-struct Field {
+struct BitField {
     offset: u64,
     width: u32,
     is_signed: bool,
@@ -28,7 +28,7 @@ struct Field {
 
 /// What is done with a field.
 #[derive(Debug, Clone, Copy)]
-enum Action {
+enum BitfieldAction {
     Get,
     Set(i64, Overflow),
     Add(i64, Overflow),
@@ -46,7 +46,7 @@ pub(super) fn bitfield_ro(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
     let actions = parse(&arguments[2..])?;
     if actions
         .iter()
-        .any(|(_, action)| !matches!(action, Action::Get))
+        .any(|(_, action)| !matches!(action, BitfieldAction::Get))
     {
         return Err(Failure::refused(
             "ERR BITFIELD_RO only supports the GET subcommand",
@@ -56,7 +56,7 @@ pub(super) fn bitfield_ro(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
 }
 
 /// Reads everything that is to be done before any of it is.
-fn parse(arguments: &[Bytes]) -> Result<Vec<(Field, Action)>> {
+fn parse(arguments: &[Bytes]) -> Result<Vec<(BitField, BitfieldAction)>> {
     let mut rest = ArgumentReader::new(arguments);
     let mut overflow = Overflow::Wrap;
     let mut actions = Vec::new();
@@ -65,10 +65,10 @@ fn parse(arguments: &[Bytes]) -> Result<Vec<(Field, Action)>> {
             overflow = Overflow::parse(rest.word().ok_or(SYNTAX)?)?;
             continue;
         }
-        let (n_arguments, action): (usize, fn(i64, Overflow) -> Action) = match word {
-            word if is_word(word, "GET") => (2, |_, _| Action::Get),
-            word if is_word(word, "SET") => (3, Action::Set),
-            word if is_word(word, "INCRBY") => (3, Action::Add),
+        let (n_arguments, action): (usize, fn(i64, Overflow) -> BitfieldAction) = match word {
+            word if is_word(word, "GET") => (2, |_, _| BitfieldAction::Get),
+            word if is_word(word, "SET") => (3, BitfieldAction::Set),
+            word if is_word(word, "INCRBY") => (3, BitfieldAction::Add),
             _ => return Err(SYNTAX),
         };
         if rest.all().len() < n_arguments {
@@ -77,7 +77,7 @@ fn parse(arguments: &[Bytes]) -> Result<Vec<(Field, Action)>> {
         let (Some(kind), Some(offset)) = (rest.word(), rest.word()) else {
             return Err(SYNTAX);
         };
-        let field = Field::parse(kind, offset)?;
+        let field = BitField::parse(kind, offset)?;
         let value = match n_arguments {
             2 => 0,
             _ => integer(rest.word().ok_or(SYNTAX)?)?,
@@ -98,24 +98,29 @@ impl Overflow {
     }
 }
 
-fn run(keyspace: &mut Keyspace<'_>, key: &Bytes, actions: &[(Field, Action)]) -> Result<Reply> {
+fn run(
+    keyspace: &mut Keyspace<'_>,
+    key: &Bytes,
+    actions: &[(BitField, BitfieldAction)],
+) -> Result<Reply> {
     let text = keyspace.string(key)?;
     let written = actions
         .iter()
-        .filter(|(_, action)| !matches!(action, Action::Get));
+        .filter(|(_, action)| !matches!(action, BitfieldAction::Get));
     let end = written.map(|(field, _)| field.offset + u64::from(field.width));
     let mut draft = StringDraft::new(text);
     if let Some(end) = end.max() {
         check_name(key)?;
         draft.grow(end.div_ceil(8))?;
     }
-    let act = |(field, action): &(Field, Action)| field.act(keyspace, &mut draft, *action);
+    let act =
+        |(field, action): &(BitField, BitfieldAction)| field.act(keyspace, &mut draft, *action);
     let replies = actions.iter().map(act).collect::<Result<_>>()?;
     draft.save(keyspace, key)?;
     Ok(Reply::Array(replies))
 }
 
-impl Field {
+impl BitField {
     fn parse(kind: &[u8], at: &[u8]) -> Result<Self> {
         let (is_signed, digits) = match kind {
             [b'i', digits @ ..] => (true, digits),
@@ -141,22 +146,22 @@ impl Field {
         self,
         keyspace: &Keyspace<'_>,
         draft: &mut StringDraft,
-        action: Action,
+        action: BitfieldAction,
     ) -> Result<Reply> {
         let before = self.read(keyspace, draft)?;
         let (wanted, overflow) = match action {
-            Action::Get => return Ok(Reply::Integer(before as i64)),
-            Action::Set(value, overflow) if self.is_signed => (i128::from(value), overflow),
+            BitfieldAction::Get => return Ok(Reply::Integer(before as i64)),
+            BitfieldAction::Set(value, overflow) if self.is_signed => (i128::from(value), overflow),
             // A negative number is a large one where there is no sign.
-            Action::Set(value, overflow) => (i128::from(value as u64), overflow),
-            Action::Add(value, overflow) => (before + i128::from(value), overflow),
+            BitfieldAction::Set(value, overflow) => (i128::from(value as u64), overflow),
+            BitfieldAction::Add(value, overflow) => (before + i128::from(value), overflow),
         };
         let Some(after) = self.fit(wanted, overflow) else {
             return Ok(Reply::Nil);
         };
         self.write(keyspace, draft, after)?;
         Ok(Reply::Integer(match action {
-            Action::Add(..) => after as i64,
+            BitfieldAction::Add(..) => after as i64,
             _ => before as i64,
         }))
     }

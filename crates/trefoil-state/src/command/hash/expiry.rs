@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::field::Field;
-use super::fields::{Change, Hash};
+use super::field::HashField;
+use super::fields::{Hash, HashChange};
 use super::options::{NOT_POSITIVE, field_names, field_time};
 use crate::command::arguments::ArgumentReader;
-use crate::command::clock::Clock;
+use crate::command::clock::TimeUnit;
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -24,27 +24,27 @@ const REMOVED: Reply = Reply::Integer(2);
 
 /// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field [field …]`
 pub(super) fn hexpire(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    expire(keyspace, arguments, Clock::EX, "hexpire")
+    expire(keyspace, arguments, TimeUnit::EX, "hexpire")
 }
 
 /// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field …]`
 pub(super) fn hpexpire(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    expire(keyspace, arguments, Clock::PX, "hpexpire")
+    expire(keyspace, arguments, TimeUnit::PX, "hpexpire")
 }
 
 /// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field …]`
 pub(super) fn hexpireat(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    expire(keyspace, arguments, Clock::EXAT, "hexpireat")
+    expire(keyspace, arguments, TimeUnit::EXAT, "hexpireat")
 }
 
 /// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field …]`
 pub(super) fn hpexpireat(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    expire(keyspace, arguments, Clock::PXAT, "hpexpireat")
+    expire(keyspace, arguments, TimeUnit::PXAT, "hpexpireat")
 }
 
 /// On what condition a field is to expire at another time.
 #[derive(Debug, Clone, Copy)]
-enum Condition {
+enum ExpiryCondition {
     Always,
     /// It does not expire.
     Never,
@@ -56,7 +56,7 @@ enum Condition {
     Earlier,
 }
 
-impl Condition {
+impl ExpiryCondition {
     fn take(rest: &mut ArgumentReader<'_>) -> Self {
         match () {
             () if rest.take("NX") => Self::Never,
@@ -81,14 +81,14 @@ impl Condition {
 fn expire(
     keyspace: &mut Keyspace<'_>,
     arguments: &[Bytes],
-    clock: Clock,
+    clock: TimeUnit,
     command: &str,
 ) -> Result<Reply> {
     let now = keyspace.now();
-    let change = Change::existing(keyspace, &arguments[1])?;
+    let change = HashChange::existing(keyspace, &arguments[1])?;
     let time = field_time(clock, &arguments[2], now, command)?;
     let mut rest = ArgumentReader::new(&arguments[3..]);
-    let condition = Condition::take(&mut rest);
+    let condition = ExpiryCondition::take(&mut rest);
     let not_positive = Failure::refused("ERR Parameter `numFields` should be greater than 0");
     let names = field_names(rest, not_positive)?;
     change_each(change, names, |change, name, before| {
@@ -104,16 +104,16 @@ fn expire(
 
 /// Lets a field expire at a time, or removes it if that has passed. Answers whether it is there.
 pub(super) fn expire_field(
-    change: &mut Change<'_, '_>,
+    change: &mut HashChange<'_, '_>,
     name: &[u8],
-    before: &Field,
+    before: &HashField,
     time: u64,
 ) -> Result<bool> {
     if time <= change.now() {
         change.remove(name, before)?;
         return Ok(false);
     }
-    let after = Field {
+    let after = HashField {
         value: before.value.clone(),
         expires: Some(time),
     };
@@ -123,9 +123,9 @@ pub(super) fn expire_field(
 
 /// Does something to each field that is there.
 fn change_each(
-    change: Option<Change<'_, '_>>,
+    change: Option<HashChange<'_, '_>>,
     names: &[Bytes],
-    each: impl Fn(&mut Change<'_, '_>, &Bytes, Field) -> Result<Reply>,
+    each: impl Fn(&mut HashChange<'_, '_>, &Bytes, HashField) -> Result<Reply>,
 ) -> Result<Reply> {
     let Some(mut change) = change else {
         return Ok(Reply::Array(vec![NO_FIELD; names.len()]));
@@ -143,7 +143,7 @@ fn change_each(
 
 /// `HPERSIST key FIELDS numfields field [field …]`
 pub(super) fn hpersist(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let change = Change::existing(keyspace, &arguments[1])?;
+    let change = HashChange::existing(keyspace, &arguments[1])?;
     let names = field_names(ArgumentReader::new(&arguments[2..]), NOT_POSITIVE)?;
     change_each(change, names, |change, name, before| {
         match keep_field(change, name, &before)? {
@@ -154,36 +154,40 @@ pub(super) fn hpersist(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
 }
 
 /// Lets a field never expire. Answers whether it was to.
-pub(super) fn keep_field(change: &mut Change<'_, '_>, name: &[u8], before: &Field) -> Result<bool> {
+pub(super) fn keep_field(
+    change: &mut HashChange<'_, '_>,
+    name: &[u8],
+    before: &HashField,
+) -> Result<bool> {
     if before.expires.is_none() {
         return Ok(false);
     }
-    change.replace(name, Some(before), &Field::plain(before.value.clone()))?;
+    change.replace(name, Some(before), &HashField::plain(before.value.clone()))?;
     Ok(true)
 }
 
 /// `HTTL key FIELDS numfields field [field …]`
 pub(super) fn httl(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    tell(keyspace, arguments, Clock::EX)
+    tell(keyspace, arguments, TimeUnit::EX)
 }
 
 /// `HPTTL key FIELDS numfields field [field …]`
 pub(super) fn hpttl(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    tell(keyspace, arguments, Clock::PX)
+    tell(keyspace, arguments, TimeUnit::PX)
 }
 
 /// `HEXPIRETIME key FIELDS numfields field [field …]`
 pub(super) fn hexpiretime(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    tell(keyspace, arguments, Clock::EXAT)
+    tell(keyspace, arguments, TimeUnit::EXAT)
 }
 
 /// `HPEXPIRETIME key FIELDS numfields field [field …]`
 pub(super) fn hpexpiretime(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    tell(keyspace, arguments, Clock::PXAT)
+    tell(keyspace, arguments, TimeUnit::PXAT)
 }
 
 /// Tells when fields expire.
-fn tell(keyspace: &Keyspace<'_>, arguments: &[Bytes], clock: Clock) -> Result<Reply> {
+fn tell(keyspace: &Keyspace<'_>, arguments: &[Bytes], clock: TimeUnit) -> Result<Reply> {
     let hash = Hash::find(keyspace, &arguments[1])?;
     let names = field_names(ArgumentReader::new(&arguments[2..]), NOT_POSITIVE)?;
     let Some(hash) = hash else {
@@ -191,7 +195,7 @@ fn tell(keyspace: &Keyspace<'_>, arguments: &[Bytes], clock: Clock) -> Result<Re
     };
     let times = names.iter().map(|name| {
         Ok(match hash.get(keyspace, name)? {
-            Some(Field {
+            Some(HashField {
                 expires: Some(time),
                 ..
             }) => Reply::Integer(clock.tell(time, keyspace.now())),

@@ -15,12 +15,12 @@ const EXPIRES: u8 = 1;
 
 /// A field's value and when it expires, in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct HashField {
     pub(crate) value: Bytes,
     pub(crate) expires: Option<u64>,
 }
 
-impl Field {
+impl HashField {
     /// One that does not expire.
     pub(crate) fn plain(value: Bytes) -> Self {
         let expires = None;

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use super::field::Field;
+use super::field::HashField;
 use crate::failure::{Result, WRONG_TYPE};
-use crate::keyspace::{Found, Keyspace};
+use crate::keyspace::{FoundCollection, Keyspace};
 use crate::layout::hash;
-use crate::meta::{Collection, Kind, Meta, Value};
-use crate::named::Part;
+use crate::meta::{Collection, Kind, Meta, StoredValue};
+use crate::named::WalkPart;
 use crate::pack::Pack;
 
 /// The fields of a hash: in the entry of its key, or in entries of their own.
@@ -41,13 +41,13 @@ impl Hash {
     }
 
     /// A field.
-    pub(crate) fn get(&self, keyspace: &Keyspace<'_>, field: &[u8]) -> Result<Option<Field>> {
+    pub(crate) fn get(&self, keyspace: &Keyspace<'_>, field: &[u8]) -> Result<Option<HashField>> {
         let collection = match self {
-            Self::Small(pack) => return Ok(pack.get(field)?.map(Field::plain)),
+            Self::Small(pack) => return Ok(pack.get(field)?.map(HashField::plain)),
             Self::Large(collection) => collection,
         };
         let stored = keyspace.named(collection.id, field)?;
-        let field = stored.map(Field::decode).transpose()?;
+        let field = stored.map(HashField::decode).transpose()?;
         Ok(field.filter(|field| !field.is_expired(keyspace.now())))
     }
 
@@ -55,7 +55,7 @@ impl Hash {
     pub(crate) fn all<'s>(
         &'s self,
         keyspace: &'s Keyspace<'_>,
-    ) -> impl Iterator<Item = Result<(Bytes, Field)>> + 's {
+    ) -> impl Iterator<Item = Result<(Bytes, HashField)>> + 's {
         let now = keyspace.now();
         let (small, large) = match self {
             Self::Small(pack) => (Some(plain_fields(pack)), None),
@@ -72,19 +72,19 @@ impl Hash {
         keyspace: &Keyspace<'_>,
         cursor: u32,
         count: usize,
-    ) -> Result<Part<(Bytes, Field)>> {
+    ) -> Result<WalkPart<(Bytes, HashField)>> {
         let collection = match self {
             Self::Small(pack) => {
                 let walk = plain_fields(pack)
                     .skip_while(|field| matches!(field, Ok((name, _)) if hash(name) < cursor));
-                return Part::take(walk, count, |(name, _)| hash(name));
+                return WalkPart::take(walk, count, |(name, _)| hash(name));
             }
             Self::Large(collection) => collection,
         };
-        let Part { found, next } = keyspace.scan_named(collection.id, cursor, count)?;
+        let WalkPart { found, next } = keyspace.scan_named(collection.id, cursor, count)?;
         let there = |named| read(Ok(named), keyspace.now()).transpose();
         let found = found.into_iter().filter_map(there).collect::<Result<_>>()?;
-        Ok(Part { found, next })
+        Ok(WalkPart { found, next })
     }
 }
 
@@ -94,29 +94,29 @@ fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<(Hash, Option<u64>
         return Ok(None);
     };
     let hash = match value {
-        Value::SmallHash(pack) => Hash::Small(pack),
-        Value::Collection(hash) if hash.kind == Kind::Hash => Hash::Large(hash),
+        StoredValue::SmallHash(pack) => Hash::Small(pack),
+        StoredValue::Collection(hash) if hash.kind == Kind::Hash => Hash::Large(hash),
         _ => return Err(WRONG_TYPE),
     };
     Ok(Some((hash, expires)))
 }
 
 /// The fields of a small hash, none of which expires.
-fn plain_fields(pack: &Pack) -> impl Iterator<Item = Result<(Bytes, Field)>> {
-    let plain = |(name, value)| (name, Field::plain(value));
+fn plain_fields(pack: &Pack) -> impl Iterator<Item = Result<(Bytes, HashField)>> {
+    let plain = |(name, value)| (name, HashField::plain(value));
     pack.all().map(move |named| named.map(plain))
 }
 
 /// A field and its name, unless it has expired.
-fn read(named: Result<(Bytes, Bytes)>, now: u64) -> Result<Option<(Bytes, Field)>> {
+fn read(named: Result<(Bytes, Bytes)>, now: u64) -> Result<Option<(Bytes, HashField)>> {
     let (name, stored) = named?;
-    let field = Field::decode(stored)?;
+    let field = HashField::decode(stored)?;
     Ok((!field.is_expired(now)).then_some((name, field)))
 }
 
 /// A hash that is changed; the change is complete with [`Self::save`].
 #[derive(Debug)]
-pub(crate) struct Change<'k, 'a> {
+pub(crate) struct HashChange<'k, 'a> {
     keyspace: &'k mut Keyspace<'a>,
     key: &'k Bytes,
     hash: Hash,
@@ -127,7 +127,7 @@ pub(crate) struct Change<'k, 'a> {
     is_changed: bool,
 }
 
-impl<'k, 'a> Change<'k, 'a> {
+impl<'k, 'a> HashChange<'k, 'a> {
     /// Begins to change the hash under a key, if there is one.
     pub(crate) fn existing(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Option<Self>> {
         let found = find(keyspace, key)?;
@@ -164,7 +164,7 @@ impl<'k, 'a> Change<'k, 'a> {
     }
 
     /// A field.
-    pub(crate) fn get(&self, name: &[u8]) -> Result<Option<Field>> {
+    pub(crate) fn get(&self, name: &[u8]) -> Result<Option<HashField>> {
         self.hash.get(self.keyspace, name)
     }
 
@@ -172,8 +172,8 @@ impl<'k, 'a> Change<'k, 'a> {
     pub(crate) fn replace(
         &mut self,
         name: &[u8],
-        before: Option<&Field>,
-        after: &Field,
+        before: Option<&HashField>,
+        after: &HashField,
     ) -> Result<()> {
         self.is_changed = true;
         if before == Some(after) {
@@ -206,13 +206,13 @@ impl<'k, 'a> Change<'k, 'a> {
         }
         let stored = self.keyspace.named(collection.id, name)?;
         Ok(stored
-            .map(Field::decode)
+            .map(HashField::decode)
             .transpose()?
             .and_then(|field| field.expires))
     }
 
     /// Removes a field, which is as [`Self::get`] said.
-    pub(crate) fn remove(&mut self, name: &[u8], before: &Field) -> Result<()> {
+    pub(crate) fn remove(&mut self, name: &[u8], before: &HashField) -> Result<()> {
         self.is_changed = true;
         match &self.hash {
             Hash::Small(pack) => {
@@ -248,11 +248,11 @@ impl<'k, 'a> Change<'k, 'a> {
         mut collection: Collection,
         name: &[u8],
         expires: Option<u64>,
-        after: Option<&Field>,
+        after: Option<&HashField>,
     ) -> Result<()> {
         let will_expire = after.and_then(|after| after.expires);
         if expires != will_expire && self.first_expiry.is_none() {
-            let value = Value::Collection(collection);
+            let value = StoredValue::Collection(collection);
             self.first_expiry = Some(self.keyspace.first_field_expiry(&value)?);
         }
         collection.extra += i64::from(will_expire.is_some()) - i64::from(expires.is_some());
@@ -260,7 +260,8 @@ impl<'k, 'a> Change<'k, 'a> {
         let id = collection.id;
         self.keyspace
             .set_field_time(id, name, expires, will_expire)?;
-        self.keyspace.set_named(id, name, after.map(Field::encode))
+        self.keyspace
+            .set_named(id, name, after.map(HashField::encode))
     }
 
     /// Completes the change. If nothing was changed, nothing is.
@@ -269,7 +270,7 @@ impl<'k, 'a> Change<'k, 'a> {
             return Ok(());
         }
         if let (Some(before), Hash::Large(collection)) = (self.first_expiry, &self.hash) {
-            let value = Value::Collection(*collection);
+            let value = StoredValue::Collection(*collection);
             let first = self.keyspace.first_field_expiry(&value)?;
             self.keyspace.set_field_expiry(self.key, before, first)?;
         }
@@ -281,11 +282,11 @@ impl<'k, 'a> Change<'k, 'a> {
         match self.hash {
             Hash::Small(pack) if pack.len() == 0 => self.keyspace.delete(self.key).map(drop),
             Hash::Small(pack) => {
-                let value = Value::SmallHash(pack);
+                let value = StoredValue::SmallHash(pack);
                 self.keyspace.put(self.key, &Meta { expires, value })
             }
             Hash::Large(collection) => {
-                let found = Found {
+                let found = FoundCollection {
                     collection,
                     expires,
                 };

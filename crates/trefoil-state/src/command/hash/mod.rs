@@ -21,8 +21,8 @@ mod together;
 mod walk;
 mod write;
 
-pub(crate) use field::Field;
-pub(crate) use fields::{Change, Hash};
+pub(crate) use field::HashField;
+pub(crate) use fields::{Hash, HashChange};
 
 use super::Access::{FastRead, Read, Write};
 use super::{Keys, Spec};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::field::Field;
-use super::fields::Change;
+use super::field::HashField;
+use super::fields::HashChange;
 use crate::command::arguments::{check_name, integer};
 use crate::failure::{Failure, NOT_FLOAT, OVERFLOW, Result};
 use crate::keyspace::Keyspace;
@@ -53,9 +53,9 @@ fn update(
     let (key, name) = (&arguments[1], &arguments[2]);
     check_name(key)?;
     check_name(name)?;
-    let mut change = Change::existing_or_new(keyspace, key)?;
+    let mut change = HashChange::existing_or_new(keyspace, key)?;
     let before = change.get(name)?;
-    let after = Field {
+    let after = HashField {
         value: next(before.as_ref().map(|before| &before.value))?,
         expires: before.as_ref().and_then(|before| before.expires),
     };

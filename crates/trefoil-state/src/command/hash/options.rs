@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{ArgumentReader, integer};
-use crate::command::clock::Clock;
+use crate::command::clock::TimeUnit;
 use crate::command::deadline::invalid_time;
 use crate::failure::{Failure, Result};
 use crate::number::parse_integer;
@@ -12,7 +12,7 @@ use crate::number::parse_integer;
 const FIELD_EXPIRY_MAX: i64 = (1 << 46) - 1;
 
 /// The time at which a field is to expire, in milliseconds since 1970.
-pub(super) fn field_time(clock: Clock, argument: &[u8], now: u64, command: &str) -> Result<u64> {
+pub(super) fn field_time(clock: TimeUnit, argument: &[u8], now: u64, command: &str) -> Result<u64> {
     let number = integer(argument)?;
     if number < 0 {
         let text = "ERR invalid expire time, must be >= 0";

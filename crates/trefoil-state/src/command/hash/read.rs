@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 
-use super::field::Field;
+use super::field::HashField;
 use super::fields::Hash;
 use crate::failure::Result;
 use crate::keyspace::Keyspace;
 use crate::meter::Weighed;
 use crate::reply::Reply;
 
-fn find(keyspace: &Keyspace<'_>, key: &Bytes, field: &Bytes) -> Result<Option<Field>> {
+fn find(keyspace: &Keyspace<'_>, key: &Bytes, field: &Bytes) -> Result<Option<HashField>> {
     match Hash::find(keyspace, key)? {
         Some(hash) => hash.get(keyspace, field),
         None => Ok(None),
@@ -67,7 +67,7 @@ pub(super) fn hlen(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 
 /// `HGETALL key`
 pub(super) fn hgetall(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let pair = |name, field: Field| (Reply::Bulk(name), Reply::Bulk(field.value));
+    let pair = |name, field: HashField| (Reply::Bulk(name), Reply::Bulk(field.value));
     all(keyspace, &arguments[1], pair).map(Reply::Map)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn hkeys(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 
 /// `HVALS key`
 pub(super) fn hvals(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let value = |_, field: Field| Reply::Bulk(field.value);
+    let value = |_, field: HashField| Reply::Bulk(field.value);
     all(keyspace, &arguments[1], value).map(Reply::Array)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn hvals(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 fn all<T: Weighed>(
     keyspace: &Keyspace<'_>,
     key: &Bytes,
-    take: impl Fn(Bytes, Field) -> T,
+    take: impl Fn(Bytes, HashField) -> T,
 ) -> Result<Vec<T>> {
     let Some(hash) = Hash::find(keyspace, key)? else {
         return Ok(Vec::new());

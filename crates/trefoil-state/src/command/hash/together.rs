@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::expiry::{expire_field, keep_field};
-use super::field::Field;
-use super::fields::Change;
+use super::field::HashField;
+use super::fields::HashChange;
 use super::options::{NOT_POSITIVE, field_names, field_time};
 use crate::command::arguments::{ArgumentReader, check_name, is_word};
-use crate::command::clock::Clock;
+use crate::command::clock::TimeUnit;
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::number::parse_integer;
@@ -15,7 +15,7 @@ use crate::reply::Reply;
 
 /// What is to become of a field's expiry.
 #[derive(Debug, Clone, Copy)]
-enum Expiry {
+enum FieldExpiry {
     /// It expires at this time.
     At(u64),
     /// As before.
@@ -26,7 +26,7 @@ enum Expiry {
 
 /// `HGETDEL key FIELDS numfields field [field …]`
 pub(super) fn hgetdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let change = Change::existing(keyspace, &arguments[1])?;
+    let change = HashChange::existing(keyspace, &arguments[1])?;
     let names = field_names(ArgumentReader::new(&arguments[2..]), NOT_POSITIVE)?;
     take_each(change, names, |change, name, field| {
         change.remove(name, field)
@@ -37,29 +37,29 @@ pub(super) fn hgetdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
 /// PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field …]`
 pub(super) fn hgetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let now = keyspace.now();
-    let change = Change::existing(keyspace, &arguments[1])?;
+    let change = HashChange::existing(keyspace, &arguments[1])?;
     let mut rest = ArgumentReader::new(&arguments[2..]);
-    let expiry = match Clock::of(&arguments[2]) {
+    let expiry = match TimeUnit::of(&arguments[2]) {
         Some(clock) => {
             rest = ArgumentReader::new(&arguments[4..]);
-            Expiry::At(field_time(clock, &arguments[3], now, "hgetex")?)
+            FieldExpiry::At(field_time(clock, &arguments[3], now, "hgetex")?)
         }
-        None if rest.take("PERSIST") => Expiry::Never,
-        None => Expiry::Keep,
+        None if rest.take("PERSIST") => FieldExpiry::Never,
+        None => FieldExpiry::Keep,
     };
     let names = field_names(rest, NOT_POSITIVE)?;
     take_each(change, names, |change, name, field| match expiry {
-        Expiry::At(time) => expire_field(change, name, field, time).map(drop),
-        Expiry::Never => keep_field(change, name, field).map(drop),
-        Expiry::Keep => Ok(()),
+        FieldExpiry::At(time) => expire_field(change, name, field, time).map(drop),
+        FieldExpiry::Never => keep_field(change, name, field).map(drop),
+        FieldExpiry::Keep => Ok(()),
     })
 }
 
 /// Answers the values of fields, and does something to each that is there.
 fn take_each(
-    change: Option<Change<'_, '_>>,
+    change: Option<HashChange<'_, '_>>,
     names: &[Bytes],
-    each: impl Fn(&mut Change<'_, '_>, &Bytes, &Field) -> Result<()>,
+    each: impl Fn(&mut HashChange<'_, '_>, &Bytes, &HashField) -> Result<()>,
 ) -> Result<Reply> {
     let Some(mut change) = change else {
         return Ok(Reply::Array(vec![Reply::Nil; names.len()]));
@@ -81,7 +81,7 @@ fn take_each(
 pub(super) fn hsetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let options = SetOptions::parse(&arguments[2..], keyspace.now())?;
     check_name(&arguments[1])?;
-    let mut change = Change::existing_or_new(keyspace, &arguments[1])?;
+    let mut change = HashChange::existing_or_new(keyspace, &arguments[1])?;
     let is_met = options.is_met(&change)?;
     if is_met {
         for [name, value] in options.fields {
@@ -94,14 +94,19 @@ pub(super) fn hsetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 }
 
 /// Sets a field; if it is to expire at a time that has passed, it is not there afterwards.
-fn set(change: &mut Change<'_, '_>, name: &Bytes, value: &Bytes, expiry: Expiry) -> Result<()> {
+fn set(
+    change: &mut HashChange<'_, '_>,
+    name: &Bytes,
+    value: &Bytes,
+    expiry: FieldExpiry,
+) -> Result<()> {
     let before = change.get(name)?;
-    let after = Field {
+    let after = HashField {
         value: value.clone(),
         expires: match expiry {
-            Expiry::At(time) => Some(time),
-            Expiry::Keep => before.as_ref().and_then(|before| before.expires),
-            Expiry::Never => None,
+            FieldExpiry::At(time) => Some(time),
+            FieldExpiry::Keep => before.as_ref().and_then(|before| before.expires),
+            FieldExpiry::Never => None,
         },
     };
     match before {
@@ -115,7 +120,7 @@ fn set(change: &mut Change<'_, '_>, name: &Bytes, value: &Bytes, expiry: Expiry)
 struct SetOptions<'a> {
     /// Whether all fields must be there (`FXX`), or none of them (`FNX`).
     must_exist: Option<bool>,
-    expiry: Expiry,
+    expiry: FieldExpiry,
     fields: &'a [[Bytes; 2]],
 }
 
@@ -128,11 +133,11 @@ impl<'a> SetOptions<'a> {
             if is_word(word, "FIELDS") {
                 return Ok(Self {
                     must_exist,
-                    expiry: expiry.unwrap_or(Expiry::Never),
+                    expiry: expiry.unwrap_or(FieldExpiry::Never),
                     fields: pairs(rest)?,
                 });
             }
-            let clock = Clock::of(word);
+            let clock = TimeUnit::of(word);
             if clock.is_some() || is_word(word, "KEEPTTL") {
                 if expiry.is_some() {
                     let text = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be \
@@ -140,8 +145,8 @@ impl<'a> SetOptions<'a> {
                     return Err(Failure::refused(text));
                 }
                 expiry = Some(match clock {
-                    Some(clock) => Expiry::At(take_time(&mut rest, clock, now)?),
-                    None => Expiry::Keep,
+                    Some(clock) => FieldExpiry::At(take_time(&mut rest, clock, now)?),
+                    None => FieldExpiry::Keep,
                 });
             } else if is_word(word, "FXX") || is_word(word, "FNX") {
                 let before = must_exist.replace(is_word(word, "FXX"));
@@ -157,7 +162,7 @@ impl<'a> SetOptions<'a> {
         Err(WRONG_NUMBER)
     }
 
-    fn is_met(&self, change: &Change<'_, '_>) -> Result<bool> {
+    fn is_met(&self, change: &HashChange<'_, '_>) -> Result<bool> {
         let Some(must_exist) = self.must_exist else {
             return Ok(true);
         };
@@ -173,7 +178,7 @@ impl<'a> SetOptions<'a> {
 const WRONG_NUMBER: Failure =
     Failure::refused("ERR wrong number of arguments for 'hsetex' command");
 
-fn take_time(rest: &mut ArgumentReader<'_>, clock: Clock, now: u64) -> Result<u64> {
+fn take_time(rest: &mut ArgumentReader<'_>, clock: TimeUnit, now: u64) -> Result<u64> {
     let missing = Failure::refused("ERR missing expire time");
     field_time(clock, rest.word().ok_or(missing)?, now, "hsetex")
 }

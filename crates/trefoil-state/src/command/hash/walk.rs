@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::field::Field;
+use super::field::HashField;
 use super::fields::Hash;
 use crate::command::arguments::is_word;
-use crate::command::sample::{Choice, at_indexes};
+use crate::command::sample::{SampleChoice, at_indexes};
 use crate::command::scan::{self, ScanOptions, parse_cursor};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -34,11 +34,11 @@ pub(super) fn hscan(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 /// `HRANDFIELD key [count [WITHVALUES]]`
 pub(super) fn hrandfield(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let Some(count) = arguments.get(2) else {
-        let found = sample(keyspace, &arguments[1], Choice::ONE)?;
+        let found = sample(keyspace, &arguments[1], SampleChoice::ONE)?;
         let name = found.into_iter().next().map(|(name, _)| name);
         return Ok(Reply::bulk_or_nil(name));
     };
-    let choice = Choice::parse(count)?;
+    let choice = SampleChoice::parse(count)?;
     let with_values = match &arguments[3..] {
         [] => false,
         [word] if is_word(word, "WITHVALUES") => true,
@@ -53,12 +53,16 @@ pub(super) fn hrandfield(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
             found.map(|(name, _)| Reply::Bulk(name)).collect(),
         ));
     }
-    let pair = |(name, field): (Bytes, Field)| (Reply::Bulk(name), Reply::Bulk(field.value));
+    let pair = |(name, field): (Bytes, HashField)| (Reply::Bulk(name), Reply::Bulk(field.value));
     Ok(Reply::Pairs(found.map(pair).collect()))
 }
 
 /// Chooses among the fields of a hash.
-fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: Choice) -> Result<Vec<(Bytes, Field)>> {
+fn sample(
+    keyspace: &mut Keyspace<'_>,
+    key: &Bytes,
+    choice: SampleChoice,
+) -> Result<Vec<(Bytes, HashField)>> {
     let Some(hash) = Hash::find(keyspace, key)? else {
         return Ok(Vec::new());
     };
@@ -71,7 +75,7 @@ fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: Choice) -> Result<Ve
     let found = keyspace.sample(id, len, choice)?;
     let fields = found.into_iter();
     fields
-        .map(|(name, stored)| Ok((name, Field::decode(stored)?)))
+        .map(|(name, stored)| Ok((name, HashField::decode(stored)?)))
         .collect()
 }
 
@@ -80,8 +84,8 @@ fn walk(
     keyspace: &mut Keyspace<'_>,
     hash: &Hash,
     len: u64,
-    choice: Choice,
-) -> Result<Vec<(Bytes, Field)>> {
+    choice: SampleChoice,
+) -> Result<Vec<(Bytes, HashField)>> {
     let indexes = choice.indexes(keyspace, len)?;
     let mut found = at_indexes(hash.all(keyspace), &indexes)?;
     if choice.may_repeat {

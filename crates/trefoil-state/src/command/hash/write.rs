@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::field::Field;
-use super::fields::Change;
+use super::field::HashField;
+use super::fields::HashChange;
 use crate::command::arguments::check_name;
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
@@ -28,13 +28,13 @@ fn set_all(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], command: &str) -> R
         return Err(Failure::because(text));
     }
     check_name(&arguments[1])?;
-    let mut change = Change::existing_or_new(keyspace, &arguments[1])?;
+    let mut change = HashChange::existing_or_new(keyspace, &arguments[1])?;
     let mut n_new = 0;
     for [name, value] in fields {
         check_name(name)?;
         let before = change.get(name)?;
         n_new += usize::from(before.is_none());
-        change.replace(name, before.as_ref(), &Field::plain(value.clone()))?;
+        change.replace(name, before.as_ref(), &HashField::plain(value.clone()))?;
     }
     change.save()?;
     Ok(n_new)
@@ -45,10 +45,10 @@ pub(super) fn hsetnx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     let (name, value) = (&arguments[2], &arguments[3]);
     check_name(&arguments[1])?;
     check_name(name)?;
-    let mut change = Change::existing_or_new(keyspace, &arguments[1])?;
+    let mut change = HashChange::existing_or_new(keyspace, &arguments[1])?;
     let is_new = change.get(name)?.is_none();
     if is_new {
-        change.replace(name, None, &Field::plain(value.clone()))?;
+        change.replace(name, None, &HashField::plain(value.clone()))?;
     }
     change.save()?;
     Ok(Reply::flag(is_new))
@@ -56,7 +56,7 @@ pub(super) fn hsetnx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 
 /// `HDEL key field [field …]`
 pub(super) fn hdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let Some(mut change) = Change::existing(keyspace, &arguments[1])? else {
+    let Some(mut change) = HashChange::existing(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
     let mut n_removed = 0;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::ArgumentReader;
-use crate::command::string::Comparison;
+use crate::command::string::StringComparison;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -29,7 +29,7 @@ pub(super) fn delex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
             ));
         }
         Some(word) => {
-            let comparison = Comparison::take(word, &mut rest)?.ok_or(SYNTAX)?;
+            let comparison = StringComparison::take(word, &mut rest)?.ok_or(SYNTAX)?;
             let text = keyspace.string(key)?;
             comparison.is_met(keyspace, text.as_ref())?
         }

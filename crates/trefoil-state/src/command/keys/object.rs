@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::command::arguments::{subcommand, wrong_arity};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
-use crate::meta::{Collection, Kind, Meta, Value};
+use crate::meta::{Collection, Kind, Meta, StoredValue};
 use crate::number::parse_integer;
 use crate::pack::Pack;
 use crate::reply::Reply;
@@ -69,8 +69,8 @@ pub(super) fn object(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 /// The name of the encoding that Redis would choose for a value of this size.
 fn encoding(keyspace: &Keyspace<'_>, meta: Meta) -> Result<&'static str> {
     match meta.value {
-        Value::SmallHash(pack) => encoding_of_pack(&pack),
-        Value::Collection(collection) => encoding_of_elements(keyspace, &collection),
+        StoredValue::SmallHash(pack) => encoding_of_pack(&pack),
+        StoredValue::Collection(collection) => encoding_of_elements(keyspace, &collection),
         _ => encoding_of_string(keyspace, &StoredString::of(meta)?),
     }
 }

@@ -9,7 +9,7 @@ use crate::keyspace::Keyspace;
 use crate::layout::hash;
 use crate::matches_glob;
 use crate::meter::Weighed as _;
-use crate::named::Part;
+use crate::named::WalkPart;
 use crate::reply::Reply;
 
 /// Among so many keys or fewer, a random one is found by counting.
@@ -51,7 +51,7 @@ pub(super) fn keys(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 pub(super) fn scan(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let options = ScanOptions::parse(&arguments[1..], "TYPE")?;
     let walk = keyspace.keys_from(options.cursor);
-    let part = Part::take(walk, options.count, |(key, _)| hash(key))?;
+    let part = WalkPart::take(walk, options.count, |(key, _)| hash(key))?;
     let found = part.found.into_iter().filter(|(key, meta)| {
         let kind = options.kind.as_ref();
         kind.is_none_or(|kind| is_word(kind, meta.kind().name())) && options.selects(key)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use super::row::{End, Row};
+use super::row::{End, ListRow};
 use crate::command::arguments::{check_name, count, is_word, multi_pop, wrong_arity};
 use crate::failure::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -12,20 +12,20 @@ use crate::reply::Reply;
 /// `LPUSH key element [element …]`
 pub(super) fn lpush(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     check_name(&arguments[1])?;
-    let row = Row::find_or_new(keyspace, &arguments[1])?;
+    let row = ListRow::find_or_new(keyspace, &arguments[1])?;
     push(keyspace, arguments, row, End::Left)
 }
 
 /// `RPUSH key element [element …]`
 pub(super) fn rpush(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     check_name(&arguments[1])?;
-    let row = Row::find_or_new(keyspace, &arguments[1])?;
+    let row = ListRow::find_or_new(keyspace, &arguments[1])?;
     push(keyspace, arguments, row, End::Right)
 }
 
 /// `LPUSHX key element [element …]`
 pub(super) fn lpushx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    match Row::find(keyspace, &arguments[1])? {
+    match ListRow::find(keyspace, &arguments[1])? {
         Some(row) => push(keyspace, arguments, row, End::Left),
         None => Ok(Reply::Integer(0)),
     }
@@ -33,13 +33,18 @@ pub(super) fn lpushx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 
 /// `RPUSHX key element [element …]`
 pub(super) fn rpushx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    match Row::find(keyspace, &arguments[1])? {
+    match ListRow::find(keyspace, &arguments[1])? {
         Some(row) => push(keyspace, arguments, row, End::Right),
         None => Ok(Reply::Integer(0)),
     }
 }
 
-fn push(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], mut row: Row, end: End) -> Result<Reply> {
+fn push(
+    keyspace: &mut Keyspace<'_>,
+    arguments: &[Bytes],
+    mut row: ListRow,
+    end: End,
+) -> Result<Reply> {
     for element in &arguments[2..] {
         row.push(keyspace, end, element.clone())?;
     }
@@ -63,7 +68,7 @@ fn pop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], end: End, command: &str
         [n_max] => Some(count(n_max)?),
         _ => return Err(wrong_arity(command)),
     };
-    let Some(row) = Row::find(keyspace, &arguments[1])? else {
+    let Some(row) = ListRow::find(keyspace, &arguments[1])? else {
         return Ok(n_max.map_or(Reply::Nil, |_| Reply::NilArray));
     };
     let mut popped = take(keyspace, &arguments[1], row, end, n_max.unwrap_or(1))?;
@@ -77,7 +82,7 @@ fn pop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], end: End, command: &str
 fn take(
     keyspace: &mut Keyspace<'_>,
     key: &Bytes,
-    mut row: Row,
+    mut row: ListRow,
     end: End,
     n_max: usize,
 ) -> Result<Vec<Reply>> {
@@ -100,7 +105,7 @@ fn take(
 pub(super) fn lmpop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (keys, end, n_max) = multi_pop(&arguments[1..], parse_end)?;
     for key in keys {
-        if let Some(row) = Row::find(keyspace, key)? {
+        if let Some(row) = ListRow::find(keyspace, key)? {
             let popped = take(keyspace, key, row, end, n_max)?;
             let key = Reply::Bulk(key.clone());
             return Ok(Reply::Array(vec![key, Reply::Array(popped)]));
@@ -127,11 +132,11 @@ fn move_element(
     (source, from): (&Bytes, End),
     (destination, to): (&Bytes, End),
 ) -> Result<Reply> {
-    let Some(mut row) = Row::find(keyspace, source)? else {
+    let Some(mut row) = ListRow::find(keyspace, source)? else {
         return Ok(Reply::Nil);
     };
     check_name(destination)?;
-    let mut other = Row::find_or_new(keyspace, destination)?;
+    let mut other = ListRow::find_or_new(keyspace, destination)?;
     let index = match from {
         End::Left => 0,
         End::Right => row.len().saturating_sub(1),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use super::row::{End, Row};
+use super::row::{End, ListRow};
 use crate::command::arguments::{index_range, integer, is_word};
 use crate::failure::{NO_SUCH_KEY, OUT_OF_RANGE, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -11,7 +11,7 @@ use crate::reply::Reply;
 
 /// `LSET key index element`
 pub(super) fn lset(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let row = Row::find(keyspace, &arguments[1])?.ok_or(NO_SUCH_KEY)?;
+    let row = ListRow::find(keyspace, &arguments[1])?.ok_or(NO_SUCH_KEY)?;
     let index = row.index(integer(&arguments[2])?).ok_or(OUT_OF_RANGE)?;
     row.set(keyspace, index, arguments[3].clone())?;
     keyspace.touch(&arguments[1]);
@@ -27,7 +27,7 @@ pub(super) fn linsert(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
     } else {
         return Err(SYNTAX);
     };
-    let Some(mut row) = Row::find(keyspace, &arguments[1])? else {
+    let Some(mut row) = ListRow::find(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
     let [pivot] = find(keyspace, &row, &arguments[3], 1)?[..] else {
@@ -41,7 +41,7 @@ pub(super) fn linsert(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
 /// `LREM key count element`
 pub(super) fn lrem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let count = integer(&arguments[2])?;
-    let Some(mut row) = Row::find(keyspace, &arguments[1])? else {
+    let Some(mut row) = ListRow::find(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
     let indexes = find(keyspace, &row, &arguments[3], count)?;
@@ -54,7 +54,7 @@ pub(super) fn lrem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 
 /// The indexes of an element, ascending: so many from the left, from the right if the number is
 /// negative, or all if it is 0.
-fn find(keyspace: &Keyspace<'_>, row: &Row, element: &Bytes, count: i64) -> Result<Vec<u64>> {
+fn find(keyspace: &Keyspace<'_>, row: &ListRow, element: &Bytes, count: i64) -> Result<Vec<u64>> {
     let direction = match count >= 0 {
         true => Direction::Forwards,
         false => Direction::Backwards,
@@ -86,7 +86,7 @@ fn find(keyspace: &Keyspace<'_>, row: &Row, element: &Bytes, count: i64) -> Resu
 pub(super) fn ltrim(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let start = integer(&arguments[2])?;
     let stop = integer(&arguments[3])?;
-    let Some(mut row) = Row::find(keyspace, &arguments[1])? else {
+    let Some(mut row) = ListRow::find(keyspace, &arguments[1])? else {
         return Ok(Reply::OK);
     };
     let kept = index_range(start, stop, row.len());

@@ -11,7 +11,7 @@ mod tests;
 use super::Access::{FastRead, Read, Write};
 use super::{Keys, Spec};
 
-pub(super) use row::{End, Row};
+pub(super) use row::{End, ListRow};
 
 /// The commands of this family.
 pub(super) const COMMANDS: &[Spec] = &[

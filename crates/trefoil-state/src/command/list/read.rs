@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use super::row::Row;
+use super::row::ListRow;
 use crate::command::arguments::{ArgumentReader, index_range, integer, integer_from, is_word};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -11,13 +11,13 @@ use crate::reply::Reply;
 
 /// `LLEN key`
 pub(super) fn llen(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let row = Row::find(keyspace, &arguments[1])?;
+    let row = ListRow::find(keyspace, &arguments[1])?;
     Ok(Reply::count(row.map_or(0, |row| row.len() as usize)))
 }
 
 /// `LINDEX key index`
 pub(super) fn lindex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let Some(row) = Row::find(keyspace, &arguments[1])? else {
+    let Some(row) = ListRow::find(keyspace, &arguments[1])? else {
         return Ok(Reply::Nil);
     };
     match row.index(integer(&arguments[2])?) {
@@ -30,7 +30,7 @@ pub(super) fn lindex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 pub(super) fn lrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let start = integer(&arguments[2])?;
     let stop = integer(&arguments[3])?;
-    let Some(row) = Row::find(keyspace, &arguments[1])? else {
+    let Some(row) = ListRow::find(keyspace, &arguments[1])? else {
         return Ok(Reply::Array(Vec::new()));
     };
     let range = index_range(start, stop, row.len());
@@ -41,7 +41,7 @@ pub(super) fn lrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 
 /// Which indexes of an element are asked for.
 #[derive(Debug)]
-struct Search {
+struct PositionSearch {
     direction: Direction,
     /// How many of the element are passed over.
     n_skipped: u64,
@@ -51,7 +51,7 @@ struct Search {
     n_read_max: usize,
 }
 
-impl Search {
+impl PositionSearch {
     /// `[RANK rank] [COUNT n_matches] [MAXLEN len]`
     fn parse(arguments: &[Bytes]) -> Result<Self> {
         let mut search = Self {
@@ -90,7 +90,7 @@ impl Search {
         Ok(())
     }
 
-    fn run(&self, keyspace: &Keyspace<'_>, row: &Row, element: &Bytes) -> Result<Vec<Reply>> {
+    fn run(&self, keyspace: &Keyspace<'_>, row: &ListRow, element: &Bytes) -> Result<Vec<Reply>> {
         let or_all = |n: usize| if n == 0 { usize::MAX } else { n };
         let n_found_max = or_all(self.n_found_max.unwrap_or(1));
         let mut n_skipped = self.n_skipped;
@@ -120,8 +120,8 @@ impl Search {
 
 /// `LPOS key element [RANK rank] [COUNT n_matches] [MAXLEN len]`
 pub(super) fn lpos(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let search = Search::parse(&arguments[3..])?;
-    let mut found = match Row::find(keyspace, &arguments[1])? {
+    let search = PositionSearch::parse(&arguments[3..])?;
+    let mut found = match ListRow::find(keyspace, &arguments[1])? {
         Some(row) => search.run(keyspace, &row, &arguments[2])?,
         None => Vec::new(),
     };

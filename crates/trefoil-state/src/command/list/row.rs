@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
 use crate::failure::Result;
-use crate::keyspace::{Found, Keyspace, damaged};
+use crate::keyspace::{FoundCollection, Keyspace, damaged};
 use crate::meta::Kind;
 use crate::named::AFTER_NAMED;
 
@@ -22,11 +22,11 @@ pub(in crate::command) enum End {
 
 /// The elements of a list.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::command) struct Row {
-    found: Found,
+pub(in crate::command) struct ListRow {
+    found: FoundCollection,
 }
 
-impl Row {
+impl ListRow {
     /// The list under a key.
     pub(in crate::command) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
         let found = keyspace.collection(key, Kind::List)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::change::Change;
+use super::change::SetChange;
 use crate::command::arguments::ArgumentReader;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -58,7 +58,7 @@ fn store(
     key: &Bytes,
     members: impl IntoIterator<Item = Bytes>,
 ) -> Result<Reply> {
-    let mut change = Change::new(keyspace, key)?;
+    let mut change = SetChange::new(keyspace, key)?;
     for member in members {
         change.add(&member)?;
     }

@@ -4,19 +4,19 @@ use bytes::Bytes;
 
 use crate::command::arguments::check_name;
 use crate::failure::Result;
-use crate::keyspace::{Found, Keyspace};
+use crate::keyspace::{FoundCollection, Keyspace};
 use crate::meta::Kind;
 
 /// A set that is changed; the change is complete with [`Self::save`].
 #[derive(Debug)]
-pub(super) struct Change<'k, 'a> {
+pub(super) struct SetChange<'k, 'a> {
     keyspace: &'k mut Keyspace<'a>,
     key: &'k Bytes,
-    found: Found,
+    found: FoundCollection,
     is_changed: bool,
 }
 
-impl<'k, 'a> Change<'k, 'a> {
+impl<'k, 'a> SetChange<'k, 'a> {
     /// Begins to change the set under a key, if there is one.
     pub(super) fn existing(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Option<Self>> {
         let found = keyspace.collection(key, Kind::Set)?;
@@ -39,7 +39,7 @@ impl<'k, 'a> Change<'k, 'a> {
         Ok(change)
     }
 
-    fn begin(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes, found: Found) -> Self {
+    fn begin(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes, found: FoundCollection) -> Self {
         Self {
             keyspace,
             key,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::change::Change;
+use super::change::SetChange;
 use crate::failure::Result;
 use crate::keyspace::Keyspace;
 use crate::meta::Kind;
@@ -10,7 +10,7 @@ use crate::reply::Reply;
 
 /// `SADD key member [member …]`
 pub(super) fn sadd(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let mut change = Change::existing_or_new(keyspace, &arguments[1])?;
+    let mut change = SetChange::existing_or_new(keyspace, &arguments[1])?;
     let mut n_new = 0;
     for member in &arguments[2..] {
         n_new += i64::from(change.add(member)?);
@@ -21,7 +21,7 @@ pub(super) fn sadd(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 
 /// `SREM key member [member …]`
 pub(super) fn srem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let Some(mut change) = Change::existing(keyspace, &arguments[1])? else {
+    let Some(mut change) = SetChange::existing(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
     let mut n_removed = 0;
@@ -43,11 +43,11 @@ pub(super) fn smove(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     if !is_there || source == destination {
         return Ok(Reply::flag(is_there));
     }
-    if let Some(mut change) = Change::existing(keyspace, source)? {
+    if let Some(mut change) = SetChange::existing(keyspace, source)? {
         change.remove(member)?;
         change.save()?;
     }
-    let mut change = Change::existing_or_new(keyspace, destination)?;
+    let mut change = SetChange::existing_or_new(keyspace, destination)?;
     change.add(member)?;
     change.save()?;
     Ok(Reply::Integer(1))

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::change::Change;
-use crate::command::sample::Choice;
+use super::change::SetChange;
+use crate::command::sample::SampleChoice;
 use crate::command::scan::{self, ScanOptions, parse_cursor};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -23,10 +23,10 @@ fn count(arguments: &[Bytes]) -> Result<Option<&Bytes>> {
 /// `SRANDMEMBER key [count]`
 pub(super) fn srandmember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let Some(count) = count(arguments)? else {
-        let member = sample(keyspace, &arguments[1], Choice::ONE)?.pop();
+        let member = sample(keyspace, &arguments[1], SampleChoice::ONE)?.pop();
         return Ok(Reply::bulk_or_nil(member));
     };
-    let members = sample(keyspace, &arguments[1], Choice::parse(count)?)?;
+    let members = sample(keyspace, &arguments[1], SampleChoice::parse(count)?)?;
     Ok(Reply::Array(bulks(members)))
 }
 
@@ -34,7 +34,7 @@ pub(super) fn srandmember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
 pub(super) fn spop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let key = &arguments[1];
     let Some(count) = count(arguments)? else {
-        let members = sample(keyspace, key, Choice::ONE)?;
+        let members = sample(keyspace, key, SampleChoice::ONE)?;
         remove(keyspace, key, &members)?;
         return Ok(Reply::bulk_or_nil(members.into_iter().next()));
     };
@@ -42,7 +42,7 @@ pub(super) fn spop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
     let count = count.ok_or(Failure::refused(
         "ERR value is out of range, must be positive",
     ))?;
-    let members = sample(keyspace, key, Choice::of(count))?;
+    let members = sample(keyspace, key, SampleChoice::of(count))?;
     remove(keyspace, key, &members)?;
     Ok(Reply::Set(bulks(members)))
 }
@@ -52,7 +52,7 @@ fn bulks(members: Vec<Bytes>) -> Vec<Reply> {
 }
 
 /// Chooses among the members of a set.
-fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: Choice) -> Result<Vec<Bytes>> {
+fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: SampleChoice) -> Result<Vec<Bytes>> {
     let Some(found) = keyspace.collection(key, Kind::Set)? else {
         return Ok(Vec::new());
     };
@@ -66,7 +66,7 @@ fn remove(keyspace: &mut Keyspace<'_>, key: &Bytes, members: &[Bytes]) -> Result
     if found.is_some_and(|found| found.collection.len == members.len() as u64) {
         return keyspace.delete(key).map(drop);
     }
-    let Some(mut change) = Change::existing(keyspace, key)? else {
+    let Some(mut change) = SetChange::existing(keyspace, key)? else {
         return Ok(());
     };
     for member in members {

@@ -11,11 +11,11 @@ mod tests;
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use self::options::{By, Options};
-use self::source::Source;
+use self::options::{SortBy, SortOptions};
+use self::source::SortSource;
 use super::Access::{Read, Write};
 use super::arguments::check_name;
-use super::list::{End, Row};
+use super::list::{End, ListRow};
 use super::{Keys, Spec};
 use crate::failure::Result;
 use crate::keyspace::Keyspace;
@@ -30,13 +30,13 @@ pub(super) const COMMANDS: &[Spec] = &[
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]
 /// [STORE destination]`
 fn sort(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let options = Options::parse(&arguments[2..], true)?;
+    let options = SortOptions::parse(&arguments[2..], true)?;
     let elements = elements(keyspace, &arguments[1], &options)?;
     let Some(destination) = &options.store else {
         return reply(keyspace, &options, elements);
     };
     check_name(destination)?;
-    let mut row = Row::new(keyspace);
+    let mut row = ListRow::new(keyspace);
     for element in elements {
         for value in options.values(keyspace, element)? {
             row.push(keyspace, End::Right, value.unwrap_or_default())?;
@@ -48,12 +48,12 @@ fn sort(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
 
 /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 fn sort_ro(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let options = Options::parse(&arguments[2..], false)?;
+    let options = SortOptions::parse(&arguments[2..], false)?;
     let elements = elements(keyspace, &arguments[1], &options)?;
     reply(keyspace, &options, elements)
 }
 
-fn reply(keyspace: &Keyspace<'_>, options: &Options, elements: Vec<Bytes>) -> Result<Reply> {
+fn reply(keyspace: &Keyspace<'_>, options: &SortOptions, elements: Vec<Bytes>) -> Result<Reply> {
     let mut replies = Vec::with_capacity(elements.len());
     for element in elements {
         let values = options.values(keyspace, element)?;
@@ -63,16 +63,16 @@ fn reply(keyspace: &Keyspace<'_>, options: &Options, elements: Vec<Bytes>) -> Re
 }
 
 /// The elements that are asked for, in order.
-fn elements(keyspace: &Keyspace<'_>, key: &[u8], options: &Options) -> Result<Vec<Bytes>> {
-    let Some(source) = Source::find(keyspace, key)? else {
+fn elements(keyspace: &Keyspace<'_>, key: &[u8], options: &SortOptions) -> Result<Vec<Bytes>> {
+    let Some(source) = SortSource::find(keyspace, key)? else {
         return Ok(Vec::new());
     };
     let range = options.range(source.len());
-    let is_unordered = matches!(source, Source::Set { .. });
+    let is_unordered = matches!(source, SortSource::Set { .. });
     let (by, is_alpha) = match &options.by {
         // What is stored must not depend on where the members of a set happen to lie.
-        By::Nothing if is_unordered && options.store.is_some() => (&By::Element, true),
-        By::Nothing => return source.elements(keyspace, range, options.direction()),
+        SortBy::Nothing if is_unordered && options.store.is_some() => (&SortBy::Element, true),
+        SortBy::Nothing => return source.elements(keyspace, range, options.direction()),
         by => (by, options.is_alpha),
     };
     let all = source.elements(keyspace, 0..source.len(), Direction::Forwards)?;

@@ -12,7 +12,7 @@ use crate::keyspace::Keyspace;
 
 /// What elements are sorted by.
 #[derive(Debug)]
-pub(super) enum By {
+pub(super) enum SortBy {
     /// Themselves.
     Element,
     /// Nothing: they stay in the order in which they are.
@@ -22,8 +22,8 @@ pub(super) enum By {
 }
 
 #[derive(Debug)]
-pub(super) struct Options {
-    pub(super) by: By,
+pub(super) struct SortOptions {
+    pub(super) by: SortBy,
     pub(super) is_descending: bool,
     /// Whether elements are sorted as bytes, not as numbers.
     pub(super) is_alpha: bool,
@@ -34,10 +34,10 @@ pub(super) struct Options {
     pub(super) store: Option<Bytes>,
 }
 
-impl Options {
+impl SortOptions {
     pub(super) fn parse(arguments: &[Bytes], may_store: bool) -> Result<Self> {
         let mut options = Self {
-            by: By::Element,
+            by: SortBy::Element,
             is_descending: false,
             is_alpha: false,
             limit: (0, -1),
@@ -60,8 +60,8 @@ impl Options {
             } else if is_word(word, "BY") {
                 let pattern = Pattern::new(rest.word().ok_or(SYNTAX)?);
                 options.by = match pattern.has_place() {
-                    true => By::Pattern(pattern),
-                    false => By::Nothing,
+                    true => SortBy::Pattern(pattern),
+                    false => SortBy::Nothing,
                 };
             } else if is_word(word, "GET") {
                 options.gets.push(Pattern::new(rest.word().ok_or(SYNTAX)?));

@@ -4,26 +4,26 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use super::options::By;
+use super::options::SortBy;
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 use crate::parse_double;
 
 /// An element and what it is sorted by.
-type Weighed<T> = (T, Bytes);
+type SortedBy<T> = (T, Bytes);
 
 /// Sorts elements by what belongs to them.
 pub(super) fn sort(
     keyspace: &Keyspace<'_>,
     elements: Vec<Bytes>,
-    by: &By,
+    by: &SortBy,
     is_alpha: bool,
     is_descending: bool,
 ) -> Result<Vec<Bytes>> {
-    let weigh = |element: Bytes| -> Result<Weighed<Option<Bytes>>> {
+    let weigh = |element: Bytes| -> Result<SortedBy<Option<Bytes>>> {
         let weight = match by {
-            By::Pattern(pattern) => pattern.value(keyspace, &element)?,
-            By::Element | By::Nothing => Some(element.clone()),
+            SortBy::Pattern(pattern) => pattern.value(keyspace, &element)?,
+            SortBy::Element | SortBy::Nothing => Some(element.clone()),
         };
         Ok((weight, element))
     };
@@ -49,9 +49,9 @@ pub(super) fn sort(
 }
 
 fn sorted<T>(
-    mut elements: Vec<Weighed<T>>,
+    mut elements: Vec<SortedBy<T>>,
     is_descending: bool,
-    compare: impl Fn(&Weighed<T>, &Weighed<T>) -> Ordering,
+    compare: impl Fn(&SortedBy<T>, &SortedBy<T>) -> Ordering,
 ) -> Vec<Bytes> {
     match is_descending {
         true => elements.sort_by(|a, b| compare(b, a)),

@@ -5,24 +5,24 @@ use std::ops::Range;
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use crate::command::list::Row;
+use crate::command::list::ListRow;
 use crate::command::zset::Scores;
 use crate::failure::{Result, WRONG_TYPE};
 use crate::keyspace::Keyspace;
 use crate::meta::Kind;
 
 #[derive(Debug)]
-pub(super) enum Source {
-    List(Row),
+pub(super) enum SortSource {
+    List(ListRow),
     Set { id: u64, len: u64 },
     SortedSet(Scores),
 }
 
-impl Source {
+impl SortSource {
     pub(super) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
         Ok(match keyspace.find(key)?.map(|meta| meta.kind()) {
             None => None,
-            Some(Kind::List) => Row::find(keyspace, key)?.map(Self::List),
+            Some(Kind::List) => ListRow::find(keyspace, key)?.map(Self::List),
             Some(Kind::SortedSet) => Scores::find(keyspace, key)?.map(Self::SortedSet),
             Some(Kind::Set) => {
                 let found = keyspace.collection(key, Kind::Set)?;

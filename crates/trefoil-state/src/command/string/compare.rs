@@ -14,13 +14,13 @@ const DIGEST_BYTES: usize = 16;
 
 /// What a string is compared with, and whether it is to be that or anything else.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Comparison<'a> {
+pub(crate) struct StringComparison<'a> {
     with: &'a Bytes,
     is_digest: bool,
     is_equal: bool,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> StringComparison<'a> {
     /// `IFEQ value`, `IFNE value`, `IFDEQ digest` or `IFDNE digest`; `None` if it is another word.
     pub(crate) fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
         const WORDS: [(&str, bool, bool); 4] = [

@@ -29,7 +29,7 @@ pub(super) fn getdel(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 }
 
 /// What `GETEX` does to the time of expiry.
-enum Change<'a> {
+enum ExpiryChange<'a> {
     None,
     Persist,
     Expire(Deadline<'a>),
@@ -43,9 +43,9 @@ pub(super) fn getex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
         return Ok(Reply::Nil);
     };
     let expires = match change {
-        Change::None => text.expires,
-        Change::Persist => None,
-        Change::Expire(deadline) => Some(deadline.time(keyspace.now(), "getex")?),
+        ExpiryChange::None => text.expires,
+        ExpiryChange::Persist => None,
+        ExpiryChange::Expire(deadline) => Some(deadline.time(keyspace.now(), "getex")?),
     };
     let bytes = keyspace.read(&text)?;
     if expires != text.expires {
@@ -54,18 +54,19 @@ pub(super) fn getex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     Ok(Reply::Bulk(bytes))
 }
 
-fn parse_change(arguments: &[Bytes]) -> Result<Change<'_>> {
+fn parse_change(arguments: &[Bytes]) -> Result<ExpiryChange<'_>> {
     let mut rest = ArgumentReader::new(arguments);
-    let mut change = Change::None;
+    let mut change = ExpiryChange::None;
     while let Some(word) = rest.word() {
         let next = match Deadline::take(word, &mut rest)? {
-            Some(deadline) => Change::Expire(deadline),
-            None if is_word(word, "PERSIST") => Change::Persist,
+            Some(deadline) => ExpiryChange::Expire(deadline),
+            None if is_word(word, "PERSIST") => ExpiryChange::Persist,
             None => return Err(SYNTAX),
         };
         match (&change, &next) {
-            (Change::None, _) | (Change::Persist, Change::Persist) => {}
-            (Change::Expire(before), Change::Expire(after)) if before.is_like(after) => {}
+            (ExpiryChange::None, _) | (ExpiryChange::Persist, ExpiryChange::Persist) => {}
+            (ExpiryChange::Expire(before), ExpiryChange::Expire(after))
+                if before.is_like(after) => {}
             _ => return Err(SYNTAX),
         }
         change = next;

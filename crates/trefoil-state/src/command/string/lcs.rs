@@ -11,14 +11,14 @@ use crate::reply::Reply;
 use crate::string::StoredString;
 
 #[derive(Default)]
-struct Options {
+struct LcsOptions {
     answers_len: bool,
     answers_matches: bool,
     len_min: i64,
     with_lens: bool,
 }
 
-impl Options {
+impl LcsOptions {
     fn parse(arguments: &[Bytes]) -> Result<Self> {
         let mut options = Self::default();
         let mut rest = ArgumentReader::new(arguments);
@@ -54,7 +54,7 @@ pub(super) fn lcs(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Re
             ));
         }
     }
-    let options = Options::parse(&arguments[3..])?;
+    let options = LcsOptions::parse(&arguments[3..])?;
     let texts = [
         keyspace.string(&arguments[1])?,
         keyspace.string(&arguments[2])?,
@@ -67,7 +67,7 @@ pub(super) fn lcs(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Re
     }
     let [a, b] = texts.map(|text| keyspace.read(&text.unwrap_or(StoredString::EMPTY)));
     let (a, b) = (a?, b?);
-    let table = Table::new(&a, &b);
+    let table = LcsTable::new(&a, &b);
     if options.answers_len {
         return Ok(Reply::Integer(i64::from(table.len)));
     }
@@ -83,7 +83,7 @@ pub(super) fn lcs(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Re
 }
 
 /// A run of bytes that both strings have: where it begins in either, and how long it is.
-struct Run {
+struct CommonRun {
     a: usize,
     b: usize,
     len: usize,
@@ -91,13 +91,13 @@ struct Run {
 
 /// Which way a longest common subsequence goes, for any beginnings of both strings: a bit says
 /// whether the last byte of the first one can be left out rather than that of the second.
-struct Table {
+struct LcsTable {
     leaves_first: Vec<u64>,
     width: usize,
     len: u32,
 }
 
-impl Table {
+impl LcsTable {
     fn new(a: &[u8], b: &[u8]) -> Self {
         let width = b.len();
         let mut leaves_first = vec![0; (a.len() * width).div_ceil(64)];
@@ -126,8 +126,8 @@ impl Table {
     }
 
     /// The runs of the common subsequence, the last one first.
-    fn matches(&self, a: &[u8], b: &[u8]) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
+    fn matches(&self, a: &[u8], b: &[u8]) -> Vec<CommonRun> {
+        let mut runs: Vec<CommonRun> = Vec::new();
         let (mut i, mut j) = (a.len(), b.len());
         while i > 0 && j > 0 {
             if a[i - 1] == b[j - 1] {
@@ -136,7 +136,7 @@ impl Table {
                         (run.a, run.b) = (i - 1, j - 1);
                         run.len += 1;
                     }
-                    _ => runs.push(Run {
+                    _ => runs.push(CommonRun {
                         a: i - 1,
                         b: j - 1,
                         len: 1,
@@ -155,7 +155,7 @@ impl Table {
     }
 }
 
-fn reply_matches(matches: &[Run], options: &Options, len: u32) -> Reply {
+fn reply_matches(matches: &[CommonRun], options: &LcsOptions, len: u32) -> Reply {
     let range = |from: usize, len: usize| {
         Reply::Array(vec![Reply::count(from), Reply::count(from + len - 1)])
     };

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::set::{Condition, Options, replace};
+use super::set::{SetCondition, SetOptions, replace};
 use crate::command::arguments::integer;
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
@@ -55,8 +55,8 @@ pub(super) fn msetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     let Some(pairs) = pairs.get(..n_keys) else {
         return Err(wrong_number("msetex"));
     };
-    let options = Options::parse(&arguments[2 + 2 * n_keys..])?;
-    let is_comparison = matches!(options.condition, Some(Condition::Compares(_)));
+    let options = SetOptions::parse(&arguments[2 + 2 * n_keys..])?;
+    let is_comparison = matches!(options.condition, Some(SetCondition::Compares(_)));
     if options.answers_value || is_comparison {
         return Err(SYNTAX);
     }

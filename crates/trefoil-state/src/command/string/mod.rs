@@ -8,7 +8,7 @@ mod many;
 mod part;
 mod set;
 
-pub(super) use compare::Comparison;
+pub(super) use compare::StringComparison;
 pub use part::string_range;
 
 use super::{Access, Keys, Spec};

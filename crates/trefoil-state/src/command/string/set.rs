@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::compare::Comparison;
+use super::compare::StringComparison;
 use crate::command::arguments::{ArgumentReader, check_name, is_word};
 use crate::command::deadline::Deadline;
 use crate::failure::{Result, SYNTAX};
@@ -10,22 +10,22 @@ use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
 /// When a command sets a string.
-pub(super) enum Condition<'a> {
+pub(super) enum SetCondition<'a> {
     Missing,
     Present,
-    Compares(Comparison<'a>),
+    Compares(StringComparison<'a>),
 }
 
 /// What a command that sets strings is told besides them.
 #[derive(Default)]
-pub(super) struct Options<'a> {
-    pub(super) condition: Option<Condition<'a>>,
+pub(super) struct SetOptions<'a> {
+    pub(super) condition: Option<SetCondition<'a>>,
     deadline: Option<Deadline<'a>>,
     keeps_expiry: bool,
     pub(super) answers_value: bool,
 }
 
-impl<'a> Options<'a> {
+impl<'a> SetOptions<'a> {
     pub(super) fn parse(arguments: &'a [Bytes]) -> Result<Self> {
         let mut options = Self::default();
         let mut rest = ArgumentReader::new(arguments);
@@ -34,7 +34,7 @@ impl<'a> Options<'a> {
                 options.answers_value = true;
             } else if is_word(word, "KEEPTTL") && options.deadline.is_none() {
                 options.keeps_expiry = true;
-            } else if let Some(condition) = Condition::take(word, &mut rest)? {
+            } else if let Some(condition) = SetCondition::take(word, &mut rest)? {
                 options.restrict(condition)?;
             } else if let Some(deadline) = Deadline::take(word, &mut rest)? {
                 let before = options.deadline.replace(deadline);
@@ -50,11 +50,11 @@ impl<'a> Options<'a> {
     }
 
     /// Takes one condition; the same word may stand twice if it says nothing else.
-    fn restrict(&mut self, condition: Condition<'a>) -> Result<()> {
+    fn restrict(&mut self, condition: SetCondition<'a>) -> Result<()> {
         match (&self.condition, &condition) {
             (None, _)
-            | (Some(Condition::Missing), Condition::Missing)
-            | (Some(Condition::Present), Condition::Present) => {
+            | (Some(SetCondition::Missing), SetCondition::Missing)
+            | (Some(SetCondition::Present), SetCondition::Present) => {
                 self.condition = Some(condition);
                 Ok(())
             }
@@ -86,7 +86,7 @@ impl<'a> Options<'a> {
     }
 }
 
-impl<'a> Condition<'a> {
+impl<'a> SetCondition<'a> {
     fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
         if is_word(word, "NX") {
             return Ok(Some(Self::Missing));
@@ -94,7 +94,7 @@ impl<'a> Condition<'a> {
         if is_word(word, "XX") {
             return Ok(Some(Self::Present));
         }
-        Ok(Comparison::take(word, rest)?.map(Self::Compares))
+        Ok(StringComparison::take(word, rest)?.map(Self::Compares))
     }
 
     pub(super) fn is_met(&self, keyspace: &Keyspace<'_>, key: &[u8]) -> Result<bool> {
@@ -112,7 +112,7 @@ impl<'a> Condition<'a> {
 /// [EX seconds | PX milliseconds | EXAT second | PXAT millisecond | KEEPTTL]`
 pub(super) fn set(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (key, value) = (&arguments[1], &arguments[2]);
-    let options = Options::parse(&arguments[3..])?;
+    let options = SetOptions::parse(&arguments[3..])?;
     let time = options.time(keyspace.now(), "set")?;
     let before = match options.answers_value {
         true => Some(Reply::bulk_or_nil(keyspace.string_bytes(key)?)),

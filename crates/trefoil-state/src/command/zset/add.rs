@@ -10,7 +10,7 @@ use crate::reply::Reply;
 
 /// Which members `ZADD` gives a score, and what it answers.
 #[derive(Debug, Default)]
-struct Options {
+struct AddOptions {
     only_new: bool,
     only_existing: bool,
     only_greater: bool,
@@ -21,7 +21,7 @@ struct Options {
 
 /// What became of a member.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Outcome {
+enum AddOutcome {
     Added(f64),
     Changed(f64),
     /// It has the score that it was to get.
@@ -32,19 +32,19 @@ enum Outcome {
 
 /// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member …]`
 pub(super) fn zadd(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    add(keyspace, arguments, Options::default())
+    add(keyspace, arguments, AddOptions::default())
 }
 
 /// `ZINCRBY key increment member`
 pub(super) fn zincrby(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let options = Options {
+    let options = AddOptions {
         increments: true,
-        ..Options::default()
+        ..AddOptions::default()
     };
     add(keyspace, arguments, options)
 }
 
-impl Options {
+impl AddOptions {
     /// Adds options to these. Answers them and the pairs of scores and members after them.
     fn parse(self, arguments: &[Bytes]) -> Result<(Self, &[Bytes])> {
         let mut options = self;
@@ -95,15 +95,15 @@ impl Options {
     }
 
     /// What becomes of a member that has this score, or none, and is to get another.
-    fn decide(&self, before: Option<f64>, score: f64) -> Result<Outcome> {
+    fn decide(&self, before: Option<f64>, score: f64) -> Result<AddOutcome> {
         let Some(before) = before else {
             return Ok(match self.only_existing {
-                true => Outcome::Skipped,
-                false => Outcome::Added(score),
+                true => AddOutcome::Skipped,
+                false => AddOutcome::Added(score),
             });
         };
         if self.only_new {
-            return Ok(Outcome::Skipped);
+            return Ok(AddOutcome::Skipped);
         }
         let score = if self.increments {
             before + score
@@ -118,14 +118,14 @@ impl Options {
         let is_forbidden =
             (self.only_less && score >= before) || (self.only_greater && score <= before);
         Ok(match (is_forbidden, score == before) {
-            (true, _) => Outcome::Skipped,
-            (false, true) => Outcome::Same(score),
-            (false, false) => Outcome::Changed(score),
+            (true, _) => AddOutcome::Skipped,
+            (false, true) => AddOutcome::Same(score),
+            (false, false) => AddOutcome::Changed(score),
         })
     }
 }
 
-fn add(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], options: Options) -> Result<Reply> {
+fn add(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], options: AddOptions) -> Result<Reply> {
     let key = &arguments[1];
     let (options, pairs) = options.parse(&arguments[2..])?;
     let numbers = pairs.iter().step_by(2).map(|score| double(score));
@@ -134,29 +134,29 @@ fn add(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], options: Options) -> Re
     check_name(key)?;
     let mut scores = Scores::find_or_new(keyspace, key)?;
     let (mut n_added, mut n_changed) = (0, 0);
-    let mut last = Outcome::Skipped;
+    let mut last = AddOutcome::Skipped;
     for (number, member) in numbers.into_iter().zip(members) {
         check_name(member)?;
         let before = scores.score(keyspace, member)?;
         last = options.decide(before, number)?;
         match last {
-            Outcome::Added(score) => {
+            AddOutcome::Added(score) => {
                 scores.set(keyspace, member, before, score)?;
                 n_added += 1;
             }
-            Outcome::Changed(score) => {
+            AddOutcome::Changed(score) => {
                 scores.set(keyspace, member, before, score)?;
                 n_changed += 1;
             }
-            Outcome::Same(_) | Outcome::Skipped => {}
+            AddOutcome::Same(_) | AddOutcome::Skipped => {}
         }
     }
     if n_added + n_changed > 0 {
         scores.save(keyspace, key)?;
     }
     Ok(match last {
-        Outcome::Skipped if options.increments => Reply::Nil,
-        Outcome::Added(score) | Outcome::Changed(score) | Outcome::Same(score)
+        AddOutcome::Skipped if options.increments => Reply::Nil,
+        AddOutcome::Added(score) | AddOutcome::Changed(score) | AddOutcome::Same(score)
             if options.increments =>
         {
             Reply::Double(score)

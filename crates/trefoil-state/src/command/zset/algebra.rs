@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::inputs::{Input, Inputs};
+use super::inputs::{AlgebraInput, Inputs};
 use super::scored_reply;
 use super::scores::{Scored, Scores, order_of};
 use crate::command::arguments::check_name;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 /// What is made of several sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum AlgebraOperation {
     /// All members of any of them.
     Union,
     /// The members of all of them.
@@ -24,20 +24,24 @@ pub(super) enum Operation {
 
 /// `ZUNION numkeys key [key …] [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 pub(super) fn zunion(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read(keyspace, arguments, Operation::Union)
+    read(keyspace, arguments, AlgebraOperation::Union)
 }
 
 /// `ZINTER numkeys key [key …] [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 pub(super) fn zinter(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read(keyspace, arguments, Operation::Intersection)
+    read(keyspace, arguments, AlgebraOperation::Intersection)
 }
 
 /// `ZDIFF numkeys key [key …] [WITHSCORES]`
 pub(super) fn zdiff(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read(keyspace, arguments, Operation::Difference)
+    read(keyspace, arguments, AlgebraOperation::Difference)
 }
 
-fn read(keyspace: &Keyspace<'_>, arguments: &[Bytes], operation: Operation) -> Result<Reply> {
+fn read(
+    keyspace: &Keyspace<'_>,
+    arguments: &[Bytes],
+    operation: AlgebraOperation,
+) -> Result<Reply> {
     let inputs = Inputs::parse(keyspace, arguments, 1, operation)?;
     let mut members = inputs.combine(keyspace, operation)?;
     members.sort_unstable_by(|(a, a_score), (b, b_score)| {
@@ -49,20 +53,24 @@ fn read(keyspace: &Keyspace<'_>, arguments: &[Bytes], operation: Operation) -> R
 
 /// `ZUNIONSTORE destination numkeys key [key …] [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
 pub(super) fn zunionstore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    store(keyspace, arguments, Operation::Union)
+    store(keyspace, arguments, AlgebraOperation::Union)
 }
 
 /// `ZINTERSTORE destination numkeys key [key …] [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
 pub(super) fn zinterstore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    store(keyspace, arguments, Operation::Intersection)
+    store(keyspace, arguments, AlgebraOperation::Intersection)
 }
 
 /// `ZDIFFSTORE destination numkeys key [key …]`
 pub(super) fn zdiffstore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    store(keyspace, arguments, Operation::Difference)
+    store(keyspace, arguments, AlgebraOperation::Difference)
 }
 
-fn store(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], operation: Operation) -> Result<Reply> {
+fn store(
+    keyspace: &mut Keyspace<'_>,
+    arguments: &[Bytes],
+    operation: AlgebraOperation,
+) -> Result<Reply> {
     let inputs = Inputs::parse(keyspace, arguments, 2, operation)?;
     let members = inputs.combine(keyspace, operation)?;
     check_name(&arguments[1])?;
@@ -89,11 +97,11 @@ pub(super) fn zintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
 
 impl Inputs {
     /// The members that come out, in no order.
-    fn combine(&self, keyspace: &Keyspace<'_>, operation: Operation) -> Result<Vec<Scored>> {
+    fn combine(&self, keyspace: &Keyspace<'_>, operation: AlgebraOperation) -> Result<Vec<Scored>> {
         match operation {
-            Operation::Union => self.union(keyspace),
-            Operation::Intersection => self.intersection(keyspace).collect(),
-            Operation::Difference => self.difference(keyspace),
+            AlgebraOperation::Union => self.union(keyspace),
+            AlgebraOperation::Intersection => self.intersection(keyspace).collect(),
+            AlgebraOperation::Difference => self.difference(keyspace),
         }
     }
 
@@ -135,7 +143,7 @@ impl Inputs {
     fn meet(
         &self,
         keyspace: &Keyspace<'_>,
-        others: &[Input],
+        others: &[AlgebraInput],
         (member, mut total): Scored,
     ) -> Result<Option<Scored>> {
         for other in others {
@@ -162,7 +170,7 @@ impl Inputs {
     }
 }
 
-fn is_in_any(keyspace: &Keyspace<'_>, inputs: &[Input], member: &[u8]) -> Result<bool> {
+fn is_in_any(keyspace: &Keyspace<'_>, inputs: &[AlgebraInput], member: &[u8]) -> Result<bool> {
     for input in inputs {
         if input.score(keyspace, member)?.is_some() {
             return Ok(true);

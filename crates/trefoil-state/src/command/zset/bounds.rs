@@ -3,15 +3,15 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use super::names::Names;
-use super::scores::{Scored, Scores, Span, order_of, place_of_order};
+use super::names::NameRange;
+use super::scores::{ScoreSpan, Scored, Scores, order_of, place_of_order};
 use crate::command::arguments::{index_range, integer};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 
 /// What the ends of a range are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum RangeBy {
     Rank,
     Score,
     Name,
@@ -26,7 +26,7 @@ pub(super) enum Bounds {
         min: ScoreBound,
         max: ScoreBound,
     },
-    Names(Names),
+    Names(NameRange),
 }
 
 /// An end of a range of scores.
@@ -37,14 +37,14 @@ pub(super) struct ScoreBound {
 }
 
 impl Bounds {
-    pub(super) fn parse(by: By, min: &Bytes, max: &Bytes) -> Result<Self> {
+    pub(super) fn parse(by: RangeBy, min: &Bytes, max: &Bytes) -> Result<Self> {
         Ok(match by {
-            By::Rank => Self::Ranks(integer(min)?, integer(max)?),
-            By::Score => Self::Scores {
+            RangeBy::Rank => Self::Ranks(integer(min)?, integer(max)?),
+            RangeBy::Score => Self::Scores {
                 min: ScoreBound::parse(min)?,
                 max: ScoreBound::parse(max)?,
             },
-            By::Name => Self::Names(Names::parse(min, max)?),
+            RangeBy::Name => Self::Names(NameRange::parse(min, max)?),
         })
     }
 
@@ -86,9 +86,9 @@ impl Bounds {
 }
 
 /// Where members of such scores lie.
-fn span(min: &ScoreBound, max: &ScoreBound) -> Span {
+fn span(min: &ScoreBound, max: &ScoreBound) -> ScoreSpan {
     let place = |order| place_of_order(order, b"");
-    Span {
+    ScoreSpan {
         from: place(min.order() + u64::from(!min.is_included)),
         to: Some(place(max.order() + u64::from(max.is_included))),
     }

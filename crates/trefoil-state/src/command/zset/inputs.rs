@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 
-use super::algebra::Operation;
+use super::algebra::AlgebraOperation;
 use super::scores::{Scored, read_score};
 use crate::command::arguments::{ArgumentReader, integer, integer_from, is_word};
 use crate::failure::{Failure, Result, SYNTAX, WRONG_TYPE};
 use crate::keyspace::Keyspace;
-use crate::meta::{Collection, Kind, Value};
+use crate::meta::{Collection, Kind, StoredValue};
 use crate::parse_double;
 
 /// A sorted set, a plain set, whose members all have the score 1, or nothing.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct AlgebraInput {
     collection: Option<Collection>,
     pub(super) weight: f64,
 }
@@ -28,18 +28,18 @@ pub(super) enum Aggregate {
 /// The sets, from small to large unless their order matters, and the options.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    pub(super) inputs: Vec<Input>,
+    pub(super) inputs: Vec<AlgebraInput>,
     pub(super) aggregate: Aggregate,
     pub(super) with_scores: bool,
     /// How many members are counted at most; 0 for all.
     pub(super) limit: usize,
 }
 
-impl Input {
+impl AlgebraInput {
     fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Self> {
         let collection = match keyspace.find(key)?.map(|meta| meta.value) {
             None => None,
-            Some(Value::Collection(collection))
+            Some(StoredValue::Collection(collection))
                 if matches!(collection.kind, Kind::Set | Kind::SortedSet) =>
             {
                 Some(collection)
@@ -117,10 +117,10 @@ impl Inputs {
         keyspace: &Keyspace<'_>,
         arguments: &[Bytes],
         at: usize,
-        operation: Operation,
+        operation: AlgebraOperation,
     ) -> Result<Self> {
         let (mut inputs, mut rest) = Self::find(keyspace, arguments, at)?;
-        let may_weigh = operation != Operation::Difference;
+        let may_weigh = operation != AlgebraOperation::Difference;
         let is_stored = at > 1;
         while let Some(word) = rest.word() {
             if may_weigh && is_word(word, "WEIGHTS") {
@@ -134,7 +134,7 @@ impl Inputs {
             }
         }
         if may_weigh {
-            inputs.inputs.sort_by_key(Input::len);
+            inputs.inputs.sort_by_key(AlgebraInput::len);
         }
         Ok(inputs)
     }
@@ -147,7 +147,7 @@ impl Inputs {
             let limit = limit.ok_or(SYNTAX)?;
             inputs.limit = integer_from(0, limit, "ERR LIMIT can't be negative")?;
         }
-        inputs.inputs.sort_by_key(Input::len);
+        inputs.inputs.sort_by_key(AlgebraInput::len);
         Ok(inputs)
     }
 
@@ -166,7 +166,7 @@ impl Inputs {
         let n_keys = usize::try_from(n_keys).map_err(|_| SYNTAX)?;
         let split = arguments[at + 1..].split_at_checked(n_keys);
         let (keys, rest) = split.ok_or(SYNTAX)?;
-        let inputs = keys.iter().map(|key| Input::find(keyspace, key));
+        let inputs = keys.iter().map(|key| AlgebraInput::find(keyspace, key));
         let inputs = Self {
             inputs: inputs.collect::<Result<_>>()?,
             aggregate: Aggregate::Sum,

@@ -9,20 +9,20 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
-use super::scores::{Scored, Scores, Span, order_of, place_of_order};
+use super::scores::{ScoreSpan, Scored, Scores, order_of, place_of_order};
 use crate::failure::{Failure, Result};
 use crate::keyspace::Keyspace;
 
 /// A range of names.
 #[derive(Debug)]
-pub(super) struct Names {
-    min: Bound,
-    max: Bound,
+pub(super) struct NameRange {
+    min: NameBound,
+    max: NameBound,
 }
 
 /// An end of a range of names.
 #[derive(Debug, Clone)]
-enum Bound {
+enum NameBound {
     Lowest,
     Highest,
     Included(Bytes),
@@ -30,16 +30,16 @@ enum Bound {
 }
 
 /// Where the members of a range are to be found.
-enum Place {
+enum RangePlace {
     Nowhere,
-    Span(Span),
+    Span(ScoreSpan),
     /// Anywhere: each has to be looked at.
     Scattered,
 }
 
-impl Names {
+impl NameRange {
     pub(super) fn parse(min: &Bytes, max: &Bytes) -> Result<Self> {
-        let (min, max) = (Bound::parse(min)?, Bound::parse(max)?);
+        let (min, max) = (NameBound::parse(min)?, NameBound::parse(max)?);
         Ok(Self { min, max })
     }
 
@@ -52,9 +52,11 @@ impl Names {
         (skipped, n_max): (usize, usize),
     ) -> Result<Vec<Scored>> {
         let span = match self.place(keyspace, scores)? {
-            Place::Nowhere => return Ok(Vec::new()),
-            Place::Scattered => return self.walk(keyspace, scores, direction, (skipped, n_max)),
-            Place::Span(span) => span,
+            RangePlace::Nowhere => return Ok(Vec::new()),
+            RangePlace::Scattered => {
+                return self.walk(keyspace, scores, direction, (skipped, n_max));
+            }
+            RangePlace::Span(span) => span,
         };
         let members = scores.span(keyspace, &span, direction);
         members.skip(skipped).take(n_max).collect()
@@ -64,42 +66,42 @@ impl Names {
     pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
         let forwards = Direction::Forwards;
         let span = match self.place(keyspace, scores)? {
-            Place::Nowhere => return Ok(0),
-            Place::Scattered => {
+            RangePlace::Nowhere => return Ok(0),
+            RangePlace::Scattered => {
                 let members = self.walk(keyspace, scores, forwards, (0, usize::MAX))?;
                 return Ok(members.len());
             }
-            Place::Span(span) => span,
+            RangePlace::Span(span) => span,
         };
         let mut members = scores.span(keyspace, &span, forwards);
         members.try_fold(0, |n, member| member.map(|_| n + 1))
     }
 
-    fn place(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<Place> {
-        let end = |direction| scores.span(keyspace, &Span::all(), direction).next();
+    fn place(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<RangePlace> {
+        let end = |direction| scores.span(keyspace, &ScoreSpan::all(), direction).next();
         let ends = (end(Direction::Forwards), end(Direction::Backwards));
         let ((first, lowest), (last, highest)) = match ends {
             (Some(first), Some(last)) => (first?, last?),
-            _ => return Ok(Place::Nowhere),
+            _ => return Ok(RangePlace::Nowhere),
         };
         if !self.has_begun(&last) || self.is_over(&first) {
-            return Ok(Place::Nowhere);
+            return Ok(RangePlace::Nowhere);
         }
         let order = order_of(lowest);
         if order != order_of(highest) {
-            return Ok(Place::Scattered);
+            return Ok(RangePlace::Scattered);
         }
         let from = match &self.min {
-            Bound::Included(name) => place_of_order(order, name),
-            Bound::Excluded(name) => place_of_order(order, &next_name(name)),
-            Bound::Lowest | Bound::Highest => Span::all().from,
+            NameBound::Included(name) => place_of_order(order, name),
+            NameBound::Excluded(name) => place_of_order(order, &next_name(name)),
+            NameBound::Lowest | NameBound::Highest => ScoreSpan::all().from,
         };
         let to = match &self.max {
-            Bound::Included(name) => Some(place_of_order(order, &next_name(name))),
-            Bound::Excluded(name) => Some(place_of_order(order, name)),
-            Bound::Lowest | Bound::Highest => None,
+            NameBound::Included(name) => Some(place_of_order(order, &next_name(name))),
+            NameBound::Excluded(name) => Some(place_of_order(order, name)),
+            NameBound::Lowest | NameBound::Highest => None,
         };
-        Ok(Place::Span(Span { from, to }))
+        Ok(RangePlace::Span(ScoreSpan { from, to }))
     }
 
     /// Looks at members of different scores. Those that are skipped are not looked at.
@@ -118,7 +120,7 @@ impl Names {
             Direction::Forwards => self.is_over(name),
             Direction::Backwards => !self.has_begun(name),
         };
-        let members = scores.span(keyspace, &Span::all(), direction);
+        let members = scores.span(keyspace, &ScoreSpan::all(), direction);
         let mut members = members
             .skip_while(|member| matches!(member, Ok((name, _)) if is_before(name)))
             .peekable();
@@ -135,25 +137,25 @@ impl Names {
     /// Whether a name is not before the range.
     fn has_begun(&self, name: &[u8]) -> bool {
         match &self.min {
-            Bound::Lowest => true,
-            Bound::Highest => false,
-            Bound::Included(min) => name >= min.as_ref(),
-            Bound::Excluded(min) => name > min.as_ref(),
+            NameBound::Lowest => true,
+            NameBound::Highest => false,
+            NameBound::Included(min) => name >= min.as_ref(),
+            NameBound::Excluded(min) => name > min.as_ref(),
         }
     }
 
     /// Whether a name is beyond the range.
     fn is_over(&self, name: &[u8]) -> bool {
         match &self.max {
-            Bound::Lowest => true,
-            Bound::Highest => false,
-            Bound::Included(max) => name > max.as_ref(),
-            Bound::Excluded(max) => name >= max.as_ref(),
+            NameBound::Lowest => true,
+            NameBound::Highest => false,
+            NameBound::Included(max) => name > max.as_ref(),
+            NameBound::Excluded(max) => name >= max.as_ref(),
         }
     }
 }
 
-impl Bound {
+impl NameBound {
     fn parse(argument: &Bytes) -> Result<Self> {
         match argument.as_ref() {
             b"-" => Ok(Self::Lowest),

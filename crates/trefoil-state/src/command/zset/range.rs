@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use super::bounds::{Bounds, By};
+use super::bounds::{Bounds, RangeBy};
 use super::scored_reply;
 use super::scores::{Scored, Scores};
 use crate::command::arguments::{ArgumentReader, check_name, integer, is_word};
@@ -13,7 +13,7 @@ use crate::reply::Reply;
 
 /// What is to be answered of a sorted set.
 #[derive(Debug)]
-struct Query {
+struct RangeQuery {
     bounds: Bounds,
     direction: Direction,
     /// How many members to skip, and how many to answer at most; all, if negative.
@@ -23,16 +23,16 @@ struct Query {
 
 /// What of a query the name of the command says already.
 #[derive(Debug, Default)]
-struct Given {
-    by: Option<By>,
+struct RangeCommand {
+    by: Option<RangeBy>,
     direction: Option<Direction>,
     is_stored: bool,
 }
 
-impl Query {
+impl RangeQuery {
     /// `min max [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`, where each option is
     /// one only if the name of the command leaves it open, and but once.
-    fn parse(arguments: &[Bytes], given: &Given) -> Result<Self> {
+    fn parse(arguments: &[Bytes], given: &RangeCommand) -> Result<Self> {
         let (mut by, mut direction) = (given.by, given.direction);
         let mut limit = (0, -1);
         let mut with_scores = false;
@@ -46,28 +46,30 @@ impl Query {
             } else if direction.is_none() && is_word(word, "REV") {
                 direction = Some(Direction::Backwards);
             } else if by.is_none() && is_word(word, "BYLEX") {
-                by = Some(By::Name);
+                by = Some(RangeBy::Name);
             } else if by.is_none() && is_word(word, "BYSCORE") {
-                by = Some(By::Score);
+                by = Some(RangeBy::Score);
             } else {
                 return Err(SYNTAX);
             }
         }
-        let by = by.unwrap_or(By::Rank);
+        let by = by.unwrap_or(RangeBy::Rank);
         let direction = direction.unwrap_or(Direction::Forwards);
-        if limit.1 != -1 && by == By::Rank {
+        if limit.1 != -1 && by == RangeBy::Rank {
             return Err(Failure::refused(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
             ));
         }
-        if with_scores && by == By::Name {
+        if with_scores && by == RangeBy::Name {
             return Err(Failure::refused(
                 "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
             ));
         }
         // A range that is walked backwards begins with its upper end; ranks count from there.
         let (min, max) = match (direction, by) {
-            (Direction::Backwards, By::Score | By::Name) => (&arguments[1], &arguments[0]),
+            (Direction::Backwards, RangeBy::Score | RangeBy::Name) => {
+                (&arguments[1], &arguments[0])
+            }
             _ => (&arguments[0], &arguments[1]),
         };
         Ok(Self {
@@ -89,24 +91,24 @@ impl Query {
     }
 }
 
-fn read(keyspace: &Keyspace<'_>, arguments: &[Bytes], given: &Given) -> Result<Reply> {
-    let query = Query::parse(&arguments[2..], given)?;
+fn read(keyspace: &Keyspace<'_>, arguments: &[Bytes], given: &RangeCommand) -> Result<Reply> {
+    let query = RangeQuery::parse(&arguments[2..], given)?;
     let members = query.run(keyspace, &arguments[1])?;
     Ok(scored_reply(members, query.with_scores))
 }
 
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 pub(super) fn zrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read(keyspace, arguments, &Given::default())
+    read(keyspace, arguments, &RangeCommand::default())
 }
 
 /// `ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
 pub(super) fn zrangestore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let given = Given {
+    let given = RangeCommand {
         is_stored: true,
-        ..Given::default()
+        ..RangeCommand::default()
     };
-    let query = Query::parse(&arguments[3..], &given)?;
+    let query = RangeQuery::parse(&arguments[3..], &given)?;
     let members = query.run(keyspace, &arguments[2])?;
     check_name(&arguments[1])?;
     let n_members = Scores::replace(keyspace, &arguments[1], members)?;
@@ -115,36 +117,36 @@ pub(super) fn zrangestore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
 
 /// `ZREVRANGE key start stop [WITHSCORES]`
 pub(super) fn zrevrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read_by(keyspace, arguments, By::Rank, Direction::Backwards)
+    read_by(keyspace, arguments, RangeBy::Rank, Direction::Backwards)
 }
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 pub(super) fn zrangebyscore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read_by(keyspace, arguments, By::Score, Direction::Forwards)
+    read_by(keyspace, arguments, RangeBy::Score, Direction::Forwards)
 }
 
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
 pub(super) fn zrevrangebyscore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read_by(keyspace, arguments, By::Score, Direction::Backwards)
+    read_by(keyspace, arguments, RangeBy::Score, Direction::Backwards)
 }
 
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
 pub(super) fn zrangebylex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read_by(keyspace, arguments, By::Name, Direction::Forwards)
+    read_by(keyspace, arguments, RangeBy::Name, Direction::Forwards)
 }
 
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
 pub(super) fn zrevrangebylex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    read_by(keyspace, arguments, By::Name, Direction::Backwards)
+    read_by(keyspace, arguments, RangeBy::Name, Direction::Backwards)
 }
 
 fn read_by(
     keyspace: &Keyspace<'_>,
     arguments: &[Bytes],
-    by: By,
+    by: RangeBy,
     direction: Direction,
 ) -> Result<Reply> {
-    let given = Given {
+    let given = RangeCommand {
         by: Some(by),
         direction: Some(direction),
         is_stored: false,

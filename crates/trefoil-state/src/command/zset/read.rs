@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::bounds::{Bounds, By};
+use super::bounds::{Bounds, RangeBy};
 use super::scores::Scores;
 use crate::command::arguments::{is_word, wrong_arity};
 use crate::failure::{Result, SYNTAX};
@@ -41,15 +41,15 @@ fn score_reply(keyspace: &Keyspace<'_>, scores: Option<&Scores>, member: &[u8]) 
 
 /// `ZCOUNT key min max`
 pub(super) fn zcount(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    count(keyspace, arguments, By::Score)
+    count(keyspace, arguments, RangeBy::Score)
 }
 
 /// `ZLEXCOUNT key min max`
 pub(super) fn zlexcount(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    count(keyspace, arguments, By::Name)
+    count(keyspace, arguments, RangeBy::Name)
 }
 
-fn count(keyspace: &Keyspace<'_>, arguments: &[Bytes], by: By) -> Result<Reply> {
+fn count(keyspace: &Keyspace<'_>, arguments: &[Bytes], by: RangeBy) -> Result<Reply> {
     let bounds = Bounds::parse(by, &arguments[2], &arguments[3])?;
     let Some(scores) = Scores::find(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));

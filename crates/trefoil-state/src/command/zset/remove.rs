@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use super::bounds::{Bounds, By};
+use super::bounds::{Bounds, RangeBy};
 use super::scores::Scores;
 use crate::failure::Result;
 use crate::keyspace::Keyspace;
@@ -30,20 +30,20 @@ pub(super) fn zrem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 
 /// `ZREMRANGEBYRANK key start stop`
 pub(super) fn zremrangebyrank(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    remove_range(keyspace, arguments, By::Rank)
+    remove_range(keyspace, arguments, RangeBy::Rank)
 }
 
 /// `ZREMRANGEBYSCORE key min max`
 pub(super) fn zremrangebyscore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    remove_range(keyspace, arguments, By::Score)
+    remove_range(keyspace, arguments, RangeBy::Score)
 }
 
 /// `ZREMRANGEBYLEX key min max`
 pub(super) fn zremrangebylex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    remove_range(keyspace, arguments, By::Name)
+    remove_range(keyspace, arguments, RangeBy::Name)
 }
 
-fn remove_range(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], by: By) -> Result<Reply> {
+fn remove_range(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], by: RangeBy) -> Result<Reply> {
     let bounds = Bounds::parse(by, &arguments[2], &arguments[3])?;
     let key = &arguments[1];
     let Some(scores) = Scores::find(keyspace, key)? else {

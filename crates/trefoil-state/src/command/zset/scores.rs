@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
 use crate::failure::Result;
-use crate::keyspace::{Element, Found, Keyspace, damaged};
+use crate::keyspace::{Element, FoundCollection, Keyspace, damaged};
 use crate::meta::Kind;
 use crate::named::AFTER_NAMED;
 
@@ -18,18 +18,18 @@ pub(crate) type Scored = (Bytes, f64);
 /// The members of a sorted set, in the order of their scores and then of their names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scores {
-    found: Found,
+    found: FoundCollection,
 }
 
 /// The places from one on and before another, in the order of scores.
 #[derive(Debug, Clone)]
-pub(crate) struct Span {
+pub(crate) struct ScoreSpan {
     pub(super) from: Bytes,
     /// `None`: to the end.
     pub(super) to: Option<Bytes>,
 }
 
-impl Span {
+impl ScoreSpan {
     /// All members.
     pub(crate) fn all() -> Self {
         let from = Bytes::from_static(AFTER_NAMED);
@@ -143,7 +143,7 @@ impl Scores {
     pub(crate) fn span<'s, 'a>(
         &self,
         keyspace: &'s Keyspace<'a>,
-        span: &Span,
+        span: &ScoreSpan,
         direction: Direction,
     ) -> impl Iterator<Item = Result<Scored>> + use<'s, 'a> {
         // A span whose end is before its begin is empty.
@@ -163,11 +163,11 @@ impl Scores {
         let n_found = (ranks.end - ranks.start) as usize;
         let n_after = self.len().saturating_sub(ranks.end);
         if ranks.start <= n_after {
-            let members = self.span(keyspace, &Span::all(), direction);
+            let members = self.span(keyspace, &ScoreSpan::all(), direction);
             let members = members.skip(ranks.start as usize).take(n_found);
             return keyspace.collect_counted(members);
         }
-        let members = self.span(keyspace, &Span::all(), opposite(direction));
+        let members = self.span(keyspace, &ScoreSpan::all(), opposite(direction));
         let members = members.skip(n_after as usize).take(n_found);
         let mut members = keyspace.collect_counted(members)?;
         members.reverse();
@@ -177,11 +177,11 @@ impl Scores {
     /// How many members are before one that is there. Walks to both ends until it comes to one.
     pub(super) fn rank(&self, keyspace: &Keyspace<'_>, member: &[u8], score: f64) -> Result<u64> {
         let place = place(score, member);
-        let to_member = Span {
+        let to_member = ScoreSpan {
             from: Bytes::from_static(AFTER_NAMED),
             to: Some(place.clone()),
         };
-        let from_member = Span {
+        let from_member = ScoreSpan {
             from: place,
             to: None,
         };

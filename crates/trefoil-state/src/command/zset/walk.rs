@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::scored_reply;
 use super::scores::{Scored, Scores, read_score};
 use crate::command::arguments::is_word;
-use crate::command::sample::Choice;
+use crate::command::sample::SampleChoice;
 use crate::command::scan::{self, ScanOptions, parse_cursor};
 use crate::failure::{Failure, Result, SYNTAX};
 use crate::format_double;
@@ -42,10 +42,10 @@ fn score_text(score: f64) -> String {
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
 pub(super) fn zrandmember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let Some(count) = arguments.get(2) else {
-        let member = sample(keyspace, &arguments[1], Choice::ONE)?.pop();
+        let member = sample(keyspace, &arguments[1], SampleChoice::ONE)?.pop();
         return Ok(Reply::bulk_or_nil(member.map(|(member, _)| member)));
     };
-    let choice = Choice::parse(count)?;
+    let choice = SampleChoice::parse(count)?;
     let with_scores = match &arguments[3..] {
         [] => false,
         [word] if is_word(word, "WITHSCORES") => true,
@@ -59,7 +59,7 @@ pub(super) fn zrandmember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
 }
 
 /// Chooses among the members of a sorted set.
-fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: Choice) -> Result<Vec<Scored>> {
+fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: SampleChoice) -> Result<Vec<Scored>> {
     let Some(scores) = Scores::find(keyspace, key)? else {
         return Ok(Vec::new());
     };
