@@ -7,6 +7,8 @@
 //! cargo xtask bench ...    a benchmark of the release build
 //! ```
 
+#![allow(clippy::disallowed_methods, reason = "not a part of the product")]
+
 mod bench;
 mod browser;
 mod functions;

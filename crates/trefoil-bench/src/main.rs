@@ -5,6 +5,11 @@
 //! Figures are comparable within one run on one machine, not across machines: every table therefore
 //! carries its own raw limit and its own baselines.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures by the real clock"
+)]
+
 mod body;
 mod closed_loop;
 mod cpu;

@@ -2,14 +2,13 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
-use trefoil::{NamespaceId, Namespaces, OpenDatabase, Token};
+use trefoil::{Clock, NamespaceId, Namespaces, OpenDatabase, Token};
 
 use crate::auth::{Access, authenticate};
 use crate::body::{Reader, Whole, discard_in_background};
@@ -46,13 +45,18 @@ impl Shared {
             config,
             budget,
             metrics: Metrics::new(),
-            resp: Clients::new(namespaces.commands().clone()),
+            resp: Clients::new(namespaces.commands().clone(), namespaces.clock().clone()),
             namespaces,
             closing: CancellationToken::new(),
         }
     }
 
-    /// The database of a namespace. Opening it may take a while, so that happens elsewhere.
+    /// Returns the clock of all namespaces.
+    pub(crate) fn clock(&self) -> &Clock {
+        self.namespaces.clock()
+    }
+
+    /// Returns the database of a namespace. Opening it may take a while, so that happens elsewhere.
     pub(crate) async fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
         if let Some(database) = self.namespaces.opened(id) {
             return Ok(database);
@@ -77,7 +81,7 @@ pub(crate) async fn serve(
     request: Request<Incoming>,
     under_way: &UnderWay,
 ) -> Answer {
-    let started = Instant::now();
+    let began = shared.clock().steady();
     let (parts, body) = request.into_parts();
     let labels = Labels::of_path(parts.uri.path());
     let mut exchange = Exchange {
@@ -106,7 +110,7 @@ pub(crate) async fn serve(
     }
     let Config { web, listen, .. } = &shared.config;
     web.permit(&parts, listen, &mut answer);
-    let elapsed = started.elapsed();
+    let elapsed = shared.clock().since(began);
     let status = answer.status().as_u16();
     shared
         .metrics

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
@@ -135,8 +134,9 @@ pub(super) fn run(
 }
 
 fn open(settings: &Settings) -> anyhow::Result<Namespaces> {
-    let began = Instant::now();
     let options = settings.namespaces.clone();
+    let clock = options.database.clock.clone();
+    let began = clock.steady();
     let (namespaces, data_dir) = match &settings.storage {
         Storage::Memory => (Namespaces::in_memory(options)?, "(memory)".to_owned()),
         Storage::Directory(directory) => {
@@ -149,7 +149,7 @@ fn open(settings: &Settings) -> anyhow::Result<Namespaces> {
         version = env!("CARGO_PKG_VERSION"),
         data_dir,
         namespaces = namespaces.list()?.len(),
-        elapsed_ms = u64::try_from(began.elapsed().as_millis())?,
+        elapsed_ms = u64::try_from(clock.since(began).as_millis())?,
         "starting"
     );
     Ok(namespaces)

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Context;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use hyper::body::Incoming;
 use hyper::{Request, Version};
+use trefoil::Clock;
 
 use crate::Config;
 
@@ -19,7 +20,9 @@ const HELD_BACK_MAX: usize = 3;
 /// What a connection has been doing, in milliseconds since it began.
 #[derive(Debug)]
 pub(super) struct Activity {
-    began: Instant,
+    clock: Clock,
+    /// When it began, by the steady clock.
+    began: Duration,
     requests: AtomicUsize,
     /// When a request last began or ended.
     changed: AtomicU64,
@@ -36,9 +39,10 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(clock: Clock) -> Self {
         Self {
-            began: Instant::now(),
+            began: clock.steady(),
+            clock,
             requests: AtomicUsize::new(0),
             changed: AtomicU64::new(0),
             head_began: AtomicU64::new(0),
@@ -50,7 +54,7 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.clock.since(self.began).as_millis()).unwrap_or(u64::MAX)
     }
 
     fn change(&self) {

@@ -34,7 +34,7 @@ pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, guest: &Arc<G
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::new(Activity::new(shared.clock().clone()));
     let socket = Socket {
         socket,
         activity: Arc::clone(&activity),

@@ -4,8 +4,6 @@
 //! A condition that fails is an answer here, not an error. A single event may stand without the
 //! array around it. Events may have all that a commit allows.
 
-use std::time::Instant;
-
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::limits::EVENTS_PER_COMMIT_MAX;
@@ -23,7 +21,7 @@ use crate::strict;
 
 /// Answers `/dcb/append`.
 pub(crate) async fn answer(shared: &Shared, access: &Access, body: &Bytes) -> Result<Answer> {
-    let started = Instant::now();
+    let began = shared.clock().steady();
     let commit = parse(body)?;
     let database = shared.database(&access.namespace).await?;
     let has_failed = match database.commit_async(commit).await {
@@ -35,7 +33,7 @@ pub(crate) async fn answer(shared: &Shared, access: &Access, body: &Bytes) -> Re
         Err(error) => return Err(Failure::from(error).while_doing("Failed to append")),
     };
     let mut out = b"{\"durationInMicroseconds\":".to_vec();
-    let elapsed = started.elapsed().as_micros();
+    let elapsed = shared.clock().since(began).as_micros();
     put_number(&mut out, u64::try_from(elapsed).unwrap_or(u64::MAX));
     out.extend_from_slice(b",\"appendConditionFailed\":");
     out.extend_from_slice(if has_failed { b"true" } else { b"false" });

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header;
@@ -75,7 +75,8 @@ impl Method {
 pub(super) struct Counted {
     shared: Arc<Shared>,
     method: Method,
-    began: Instant,
+    /// When the call began, by the steady clock.
+    began: Duration,
     is_counted: bool,
 }
 
@@ -83,7 +84,7 @@ impl Counted {
     /// Counts the call as ended with this code.
     pub(super) fn finish(&mut self, code: Code) {
         self.is_counted = true;
-        let elapsed = self.began.elapsed();
+        let elapsed = self.shared.clock().since(self.began);
         let (method, code) = (self.method.name(), status::name(code));
         self.shared.metrics.count_call(method, code, elapsed);
         let duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
@@ -109,8 +110,8 @@ pub(super) async fn answer(
     let (parts, body) = request.into_parts();
     let counted = Counted {
         method: Method::of_path(parts.uri.path()),
+        began: shared.clock().steady(),
         shared,
-        began: Instant::now(),
         is_counted: false,
     };
     let (shared, method) = (&counted.shared, counted.method);

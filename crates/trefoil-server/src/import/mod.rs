@@ -7,7 +7,7 @@
 mod lines;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
@@ -57,7 +57,7 @@ pub(crate) async fn answer(
         batch: Vec::new(),
         batch_bytes: 0,
         imported: 0,
-        started: Instant::now(),
+        began: shared.clock().steady(),
         is_over: false,
     };
     let first = import.step().await;
@@ -100,7 +100,8 @@ struct Import {
     batch: Vec<(u64, ImportedEvent)>,
     batch_bytes: usize,
     imported: u64,
-    started: Instant,
+    /// When it began, by the steady clock.
+    began: Duration,
     is_over: bool,
 }
 
@@ -132,7 +133,7 @@ impl Import {
             Ok(None) => {
                 self.is_over = true;
                 match self.finish().await {
-                    Ok(()) => done_frame(self.imported, self.started),
+                    Ok(()) => done_frame(self.imported, self.shared.clock().since(self.began)),
                     Err(stop) => error_frame(&stop),
                 }
             }
@@ -247,14 +248,11 @@ fn progress_frame(imported: u64, position: u64) -> Vec<u8> {
     out
 }
 
-fn done_frame(imported: u64, started: Instant) -> Vec<u8> {
+fn done_frame(imported: u64, elapsed: Duration) -> Vec<u8> {
     let mut out = b"data: {\"done\":true,\"imported\":".to_vec();
     put_number(&mut out, imported);
     out.extend_from_slice(b",\"elapsed\":");
-    put_display(
-        &mut out,
-        format_args!("{:.1}s", started.elapsed().as_secs_f64()),
-    );
+    put_display(&mut out, format_args!("{:.1}s", elapsed.as_secs_f64()));
     out.extend_from_slice(b"}\n\n");
     out
 }

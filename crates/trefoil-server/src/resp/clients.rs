@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
-use trefoil::{Commands, NamespaceId};
+use trefoil::{Clock, Commands, NamespaceId};
 
 use super::command::Catalogue;
 use super::encoder::Protocol;
@@ -29,7 +29,9 @@ pub(crate) struct Clients {
     pub(super) requests: AtomicU64,
     /// How many namespaces were taken from those who used them.
     revocations: AtomicU64,
-    pub(super) began: Instant,
+    clock: Clock,
+    /// When the server began, by the steady clock.
+    began: Duration,
     /// All commands.
     pub(super) catalogue: Catalogue,
     /// What is counted of each command.
@@ -51,7 +53,7 @@ pub(super) struct Totals {
 
 impl Clients {
     /// No clients yet, who may use these commands.
-    pub(crate) fn new(commands: Commands) -> Self {
+    pub(crate) fn new(commands: Commands, clock: Clock) -> Self {
         let catalogue = Catalogue::new(commands);
         Self {
             by_id: Mutex::default(),
@@ -59,11 +61,17 @@ impl Clients {
             refused: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             revocations: AtomicU64::new(0),
-            began: Instant::now(),
+            began: clock.steady(),
+            clock,
             usage: Usage::new(catalogue.names()),
             catalogue,
             before: Mutex::default(),
         }
+    }
+
+    /// Returns for how long the server has been running.
+    pub(super) fn uptime(&self) -> Duration {
+        self.clock.since(self.began)
     }
 
     /// A client has connected. `killed` ends its connection.
@@ -78,7 +86,8 @@ impl Clients {
             id,
             address,
             local,
-            connected: Instant::now(),
+            connected: self.clock.steady(),
+            clock: self.clock.clone(),
             unread: AtomicUsize::new(0),
             killed: killed.clone(),
             known: Mutex::default(),
@@ -159,7 +168,9 @@ pub(super) struct Client {
     pub(super) id: u64,
     pub(super) address: SocketAddr,
     pub(super) local: SocketAddr,
-    connected: Instant,
+    clock: Clock,
+    /// When it connected, by the steady clock.
+    connected: Duration,
     /// Bytes of a request that has not arrived whole.
     pub(super) unread: AtomicUsize,
     /// Cancelled when another client ends this one.
@@ -177,9 +188,9 @@ pub(super) struct Known {
     /// Whether its namespace was deleted or has another token.
     pub(super) is_revoked: bool,
     pub(super) protocol: Protocol,
-    /// The last command, and when it came.
+    /// The last command, and when it came, by the steady clock.
     pub(super) command: &'static str,
-    pub(super) active: Option<Instant>,
+    pub(super) active: Option<Duration>,
     /// How many commands wait for `EXEC`, if any do, and about how many bytes they take.
     pub(super) queued: Option<usize>,
     pub(super) queued_bytes: usize,
@@ -199,9 +210,9 @@ impl Client {
     /// A line as `CLIENT LIST` has it, of what is true here.
     pub(super) fn line(&self) -> String {
         let known = self.known.lock();
-        let age = self.connected.elapsed().as_secs();
+        let age = self.clock.since(self.connected).as_secs();
         let active = known.active.unwrap_or(self.connected);
-        let idle = active.elapsed().as_secs();
+        let idle = self.clock.since(active).as_secs();
         let flags = if known.queued.is_some() { "x" } else { "N" };
         let queued = known
             .queued
@@ -239,7 +250,7 @@ mod tests {
 
     #[test]
     fn clients_see_their_own_namespace_and_the_administrator_sees_all() {
-        let clients = Clients::new(Commands::redis().clone());
+        let clients = Clients::new(Commands::redis().clone(), Clock::default());
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let names = ["default", "a", "b", "a"].map(|name| NamespaceId::new(name).unwrap());
         let entered = names.clone().map(|name| {

@@ -8,7 +8,6 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 use trefoil::redis::{index_range, parse_integer, string_range};
 use trefoil::{Call, Meter, OpenDatabase, Reply, Snapshot};
 
@@ -116,7 +115,7 @@ pub(super) async fn answer(
     let mut pieces = Pieces {
         snapshot: Some(snapshot),
         protocol,
-        began: Instant::now(),
+        began: output.shared.clock().steady(),
         n_bytes: 0,
         output,
     };
@@ -128,7 +127,8 @@ struct Pieces<'o, 's> {
     /// `None` while it is used elsewhere.
     snapshot: Option<Snapshot>,
     protocol: Protocol,
-    began: Instant,
+    /// When the answer began, by the steady clock.
+    began: Duration,
     n_bytes: u64,
     output: &'o mut Output<'s>,
 }
@@ -328,7 +328,7 @@ impl Pieces<'_, '_> {
         self.n_bytes += bytes as u64;
         let seconds = self.n_bytes / RESP_REPLY_BYTES_PER_SECOND;
         let patience = self.output.reply_timeout() + Duration::from_secs(seconds);
-        match self.began.elapsed() > patience {
+        match self.output.shared.clock().since(self.began) > patience {
             true => Err(io::ErrorKind::TimedOut.into()),
             false => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Who a client is, what it may see, and how it wants to be answered.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
 
@@ -149,9 +149,9 @@ impl Session {
         Ok(database)
     }
 
-    /// Records what the client does, for `CLIENT LIST`. Returns the time of it.
-    pub(super) fn record_activity(&self) -> Instant {
-        let now = Instant::now();
+    /// Records what the client does, for `CLIENT LIST`. Returns the time of it by the steady clock.
+    pub(super) fn record_activity(&self) -> Duration {
+        let now = self.shared.clock().steady();
         let multi = self.multi.as_ref();
         let mut known = self.client.known.lock();
         known.command = self.tally.last();

@@ -21,7 +21,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use bytes::Bytes;
 use trefoil::{
@@ -165,7 +164,7 @@ impl Session {
         requests: Vec<Vec<Bytes>>,
         output: &mut Output<'_>,
     ) -> io::Result<()> {
-        let began = Instant::now();
+        let began = self.shared.clock().steady();
         let total = &self.shared.resp.requests;
         total.fetch_add(requests.len() as u64, Ordering::Relaxed);
         let batch = &self.shared.metrics.resp.batch;
@@ -179,7 +178,7 @@ impl Session {
         self.settle(output).await?;
         self.database = None;
         self.reply_memory.clear();
-        let time = self.record_activity().saturating_duration_since(began);
+        let time = self.record_activity().saturating_sub(began);
         self.tally.flush(&self.shared, time);
         Ok(())
     }

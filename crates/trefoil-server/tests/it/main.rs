@@ -2,6 +2,7 @@
 //! test what a request and its answer cannot tell.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
 mod application;
 mod bad_input;

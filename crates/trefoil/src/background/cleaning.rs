@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trefoil_core::Result;
 
 use crate::background::Lane;
 use crate::database::engine::{Engine, abandoned, report};
+use crate::state::Store;
+use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
-use crate::time::alarm::NEVER;
+use crate::time::timer::Sleeper;
 use crate::write::Request;
 
 /// After how many milliseconds cleaning that failed is tried again.
@@ -25,29 +27,32 @@ const GARBAGE_PATIENCE: u64 = 10_000;
 /// How many steps are taken at most before a database that was opened for them may be closed again.
 const STEPS_MAX: usize = 64;
 
-impl Engine {
-    /// When a database must be opened again if it is closed now, in milliseconds since 1970.
-    pub(crate) fn due(&self) -> u64 {
-        let garbage = match self.store.garbage.due() {
-            NEVER => NEVER,
-            due => due.max(self.clock().now().millis() + GARBAGE_PATIENCE),
-        };
-        self.store.expiries.due().min(garbage)
+impl Sleeper for Engine {
+    fn deadline(&self) -> u64 {
+        let Store {
+            expiries, garbage, ..
+        } = &*self.store;
+        expiries.next_start().min(garbage.next_start())
     }
 
-    /// When somebody must have something cleaned, in milliseconds since 1970.
-    pub(crate) fn wakes(&self) -> u64 {
-        self.store.expiries.wakes().min(self.store.garbage.wakes())
-    }
-
-    /// Has what is due cleaned in the background.
-    pub(crate) fn clean_what_is_due(self: &Arc<Self>, now: u64) {
-        if self.store.expiries.wakes() <= now {
+    fn wake(self: Arc<Self>, now: u64) {
+        if self.store.expiries.next_start() <= now {
             self.schedule_expiring();
         }
-        if self.store.garbage.wakes() <= now {
+        if self.store.garbage.next_start() <= now {
             self.schedule_collecting();
         }
+    }
+}
+
+impl Engine {
+    /// Returns when a database must be opened again if it is closed now.
+    pub(crate) fn deadline_when_closed(&self) -> u64 {
+        let garbage = match self.store.garbage.deadline() {
+            NEVER => NEVER,
+            deadline => deadline.max(self.clock().now().millis() + GARBAGE_PATIENCE),
+        };
+        self.store.expiries.deadline().min(garbage)
     }
 
     fn schedule_expiring(self: &Arc<Self>) {
@@ -86,19 +91,19 @@ impl Engine {
         self.collecting.perform(|| self.clean(&self.store.garbage));
     }
 
-    /// Takes one step. Answers whether another one has to wait.
+    /// Takes one step. Returns whether another one has to wait.
     fn clean(self: &Arc<Self>, agenda: &Agenda) -> bool {
         let attempt = Attempt {
             engine: self,
             agenda,
         };
-        let started = Instant::now();
+        let began = self.clock().steady();
         match self.take_step(agenda.begin()) {
             Ok((time, rest)) => {
                 // Others write as long as this took before it goes on with garbage.
                 let is_garbage = matches!(rest, Chore::Garbage(_));
                 let pause = if is_garbage {
-                    started.elapsed()
+                    self.clock().since(began)
                 } else {
                     Duration::ZERO
                 };
@@ -109,12 +114,12 @@ impl Engine {
             Err(error) => report("cleaning", Err(error)),
         }
         drop(attempt);
-        let wakes = agenda.wakes();
-        self.background.alarm.note(wakes);
-        wakes > self.clock().now().millis()
+        let next_start = agenda.next_start();
+        self.background.timer.note(next_start);
+        next_start > self.clock().now().millis()
     }
 
-    /// Answers when the rest is due.
+    /// Returns when the rest is due.
     fn take_step(self: &Arc<Self>, chore: Chore) -> Result<(u64, Chore)> {
         let (reply, answer) = oneshot::channel();
         if self.writer.queue.push(Request::Clean(chore, reply))? {

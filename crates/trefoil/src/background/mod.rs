@@ -1,13 +1,18 @@
 //! Threads for work that callers do not wait for, shared by all databases of a process.
 //!
-//! There are a few lanes, so that long work of one sort never delays another. Within a lane the
-//! databases take turns, so that one with much to do does not keep the others waiting. The lanes are: leading groups of
-//! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long, removing
-//! what has expired, removing garbage, and snapshots of the state.
+//! There are a few lanes, so that long work of one kind never delays another: leading groups of
+//! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
+//! removing what has expired, removing garbage, snapshots of the state, and opening namespaces of
+//! which something is due. Within a lane the databases take turns, so that one with much to do does
+//! not keep the others waiting.
+//!
+//! A lane is a queue per database behind one lock. A channel in its place would be one queue for
+//! all: a database that hands over thousands of long reads would keep the others waiting for all of
+//! them. A channel per database would need a list of those that have jobs, which is what this is.
 
 mod cleaning;
-pub(crate) mod demand;
-pub(crate) mod duty;
+pub(crate) mod exclusive;
+pub(crate) mod write_load;
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
@@ -22,10 +27,10 @@ use trefoil_core::{Error, Result};
 
 use crate::database::host::Host;
 use crate::state::ReadCache;
-use crate::time::alarm::Alarm;
 use crate::time::clock::Clock;
+use crate::time::timer::Timer;
 
-/// What sort of work a job is.
+/// What kind of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Commit = 0,
@@ -36,11 +41,12 @@ pub(crate) enum Lane {
     Expire = 5,
     Collect = 6,
     Snapshot = 7,
+    Open = 8,
 }
 
 /// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges,
 /// upkeep, garbage and snapshots can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 8] = [
+const LANES: [(&str, usize, i32); 9] = [
     ("trefoil-commit", 8, 0),
     ("trefoil-checkpoint", 1, 0),
     ("trefoil-merge", 1, 5),
@@ -49,6 +55,8 @@ const LANES: [(&str, usize, i32); 8] = [
     ("trefoil-expire", 4, 0),
     ("trefoil-garbage", 1, 5),
     ("trefoil-snapshot", 1, 10),
+    // One that takes long to open must not delay the others.
+    ("trefoil-open", 4, 0),
 ];
 
 /// The read cache of the state takes this part of what cached blocks take, besides.
@@ -115,7 +123,7 @@ impl std::fmt::Debug for Jobs {
 }
 
 impl Jobs {
-    /// Adds a job, unless more than `n_max` would wait. Answers whether it was added.
+    /// Adds a job, unless more than `n_max` would wait. Returns whether it was added.
     fn push(&self, tenant: Tenant, job: Job, n_max: usize) -> bool {
         let mut state = self.state.lock();
         if state.n_jobs >= n_max {
@@ -156,7 +164,7 @@ pub(crate) struct Background {
     /// What time it is for all databases.
     pub(crate) clock: Clock,
     /// Wakes databases when something of them is due.
-    pub(crate) alarm: Alarm,
+    pub(crate) timer: Arc<Timer>,
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
     /// their indexes, and their entries of state.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
@@ -183,7 +191,7 @@ impl Background {
             lanes,
             threads: Mutex::new(threads),
             host: OnceLock::new(),
-            alarm: Alarm::start(clock.clone())?,
+            timer: Arc::new(Timer::start(clock.clone())?),
             clock,
             tail_bytes: Arc::default(),
             read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART)),
@@ -191,7 +199,7 @@ impl Background {
     }
 
     /// Hands over a job of which a database has one at a time in this lane: there are no more of them
-    /// than open databases.
+    /// than namespaces.
     pub(crate) fn run(&self, lane: Lane, tenant: Tenant, job: impl FnOnce() + Send + 'static) {
         self.lanes[lane as usize].push(tenant, Box::new(job), usize::MAX);
     }

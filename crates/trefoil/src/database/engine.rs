@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trefoil_core::{Cause, Commit, Committed, Condition, Error, Ids, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use crate::Options;
-use crate::background::demand::Demand;
-use crate::background::duty::Duty;
+use crate::background::exclusive::Exclusive;
+use crate::background::write_load::WriteLoad;
 use crate::background::{Background, Lane, Tenant};
 use crate::database::recovery::{checkpoint, replay};
 use crate::database::{Inner, reopen_in_background};
@@ -18,6 +18,7 @@ use crate::read::condition::{self, Check, Checked, CheckedCommit};
 use crate::read::look::Looks;
 use crate::state::Store;
 use crate::time::clock::Clock;
+use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
 use crate::write::transaction::Transaction;
 use crate::write::{CheckedTransaction, Execution, Executions, Flight, Led, Request, Work, Writer};
@@ -45,15 +46,15 @@ pub(crate) struct Engine {
     pub(crate) writer: Writer,
     pub(crate) wake: Arc<Wake>,
     pub(crate) background: Arc<Background>,
-    checkpoints: Duty,
-    merges: Duty,
-    upkeep: Duty,
+    checkpoints: Exclusive,
+    merges: Exclusive,
+    upkeep: Exclusive,
     /// Removing what has expired, and garbage.
-    pub(crate) expiring: Duty,
-    pub(crate) collecting: Duty,
-    snapshots: Duty,
+    pub(crate) expiring: Exclusive,
+    pub(crate) collecting: Exclusive,
+    snapshots: Exclusive,
     bytes_since_upkeep: AtomicUsize,
-    demand: Demand,
+    write_load: WriteLoad,
     pub(crate) is_closing: AtomicBool,
     /// Where the random numbers of reads begin.
     random: AtomicU64,
@@ -86,6 +87,7 @@ impl Engine {
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
         let seed =
             getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))?;
+        let clock = background.clock.clone();
         let engine = Arc::new(Self {
             generation,
             writer: Writer::new(
@@ -93,7 +95,7 @@ impl Engine {
                 Arc::clone(&index),
                 Arc::clone(&store),
                 Arc::clone(&wake),
-                background.clock.clone(),
+                clock.clone(),
                 front,
                 seed,
             ),
@@ -102,19 +104,19 @@ impl Engine {
             index,
             store,
             background,
-            checkpoints: Duty::default(),
-            merges: Duty::default(),
-            upkeep: Duty::default(),
-            expiring: Duty::default(),
-            collecting: Duty::default(),
-            snapshots: Duty::default(),
+            checkpoints: Exclusive::default(),
+            merges: Exclusive::default(),
+            upkeep: Exclusive::default(),
+            expiring: Exclusive::default(),
+            collecting: Exclusive::default(),
+            snapshots: Exclusive::default(),
             bytes_since_upkeep: AtomicUsize::new(UPKEEP_BYTES),
-            demand: Demand::new(),
+            write_load: WriteLoad::new(clock),
             is_closing: AtomicBool::new(false),
             random: AtomicU64::new(seed.rotate_left(32)),
             database: OnceLock::new(),
         });
-        engine.background.alarm.add(&engine);
+        engine.background.timer.add(&engine);
         Ok((engine, replayed))
     }
 
@@ -354,8 +356,8 @@ impl Engine {
                 },
             );
         }
-        self.background.alarm.note(self.wakes());
-        self.demand.note(bytes);
+        self.background.timer.note(self.deadline());
+        self.write_load.note(bytes);
         if self.bytes_since_upkeep.fetch_add(bytes, Ordering::Relaxed) + bytes >= UPKEEP_BYTES {
             self.bytes_since_upkeep.store(0, Ordering::Relaxed);
             self.schedule_upkeep();
@@ -366,11 +368,11 @@ impl Engine {
     pub(crate) fn schedule(
         self: &Arc<Self>,
         lane: Lane,
-        duty: impl Fn(&Self) -> &Duty + Send + 'static,
+        exclusive: impl Fn(&Self) -> &Exclusive + Send + 'static,
         work: impl FnOnce(&Arc<Self>) + Send + 'static,
     ) {
         let is_closing = self.is_closing.load(Ordering::SeqCst);
-        if is_closing || duty(self).is_scheduled.swap(true, Ordering::SeqCst) {
+        if is_closing || exclusive(self).is_scheduled.swap(true, Ordering::SeqCst) {
             return;
         }
         // A job that waits must not keep a closed engine and its files.
@@ -379,9 +381,10 @@ impl Engine {
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            duty(&engine).is_scheduled.store(false, Ordering::SeqCst);
+            let exclusive = exclusive(&engine);
+            exclusive.is_scheduled.store(false, Ordering::SeqCst);
             if !engine.is_closing.load(Ordering::SeqCst) {
-                duty(&engine).perform(|| work(&engine));
+                exclusive.perform(|| work(&engine));
             }
         });
     }
@@ -391,7 +394,7 @@ impl Engine {
         self.schedule(
             Lane::Upkeep,
             |engine| &engine.upkeep,
-            |engine| match engine.storage.maintain(engine.demand.is_high()) {
+            |engine| match engine.storage.maintain(engine.write_load.is_high()) {
                 Ok(Upkeep::Done) => {}
                 Ok(Upkeep::More) => engine.schedule_upkeep(),
                 Ok(Upkeep::Waiting) => {
@@ -499,13 +502,14 @@ impl Engine {
     /// Takes nothing more, finishes what was taken, and waits for the work behind.
     pub(crate) fn close(&self, reason: &Error) {
         self.writer.queue.close(reason.clone());
-        let deadline = Instant::now() + CLOSE_PATIENCE;
-        while !self.writer.queue.is_idle() && Instant::now() < deadline {
+        let began = self.clock().steady();
+        let left = || CLOSE_PATIENCE.saturating_sub(self.clock().since(began));
+        while !self.writer.queue.is_idle() && !left().is_zero() {
             std::thread::sleep(Duration::from_micros(200));
         }
         self.is_closing.store(true, Ordering::SeqCst);
         self.index.abandon();
-        for duty in [
+        for work in [
             &self.checkpoints,
             &self.merges,
             &self.upkeep,
@@ -513,7 +517,7 @@ impl Engine {
             &self.collecting,
             &self.snapshots,
         ] {
-            duty.wait_until_idle(deadline);
+            work.wait_until_idle(left());
         }
         self.writer.changed.notify(usize::MAX);
     }

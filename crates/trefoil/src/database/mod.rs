@@ -15,7 +15,7 @@ pub(crate) mod test_storage;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -68,7 +68,7 @@ pub(crate) struct Inner {
     generation: Mutex<u64>,
     recovery: Recovery,
     /// When it must be opened again, once it is closed; at once, if nobody knows.
-    due: AtomicU64,
+    deadline: AtomicU64,
     /// Keeps others from the directory while the database is open.
     lock: Mutex<Option<DirectoryLock>>,
 }
@@ -131,7 +131,7 @@ impl Database {
         options: &Options,
         background: Arc<Background>,
     ) -> Result<Self> {
-        let started = Instant::now();
+        let began = background.clock.steady();
         let lock = home.lock()?;
         let generation = home.current()?;
         let opened = home.open(generation, options)?;
@@ -145,7 +145,7 @@ impl Database {
             options,
         )?;
         let recovery = Recovery {
-            elapsed: started.elapsed(),
+            elapsed: background.clock.since(began),
             replayed_events,
             cut_bytes: opened.cut_bytes,
         };
@@ -159,7 +159,7 @@ impl Database {
             wake,
             generation: Mutex::new(generation),
             recovery,
-            due: AtomicU64::new(0),
+            deadline: AtomicU64::new(0),
             lock: Mutex::new(lock),
         };
         let inner = Arc::new(inner);
@@ -344,8 +344,8 @@ impl Database {
 
     /// When a database that was closed must be opened again, because something such as a key of it
     /// expires, in milliseconds since 1970.
-    pub(crate) fn due_when_closed(&self) -> u64 {
-        self.inner.due.load(Ordering::SeqCst)
+    pub(crate) fn deadline_when_closed(&self) -> u64 {
+        self.inner.deadline.load(Ordering::SeqCst)
     }
 
     /// The number of the last durable commit; 0 if there is none or the database is closed.
@@ -478,9 +478,9 @@ impl Database {
         let noted = engine.map_or(Ok(()), |engine| {
             engine.close(&closed());
             engine.seal();
-            let due = engine.due();
-            self.inner.due.store(due, Ordering::SeqCst);
-            let noted = engine.wake.close(due);
+            let deadline = engine.deadline_when_closed();
+            self.inner.deadline.store(deadline, Ordering::SeqCst);
+            let noted = engine.wake.close(deadline);
             wait_for_readers(&engine);
             noted
         });
@@ -529,8 +529,8 @@ const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
 /// Waits until the calls that still use a closed engine have returned, so that dropping it frees
 /// its files.
 fn wait_for_readers(engine: &Arc<Engine>) {
-    let deadline = Instant::now() + RELEASE_PATIENCE;
-    while Arc::strong_count(engine) > 1 && Instant::now() < deadline {
+    let (clock, began) = (engine.clock(), engine.clock().steady());
+    while Arc::strong_count(engine) > 1 && clock.since(began) < RELEASE_PATIENCE {
         std::thread::sleep(Duration::from_micros(200));
     }
 }

@@ -105,7 +105,7 @@ impl Database {
             engine: RwLock::new(None),
             is_closed: AtomicBool::new(false),
             is_being_replaced: AtomicBool::new(false),
-            due: AtomicU64::new(0),
+            deadline: AtomicU64::new(0),
             wake,
             generation: Mutex::new(generation),
             recovery: Recovery::default(),

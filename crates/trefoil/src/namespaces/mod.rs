@@ -27,7 +27,7 @@ mod verify;
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trefoil_core::{
     Cause, DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
@@ -39,10 +39,11 @@ pub(crate) use rotation::rotate_token;
 pub use verify::RegistryReport;
 pub(crate) use verify::verify;
 
-use crate::background::Background;
+use crate::background::{Background, Lane};
 use crate::database::host::Host;
 use crate::home::Home;
-use crate::time::due::Due;
+use crate::time::closed::ClosedDeadlines;
+use crate::time::timer::Sleeper;
 use crate::time::wake::wakes;
 use crate::{Clock, Commands, Database, Info, Options};
 use entry::{Record, TokenHash};
@@ -51,10 +52,6 @@ use registry::Registry;
 
 /// The most namespaces one data directory may hold.
 const NAMESPACES_MAX: usize = 100_000;
-
-/// How many threads open namespaces of which something is due: one that takes long to open must not
-/// delay the others.
-const WAKERS: usize = 4;
 
 /// After how many milliseconds a namespace that could not be opened then is tried again.
 const RETRY_PAUSE: u64 = 5_000;
@@ -103,7 +100,8 @@ pub struct Namespaces {
 struct Inner {
     registry: Registry,
     pool: Pool,
-    due: Arc<Due>,
+    /// When those that are closed must be opened.
+    closed: Arc<ClosedDeadlines>,
     options: NamespacesOptions,
     /// Threads that all databases share.
     background: Arc<Background>,
@@ -128,13 +126,14 @@ impl Namespaces {
             return Err(Error::invalid("open_max must be at least 1"));
         }
         options.database.commands.check()?;
-        let due = Arc::new(Due::default());
+        let background = Background::start(options.cache_bytes, options.database.clock.clone())?;
+        let closed = Arc::new(ClosedDeadlines::new(Arc::clone(&background.timer)));
         let open_max = registry.is_durable().then_some(options.open_max);
         let inner = Inner {
             registry,
-            pool: Pool::new(open_max, Arc::clone(&due)),
-            due,
-            background: Background::start(options.cache_bytes, options.database.clock.clone())?,
+            pool: Pool::new(open_max, Arc::clone(&closed)),
+            closed,
+            background,
             options,
         };
         Ok(Self {
@@ -148,25 +147,17 @@ impl Namespaces {
         let mut wanted = self.list()?;
         for entry in &wanted {
             let directory = self.inner.registry.directory(&entry.id);
-            if let Some(due) = directory.as_deref().and_then(wakes) {
-                self.inner.due.note(entry.id.clone(), due);
+            if let Some(deadline) = directory.as_deref().and_then(wakes) {
+                self.inner.closed.note(entry.id.clone(), deadline);
             }
         }
         wanted.retain(|entry| entry.settings.warm);
         wanted.truncate(self.inner.options.open_max);
         let inner = Arc::downgrade(&self.inner);
-        start("trefoil-warm", move || {
+        self.inner.open_in_background(move || {
             open_all(&inner, wanted.into_iter().map(|entry| entry.id));
-        })?;
-        for _ in 0..WAKERS {
-            let (inner, due) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.due));
-            let clock = self.clock().clone();
-            start("trefoil-wake", move || {
-                while let Some(id) = due.wait(|| clock.now().millis()) {
-                    look_after(&inner, &id);
-                }
-            })?;
-        }
+        });
+        self.inner.background.timer.add(&self.inner);
         Ok(())
     }
 
@@ -336,23 +327,35 @@ impl Namespaces {
 
     /// Closes every database, also those that are held, and unlocks the data directory.
     pub fn close(&self) -> Result<()> {
-        self.inner.due.close();
-        let (began, namespaces) = (Instant::now(), self.inner.pool.open_count());
+        let (began, namespaces) = (self.clock().steady(), self.inner.pool.open_count());
         let closed = self.inner.pool.close();
-        let elapsed_ms = millis(began.elapsed());
+        let elapsed_ms = millis(self.clock().since(began));
         tracing::info!(namespaces, elapsed_ms, "closed");
         self.inner.registry.unlock()?;
         closed
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.due.close();
+impl Sleeper for Inner {
+    fn deadline(&self) -> u64 {
+        self.closed.first()
+    }
+
+    fn wake(self: Arc<Self>, now: u64) {
+        while let Some(id) = self.closed.take_due(now) {
+            let inner = Arc::downgrade(&self);
+            self.open_in_background(move || look_after(&inner, &id));
+        }
     }
 }
 
 impl Inner {
+    /// Has namespaces opened by threads for that.
+    fn open_in_background(&self, open: impl FnOnce() + Send + 'static) {
+        let tenant = std::ptr::from_ref(self).addr();
+        self.background.run(Lane::Open, tenant, open);
+    }
+
     fn open_database(&self, id: &NamespaceId) -> Result<Database> {
         let mut options = self.options.database.clone();
         let Some(directory) = self.registry.directory(id) else {
@@ -409,17 +412,9 @@ fn look_after(inner: &Weak<Inner>, id: &NamespaceId) {
         Err(error) => {
             tracing::warn!(namespace = %id, %error, "cannot open what something is due of");
             let again = namespaces.clock().now().millis() + RETRY_PAUSE;
-            namespaces.inner.due.note(id.clone(), again);
+            namespaces.inner.closed.note(id.clone(), again);
         }
     }
-}
-
-fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map_err(|error| Error::io("starting a thread", &error))?;
-    Ok(())
 }
 
 impl NewNamespace {

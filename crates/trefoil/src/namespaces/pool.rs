@@ -13,8 +13,8 @@ use hashbrown::{HashMap, HashSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
-use crate::time::alarm::NEVER;
-use crate::time::due::Due;
+use crate::time::NEVER;
+use crate::time::closed::ClosedDeadlines;
 use crate::{Database, Info};
 
 /// An open database that is not closed for lack of room while this is held.
@@ -39,7 +39,7 @@ pub(super) struct Pool {
     settled: Condvar,
     /// `None` where closing would lose data.
     open_max: Option<usize>,
-    due: Arc<Due>,
+    closed: Arc<ClosedDeadlines>,
 }
 
 #[derive(Debug, Default)]
@@ -82,9 +82,9 @@ impl Slot {
 }
 
 impl Pool {
-    pub(super) fn new(open_max: Option<usize>, due: Arc<Due>) -> Self {
+    pub(super) fn new(open_max: Option<usize>, closed: Arc<ClosedDeadlines>) -> Self {
         Self {
-            due,
+            closed,
             state: Mutex::default(),
             settled: Condvar::new(),
             open_max,
@@ -102,7 +102,7 @@ impl Pool {
         let opened = slot.database.get_or_init(|| {
             self.close_displaced(&slot);
             // What is due is known elsewhere now. If it cannot be opened, it must be tried again.
-            open().inspect(|_| self.due.forget(id))
+            open().inspect(|_| self.closed.forget(id))
         });
         match opened {
             Ok(database) => Ok(OpenDatabase {
@@ -222,12 +222,12 @@ impl Pool {
         if let Err(error) = displaced.close() {
             tracing::warn!(namespace = %id, %error, "cannot close");
         }
-        let due = database.map_or(NEVER, Database::due_when_closed);
+        let deadline = database.map_or(NEVER, Database::deadline_when_closed);
         if let Some(info) = info {
             self.state.lock().counted.insert(id.clone(), info);
         }
-        if due != NEVER {
-            self.due.note(id.clone(), due);
+        if deadline != NEVER {
+            self.closed.note(id.clone(), deadline);
         }
         self.settle(&id);
     }
@@ -267,7 +267,7 @@ impl Pool {
         let mut state = self.wait_for(id);
         state.busy.insert(id.clone());
         state.counted.remove(id);
-        self.due.forget(id);
+        self.closed.forget(id);
         let used = state.open.remove(id);
         drop(state);
         if let Some(used) = used
@@ -278,7 +278,7 @@ impl Pool {
         let removed = remove();
         if removed.is_err() {
             // It is still there, and what is due of it is not known.
-            self.due.note(id.clone(), 0);
+            self.closed.note(id.clone(), 0);
         }
         self.settle(id);
         removed

@@ -5,10 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::*;
-use crate::{Commit, NewEvent};
+use crate::time::timer::Timer;
+use crate::{Clock, Commit, NewEvent};
 
 fn id(text: &str) -> NamespaceId {
     NamespaceId::new(text).unwrap()
+}
+
+/// No deadlines of closed namespaces.
+fn deadlines() -> Arc<ClosedDeadlines> {
+    let timer = Timer::start(Clock::default()).unwrap();
+    Arc::new(ClosedDeadlines::new(Arc::new(timer)))
 }
 
 /// A pool of in-memory databases that counts what is open.
@@ -20,7 +27,7 @@ struct Counted {
 impl Counted {
     fn new(open_max: usize) -> Self {
         Self {
-            pool: Pool::new(Some(open_max), Arc::default()),
+            pool: Pool::new(Some(open_max), deadlines()),
             opened: AtomicUsize::new(0),
         }
     }
@@ -157,12 +164,12 @@ fn what_something_is_due_of_takes_no_place_and_is_closed_again() {
 
 #[test]
 fn what_could_not_be_opened_stays_due() {
-    let due = Arc::new(Due::default());
-    let pool = Pool::new(Some(2), Arc::clone(&due));
-    due.note(id("a"), 7);
+    let closed = deadlines();
+    let pool = Pool::new(Some(2), Arc::clone(&closed));
+    closed.note(id("a"), 7);
     let fail = || Err(Error::invalid("broken"));
     assert!(pool.get(&id("a"), || Ok(()), fail).is_err());
-    assert_eq!(due.wait(|| 8), Some(id("a")));
+    assert_eq!(closed.take_due(8), Some(id("a")));
 }
 
 #[test]

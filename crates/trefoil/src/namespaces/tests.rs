@@ -1,5 +1,7 @@
 //! Tests of namespaces on disk and in memory.
 
+#![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
+
 use std::fs;
 use std::path::Path;
 use std::thread;

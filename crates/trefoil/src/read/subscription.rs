@@ -5,7 +5,7 @@
 //! misses nothing.
 
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use event_listener::Listener as _;
 use trefoil_core::{Direction, Error, Event, Result, Selection, StartAt};
@@ -123,24 +123,18 @@ impl Subscription {
 
     /// Waits for the next events, at most this long; empty if none came. Blocks the thread.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Vec<Event>> {
-        let deadline = Instant::now().checked_add(timeout);
+        let mut began = None;
         loop {
             let engine = self.database.engine()?;
             let changed = engine.writer.changed.listen();
+            let began = *began.get_or_insert_with(|| engine.clock().steady());
+            let left = timeout.saturating_sub(engine.clock().since(began));
             drop(engine);
             let events = self.try_next()?;
-            let is_past = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if events.is_empty() && self.is_behind && !is_past {
+            if events.is_empty() && self.is_behind && !left.is_zero() {
                 continue;
             }
-            let is_over = || match deadline {
-                Some(deadline) => changed.wait_deadline(deadline).is_none(),
-                None => {
-                    changed.wait();
-                    false
-                }
-            };
-            if !events.is_empty() || is_over() {
+            if !events.is_empty() || changed.wait_timeout(left).is_none() {
                 return Ok(events);
             }
         }

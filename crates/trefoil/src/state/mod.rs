@@ -39,6 +39,6 @@ pub(crate) use snapshot::snapshot_commit;
 pub(crate) use store::{Entries, STATE_END, Store};
 pub(crate) use stored_replies::StoredReplies;
 pub(crate) use tracking::is_carried;
-pub(crate) use view::{Due, Touched, View};
+pub(crate) use view::{ToClean, Touched, View};
 pub use watch::Watch;
 pub(crate) use watch::Watches;

@@ -27,9 +27,9 @@ use super::memory::Memory;
 use super::merged_scan::{MergedScan, Source};
 use super::name::{Name, Sought};
 use super::read_cache::{CachedMap, Period, ReadCache};
-use super::view::Due;
+use super::view::ToClean;
+use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
-use crate::time::alarm::NEVER;
 
 /// The map that holds the entries.
 pub(super) const MAP: &str = "state";
@@ -160,8 +160,8 @@ impl Store {
     }
 
     /// Notes what of a group that is durable is to be cleaned.
-    pub(crate) fn note_due(&self, due: Due, now: u64) {
-        let Due { expiry, garbage } = due;
+    pub(crate) fn note_to_clean(&self, due: ToClean, now: u64) {
+        let ToClean { expiry, garbage } = due;
         if expiry != NEVER {
             let place = ExpiryPlace::at(expiry);
             let replies = expiry.saturating_sub(self.retention);

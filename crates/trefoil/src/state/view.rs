@@ -19,7 +19,7 @@ use trefoil_storage::KEY_BYTES_MAX;
 use super::change::Changes;
 use super::recent_reads::RecentReads;
 use super::store::{Entries, Reader, Store};
-use crate::time::alarm::NEVER;
+use crate::time::NEVER;
 
 /// Durable entries and what is to change of them.
 #[derive(Debug)]
@@ -41,19 +41,19 @@ pub(crate) struct View {
     /// The keys that the commits before it touched.
     touched_before: Touched,
     /// What is to be cleaned.
-    due: Due,
+    due: ToClean,
 }
 
 /// What is to be cleaned.
 #[derive(Debug)]
-pub(crate) struct Due {
+pub(crate) struct ToClean {
     /// When something expires, in milliseconds since 1970.
     pub(super) expiry: u64,
     /// The first of the entries that note garbage.
     pub(super) garbage: Option<Bytes>,
 }
 
-impl Default for Due {
+impl Default for ToClean {
     /// Nothing.
     fn default() -> Self {
         let (expiry, garbage) = (NEVER, None);
@@ -61,7 +61,7 @@ impl Default for Due {
     }
 }
 
-impl Due {
+impl ToClean {
     /// When the first of it is due.
     pub(crate) fn first(&self) -> u64 {
         match self.garbage {
@@ -125,7 +125,7 @@ impl View {
             changes: Changes::default(),
             touched: Touched::default(),
             touched_before: Touched::default(),
-            due: Due::default(),
+            due: ToClean::default(),
         }
     }
 
@@ -267,7 +267,7 @@ impl View {
     }
 
     /// What of what the commits changed is to be cleaned.
-    pub(crate) fn take_due(&mut self) -> Due {
+    pub(crate) fn take_to_clean(&mut self) -> ToClean {
         std::mem::take(&mut self.due)
     }
 

@@ -1,12 +1,12 @@
-//! When something of a database is to be cleaned, and where that begins.
+//! What is to be cleaned of a database, and when.
 //!
 //! What is due stays known until it has been cleaned and it is known what is due next. So whenever a
-//! database is closed, it can be said when it must be opened again.
+//! database is closed, it is known when it must be opened again.
 
 use parking_lot::Mutex;
 use trefoil_state::{ExpiryPlace, GarbagePlace};
 
-use crate::time::alarm::NEVER;
+use crate::time::NEVER;
 
 /// What is to be cleaned, and where that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Chore {
 }
 
 impl Chore {
-    /// The chore that does what either of two does.
+    /// Returns the chore that does what either of two does.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (
@@ -34,12 +34,12 @@ impl Chore {
                 replies: replies.min(others),
             },
             (Self::Garbage(place), Self::Garbage(other)) => Self::Garbage(place.min(other)),
-            // An agenda has chores of one sort.
+            // An agenda has chores of one kind.
             (chore, _) => chore,
         }
     }
 
-    /// A chore of this sort that does nothing.
+    /// A chore of this kind that does nothing.
     fn nothing(&self) -> Self {
         match self {
             Self::Expiries { .. } => Self::Expiries {
@@ -51,30 +51,30 @@ impl Chore {
     }
 }
 
-/// When something of one sort is to be cleaned. Times are milliseconds since 1970.
+/// What of one kind is to be cleaned, and its deadline.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    state: Mutex<State>,
+    state: Mutex<AgendaState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct AgendaState {
     time: u64,
     chore: Chore,
-    /// Before anybody has looked: when something is due, as far as that is known without looking.
+    /// Before cleaning has begun: when something is due, as the last closing of the database noted.
     told: Option<u64>,
-    /// What somebody is at, or is about to be, and since when it is due.
+    /// What is being cleaned, or is about to be, and since when it is due.
     begun: Option<(u64, Chore)>,
     /// What failed is not tried again before this time.
     not_before: u64,
 }
 
 impl Agenda {
-    /// What is due is not known: everything is to be looked at, at once. If nobody does before the
-    /// database is closed, it is due as was `told`.
+    /// What is due is not known: everything is to be looked at, at once. If the database is closed
+    /// before that, the deadline is still the one that was `told`.
     pub(crate) fn new(all: Chore, told: u64) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(AgendaState {
                 time: 0,
                 chore: all,
                 told: Some(told),
@@ -91,15 +91,15 @@ impl Agenda {
         state.add(time, chore);
     }
 
-    /// When something is due that is not cleaned yet.
-    pub(crate) fn due(&self) -> u64 {
+    /// Returns when something is due that is not cleaned yet.
+    pub(crate) fn deadline(&self) -> u64 {
         let state = self.state.lock();
         let begun = state.begun.as_ref().map_or(NEVER, |(time, _)| *time);
         state.told.unwrap_or(state.time.min(begun))
     }
 
-    /// When somebody must begin to clean; never, while somebody is at it.
-    pub(crate) fn wakes(&self) -> u64 {
+    /// Returns when cleaning must begin; never, while it is under way.
+    pub(crate) fn next_start(&self) -> u64 {
         let state = self.state.lock();
         match state.begun {
             Some(_) => NEVER,
@@ -107,10 +107,10 @@ impl Agenda {
         }
     }
 
-    /// Begins to clean. Answers what is to be done.
+    /// Begins to clean. Returns what is to be done.
     pub(crate) fn begin(&self) -> Chore {
         let mut state = self.state.lock();
-        let State { time, chore, .. } = &mut *state;
+        let AgendaState { time, chore, .. } = &mut *state;
         let nothing = chore.nothing();
         let all = (
             std::mem::replace(time, NEVER),
@@ -142,7 +142,7 @@ impl Agenda {
     }
 }
 
-impl State {
+impl AgendaState {
     fn add(&mut self, time: u64, chore: Chore) {
         self.time = self.time.min(time);
         let nothing = chore.nothing();
@@ -165,19 +165,19 @@ mod tests {
     #[test]
     fn what_is_due_stays_known_until_it_is_done() {
         let agenda = Agenda::new(expiries(0), 0);
-        assert_eq!((agenda.due(), agenda.wakes()), (0, 0));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (0, 0));
         assert_eq!(agenda.begin(), expiries(0));
-        assert_eq!((agenda.due(), agenda.wakes()), (0, NEVER));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (0, NEVER));
         agenda.finish(50, expiries(50));
-        assert_eq!((agenda.due(), agenda.wakes()), (50, 50));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (50, 50));
         assert_eq!(agenda.begin(), expiries(50));
-        // Nobody gets to it: whoever closes the database still knows.
-        assert_eq!(agenda.due(), 50);
+        // It is not begun before the database is closed: the deadline is still known.
+        assert_eq!(agenda.deadline(), 50);
         agenda.give_up(70);
-        assert_eq!((agenda.due(), agenda.wakes()), (50, 70));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (50, 70));
         assert_eq!(agenda.begin(), expiries(50));
         agenda.finish(NEVER, expiries(NEVER));
-        assert_eq!((agenda.due(), agenda.wakes()), (NEVER, NEVER));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (NEVER, NEVER));
     }
 
     #[test]
@@ -186,29 +186,29 @@ mod tests {
         agenda.begin();
         agenda.note(20, expiries(20));
         agenda.note(30, expiries(30));
-        assert_eq!(agenda.due(), 0);
+        assert_eq!(agenda.deadline(), 0);
         agenda.finish(90, expiries(90));
-        assert_eq!(agenda.due(), 20);
+        assert_eq!(agenda.deadline(), 20);
         assert_eq!(agenda.begin(), expiries(20));
         agenda.note(10, expiries(10));
-        assert_eq!(agenda.due(), 10);
+        assert_eq!(agenda.deadline(), 10);
         assert_eq!(agenda.begin(), expiries(10), "begun again, it is all of it");
         agenda.finish(NEVER, expiries(NEVER));
-        assert_eq!(agenda.due(), NEVER);
+        assert_eq!(agenda.deadline(), NEVER);
     }
 
     #[test]
     fn what_nobody_has_looked_at_is_due_as_was_told() {
         let agenda = Agenda::new(expiries(0), NEVER);
-        assert_eq!((agenda.due(), agenda.wakes()), (NEVER, 0));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (NEVER, 0));
         agenda.begin();
-        assert_eq!(agenda.due(), NEVER);
+        assert_eq!(agenda.deadline(), NEVER);
         agenda.note(40, expiries(40));
-        assert_eq!(agenda.due(), 40);
+        assert_eq!(agenda.deadline(), 40);
         agenda.give_up(5);
-        assert_eq!((agenda.due(), agenda.wakes()), (40, 5));
+        assert_eq!((agenda.deadline(), agenda.next_start()), (40, 5));
         assert_eq!(agenda.begin(), expiries(0));
         agenda.finish(20, expiries(20));
-        assert_eq!(agenda.due(), 20);
+        assert_eq!(agenda.deadline(), 20);
     }
 }

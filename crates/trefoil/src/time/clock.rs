@@ -1,9 +1,14 @@
-//! What time it is: the one place that asks.
+//! What time it is: the one place that reads a clock.
 //!
 //! Deadlines (expiries, holds, how long replies are kept) are set and judged by the wall clock as it
 //! is. Only the times of events never go backwards: an event gets the wall clock's time or that of the
 //! event before it, whichever is later. So a clock that was wrong for a while leaves a few events with
 //! a late time, and deadlines that were set meanwhile where they were set, as in Redis.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "all other code gets the time from here"
+)]
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -17,10 +22,10 @@ const JUMP_MAX: Duration = Duration::from_secs(10);
 
 /// Where a [`Clock`] reads the time.
 pub trait TimeSource: Debug + Send + Sync {
-    /// The wall clock, which may be set.
+    /// Returns the time by the wall clock, which may be set.
     fn wall(&self) -> Timestamp;
 
-    /// How long it is since some moment, by a clock that nobody sets.
+    /// Returns the time since some moment in the past, by a clock that is never set.
     fn steady(&self) -> Duration;
 }
 
@@ -70,17 +75,28 @@ impl Clock {
         }
     }
 
-    /// The wall clock.
+    /// Returns the time by the wall clock.
     pub fn now(&self) -> Timestamp {
         self.inner.source.wall()
     }
 
-    /// How often the wall clock was seen to jump by more than ten seconds.
+    /// Returns the time since some moment in the past, by a clock that is never set. It measures how
+    /// long something takes; see [`Self::since`].
+    pub fn steady(&self) -> Duration {
+        self.inner.source.steady()
+    }
+
+    /// Returns how long ago `began` is, which [`Self::steady`] returned.
+    pub fn since(&self, began: Duration) -> Duration {
+        self.steady().saturating_sub(began)
+    }
+
+    /// Returns how often the wall clock was seen to jump by more than ten seconds.
     pub fn n_jumps(&self) -> u64 {
         self.inner.n_jumps.load(Ordering::Relaxed)
     }
 
-    /// By how much the wall clock is behind the time of the last event.
+    /// Returns by how much the wall clock is behind the time of the last event.
     pub fn behind(&self) -> Duration {
         let last = self.inner.last_event.load(Ordering::Relaxed);
         let behind = last.saturating_sub(self.now().0);

@@ -13,7 +13,7 @@ use trefoil_storage::local::disk::RealDisk;
 use trefoil_storage::local::files;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::time::alarm::NEVER;
+use crate::time::NEVER;
 
 const FILE: &str = "due";
 

@@ -1,6 +1,6 @@
 //! Appending a group to the log, and meanwhile preparing the index for it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trefoil_core::both;
 use trefoil_storage::{Completion, Group, Storage};
@@ -10,7 +10,7 @@ use super::queue::{LetGo, Request};
 use super::stage::Front;
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
-use crate::state::{Due, Entries};
+use crate::state::{Entries, ToClean};
 
 /// From so many events on it pays to start a thread for the log: the index is prepared while it
 /// waits for the disk.
@@ -58,18 +58,13 @@ pub(super) struct AppendedGroup {
     /// Where the next event goes after it, and the generator of random bits.
     pub(super) front: (Front, u64),
     pub(super) entries: Entries,
-    pub(super) due: Due,
+    pub(super) to_clean: ToClean,
     pub(super) size: GroupSize,
-    /// When the storage got it.
-    pub(super) started: Instant,
+    /// When the storage got it, by the steady clock.
+    pub(super) began: Duration,
 }
 
 impl AppendedGroup {
-    /// How long the storage has had it.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
-    }
-
     /// The events of the requests that were decided about, which nobody needs any more, if they
     /// are many.
     pub(super) fn events_to_let_go(&self, decided: &mut [Request]) -> LetGo {

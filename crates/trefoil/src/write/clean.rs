@@ -5,8 +5,8 @@ use trefoil_state::{ExpiryPlace, GarbagePlace, Keyspace, Portion};
 
 use super::stage::Stage;
 use super::staged::StagedEvent;
+use crate::time::NEVER;
 use crate::time::agenda::Chore;
-use crate::time::alarm::NEVER;
 
 /// About how many entries one commit removes at most: whoever writes meanwhile waits for it.
 const EXPIRED_MAX: usize = 256;

@@ -1,5 +1,7 @@
 //! Tests of the writer on a storage that completes its groups later.
 
+#![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
+
 use std::future::Future as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

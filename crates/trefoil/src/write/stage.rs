@@ -18,7 +18,7 @@ use crate::index::{Index, Named, StreamEnd};
 use crate::read::Matcher;
 use crate::read::condition::CheckedCommit;
 use crate::read::label;
-use crate::state::{Due, Entries, Store, Touched, View};
+use crate::state::{Entries, Store, ToClean, Touched, View};
 
 /// Finds the event at a durable position.
 pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
@@ -461,8 +461,11 @@ impl<'a> Stage<'a> {
     }
 
     /// What of the group is to be cleaned.
-    pub(crate) fn take_due(&mut self) -> Due {
-        self.view.as_mut().map(View::take_due).unwrap_or_default()
+    pub(crate) fn take_to_clean(&mut self) -> ToClean {
+        self.view
+            .as_mut()
+            .map(View::take_to_clean)
+            .unwrap_or_default()
     }
 
     /// The entries of the state that the group changes. It sees no more of the state after this.

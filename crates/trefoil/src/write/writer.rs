@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Event, Result, Timestamp};
@@ -174,7 +174,7 @@ impl Writer {
     /// Writes as many of the requests as one group holds and answers them; the others are left. One
     /// that panics before anything is written is refused, and costs the others nothing.
     fn write_group(&self, requests: &mut Vec<Request>) -> Written {
-        let started = Instant::now();
+        let began = self.clock.steady();
         let mut next = self.next.lock();
         if let Err(error) = self.check_ready() {
             requests
@@ -200,7 +200,7 @@ impl Writer {
         let outcome = Outcome {
             decisions,
             has_panicked,
-            started,
+            began,
         };
         let ended = match sent {
             Ok(None) => Ok(0),
@@ -230,12 +230,12 @@ impl Writer {
             self.store.watches.mark(&touched);
             return Ok(None);
         }
-        let due = stage.take_due();
+        let to_clean = stage.take_to_clean();
         let end = stage.finish();
         let size = GroupSize::of(stage.group());
-        let started = Instant::now();
+        let began = self.clock.steady();
         self.store.watches.begin(touched);
-        let marked = self.wake.mark(due.first());
+        let marked = self.wake.mark(to_clean.first());
         marked.inspect_err(|_| self.store.watches.end())?;
         let storage = self.storage.as_ref();
         let (completion, prepared) = append(storage, &self.index, stage.group(), stage.staged());
@@ -243,9 +243,9 @@ impl Writer {
             prepared,
             front: (end, stage.random()),
             entries: stage.take_entries(),
-            due,
+            to_clean,
             size,
-            started,
+            began,
         };
         Ok(Some((group, completion)))
     }
@@ -265,11 +265,11 @@ impl Writer {
             self.store.watches.end();
             return Err(error);
         }
-        let (sync, size) = (group.elapsed(), group.size);
+        let (sync, size) = (self.clock.since(group.began), group.size);
         let n_requests = outcome.decisions.len();
         let let_go = group.events_to_let_go(&mut requests[..n_requests]);
         (next.front, next.random) = self.make_visible(group, let_go);
-        let waited = outcome.started.elapsed().saturating_sub(sync);
+        let waited = self.clock.since(outcome.began).saturating_sub(sync);
         self.stats
             .record_group(n_requests, size.n_events, size.n_bytes, sync, waited);
         self.note_calm(n_requests);
@@ -282,7 +282,7 @@ impl Writer {
             prepared,
             front,
             entries,
-            due,
+            to_clean,
             size,
             ..
         } = group;
@@ -291,7 +291,8 @@ impl Writer {
         self.store.apply(entries, || {
             add_to_index(&self.index, &prepared, let_go, publish);
         });
-        self.store.note_due(due, self.clock.now().millis());
+        self.store
+            .note_to_clean(to_clean, self.clock.now().millis());
         self.store.watches.end();
         self.clock.note_event(front.0.clock);
         self.changed.notify(usize::MAX);
@@ -375,8 +376,8 @@ struct Outcome {
     decisions: Decisions,
     /// Whether the request after those panicked.
     has_panicked: bool,
-    /// When the leader took them.
-    started: Instant,
+    /// When the leader took them, by the steady clock.
+    began: Duration,
 }
 
 impl Outcome {

@@ -1,5 +1,6 @@
 //! Tests of the library at its public interface.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
 mod concurrent;
 mod dcb;

@@ -65,7 +65,7 @@ fn put(out: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 fn server(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
-    let uptime = session.shared().resp.began.elapsed().as_secs();
+    let uptime = session.shared().resp.uptime().as_secs();
     put(out, format_args!("redis_version:{REDIS_VERSION}"));
     put(out, format_args!("trefoil_version:{VERSION}"));
     put(out, format_args!("redis_mode:standalone"));

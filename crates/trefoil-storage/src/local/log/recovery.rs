@@ -10,7 +10,6 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use trefoil_core::{Error, Result};
 
@@ -41,8 +40,6 @@ pub struct Recovery {
     pub cut: Option<Cut>,
     /// How many segments had to be read.
     pub scanned_segments: u64,
-    /// How long it took.
-    pub elapsed: Duration,
 }
 
 /// A segment as it was found.
@@ -87,7 +84,6 @@ pub(crate) fn open(
     options: LocalOptions,
     known_commit: u64,
 ) -> Result<(Log, Recovery)> {
-    let started = Instant::now();
     let disk = Arc::clone(&options.disk);
     let first = Expected {
         commit: 1,
@@ -126,7 +122,6 @@ pub(crate) fn open(
     let expected = opening.expected;
     let log = assemble(dir, options, found, (expected, end), (spare, snapshot))?;
     log.writer.lock().is_sealed = is_sealed;
-    opening.recovery.elapsed = started.elapsed();
     Ok((log, opening.recovery))
 }
 

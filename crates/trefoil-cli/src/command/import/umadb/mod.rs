@@ -10,13 +10,12 @@ mod too_large;
 mod tracking;
 
 use std::ops::RangeInclusive;
-use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::json;
-use trefoil::Timestamp;
+use trefoil::Clock;
 use trefoil_grpc::{Connect, SequencedEvent};
 
 use super::request::{Failure, Import, REQUEST_BYTES};
@@ -219,7 +218,7 @@ impl Transfer {
             return Ok(());
         }
         if self.body.is_empty() {
-            self.time = now()?.to_string();
+            self.time = Clock::default().now().to_string();
         }
         let line = Line::of(sequenced, event, &self.time);
         serde_json::to_writer(&mut self.body, &line)?;
@@ -250,9 +249,4 @@ impl Transfer {
     fn so_far(&self) -> String {
         format!("the import stopped after {} events", self.import.imported)
     }
-}
-
-fn now() -> anyhow::Result<Timestamp> {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    Ok(Timestamp(i64::try_from(since_1970.as_nanos())?))
 }

@@ -1,21 +1,21 @@
-//! Work of one sort that is done by at most one thread at a time, and may be waited for.
+//! Work that at most one thread does at a time, and that others can wait for.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Work of one sort that is done by at most one thread at a time.
+/// Work of one kind of one database, such as its checkpoints.
 #[derive(Debug, Default)]
-pub(crate) struct Duty {
+pub(crate) struct Exclusive {
     /// Whether the work is waiting for a thread.
     pub(crate) is_scheduled: AtomicBool,
     is_running: Mutex<bool>,
     finished: Condvar,
 }
 
-impl Duty {
-    /// Does the work on this thread, after whoever is at it.
+impl Exclusive {
+    /// Does the work on this thread, when the thread that does it now has finished.
     pub(crate) fn perform<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut is_running = self.is_running.lock();
         while *is_running {
@@ -27,20 +27,21 @@ impl Duty {
         work()
     }
 
-    /// Waits until nobody is at it, but not longer than until `deadline`.
-    pub(crate) fn wait_until_idle(&self, deadline: Instant) {
+    /// Waits until no thread does the work, for at most `patience` unless others begin it
+    /// meanwhile.
+    pub(crate) fn wait_until_idle(&self, patience: Duration) {
         let mut is_running = self.is_running.lock();
         while *is_running
             && !self
                 .finished
-                .wait_until(&mut is_running, deadline)
+                .wait_for(&mut is_running, patience)
                 .timed_out()
         {}
     }
 }
 
-/// Lets the next one begin, also after a panic.
-struct Finish<'a>(&'a Duty);
+/// Lets the next thread begin, also after a panic.
+struct Finish<'a>(&'a Exclusive);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {

@@ -1,0 +1,87 @@
+//! How much is being written: work that can wait looks here before it begins.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::Clock;
+
+/// More bytes per second than this are a load beside which nothing should run that can wait.
+const HIGH_BYTES_PER_SECOND: f64 = 8.0 * 1024.0 * 1024.0;
+/// The load is measured over at least this long.
+const PERIOD: Duration = Duration::from_millis(250);
+
+/// How much is being written.
+#[derive(Debug)]
+pub(crate) struct WriteLoad {
+    clock: Clock,
+    bytes: AtomicU64,
+    last: Mutex<Measured>,
+}
+
+/// What was measured last.
+#[derive(Debug)]
+struct Measured {
+    /// When, by the steady clock.
+    at: Duration,
+    /// How many bytes had been written by then.
+    bytes: u64,
+    is_high: bool,
+}
+
+impl WriteLoad {
+    pub(crate) fn new(clock: Clock) -> Self {
+        let last = Measured {
+            at: clock.steady(),
+            bytes: 0,
+            is_high: false,
+        };
+        Self {
+            clock,
+            bytes: AtomicU64::new(0),
+            last: Mutex::new(last),
+        }
+    }
+
+    pub(crate) fn note(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns whether so much is written that nothing should run beside it that can wait.
+    pub(crate) fn is_high(&self) -> bool {
+        let mut last = self.last.lock();
+        let now = self.clock.steady();
+        let elapsed = now.saturating_sub(last.at);
+        if elapsed >= PERIOD {
+            let bytes = self.bytes.load(Ordering::Relaxed);
+            let rate = (bytes - last.bytes) as f64 / elapsed.as_secs_f64();
+            *last = Measured {
+                at: now,
+                bytes,
+                is_high: rate > HIGH_BYTES_PER_SECOND,
+            };
+        }
+        last.is_high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ManualTime, Timestamp};
+
+    #[test]
+    fn the_load_is_what_was_written_in_the_last_period() {
+        let time = ManualTime::new(Timestamp(0));
+        let load = WriteLoad::new(Clock::new(time.clone()));
+        load.note(4 * 1024 * 1024);
+        assert!(!load.is_high(), "nothing is measured yet");
+        time.advance(PERIOD);
+        assert!(load.is_high());
+        time.advance(PERIOD / 2);
+        assert!(load.is_high(), "too early to measure again");
+        time.advance(PERIOD / 2);
+        assert!(!load.is_high());
+    }
+}
