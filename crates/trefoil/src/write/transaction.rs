@@ -125,13 +125,14 @@ impl Transaction {
         self
     }
 
-    /// Whether it cannot change anything.
+    /// Whether it cannot change anything. Its id is not kept then: to read again does no harm, and a
+    /// read must not cost a write.
     pub fn is_read_only(&self) -> bool {
         let reads = |step: &Step| match step {
             Step::Call(call) => call.spec().access != Access::Write,
             Step::Append { .. } => false,
         };
-        self.tracking.is_none() && self.id.is_none() && self.steps.iter().all(reads)
+        self.tracking.is_none() && self.steps.iter().all(reads)
     }
 
     /// About how many bytes it takes.

@@ -90,6 +90,20 @@ fn a_command_that_fails_leaves_nothing_behind_and_the_others_take_effect() {
 }
 
 #[test]
+fn a_transaction_that_only_reads_writes_nothing_though_it_has_an_id() {
+    let db = memory();
+    run(&db, &["SET text abc"]);
+    for _ in 0..2 {
+        let mut read = transaction(&["GET text"]);
+        read.id = Some("once".into());
+        let executed = db.transact(read).unwrap();
+        assert_eq!((executed.commit, executed.replayed), (None, false));
+        assert_eq!(executed.replies, [bulk("abc")]);
+    }
+    assert_eq!(db.last_commit(), 1);
+}
+
+#[test]
 fn a_transaction_that_fails_changes_nothing_unless_it_is_lenient() {
     let db = memory();
     run(&db, &["SET text abc"]);
