@@ -21,8 +21,8 @@ const SEATS_PER_WORD: usize = WORD_BYTES * 4;
 const HIGHER: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
 impl Grid<'_> {
-    /// The indexes of the `n` best available seats: the first `n` that are adjacent in a row;
-    /// otherwise those of the longest runs, of equally long ones the first. If there are not
+    /// Returns the indexes of the `n` best available seats: the first `n` that are adjacent in a
+    /// row; otherwise those of the longest runs, of equally long ones the first. If there are not
     /// enough, the error is how many there are.
     pub(super) fn best(&self, n: usize) -> Result<Vec<usize>, usize> {
         // Of the runs of each length, as many as can be needed.
@@ -45,7 +45,7 @@ impl Grid<'_> {
         Ok(runs.flatten().take(n).collect())
     }
 
-    /// All runs, in the order of their seats.
+    /// Returns all runs, in the order of their seats.
     fn runs(&self) -> impl Iterator<Item = SeatRun> + '_ {
         let mut at = 0;
         let mut end = 0;
@@ -60,7 +60,8 @@ impl Grid<'_> {
         })
     }
 
-    /// The first seat from one on that is available, or is not; or how many seats there are.
+    /// Returns the first seat from one on that is available, or is not; or how many seats there
+    /// are.
     fn next(&self, from: usize, is_available: bool) -> usize {
         let n_seats = self.rows * self.seats_per_row;
         let mut at = from;
@@ -80,7 +81,7 @@ impl Grid<'_> {
         n_seats
     }
 
-    /// The higher bit of each seat of a word that is available.
+    /// Returns the higher bit of each seat of a word that is available.
     fn available(&self, word: usize) -> u64 {
         let rest = self.bits.get(word * WORD_BYTES..).unwrap_or_default();
         let mut bytes = [0; WORD_BYTES];
@@ -90,7 +91,7 @@ impl Grid<'_> {
         HIGHER & !(bits | bits << 1)
     }
 
-    /// How many seats are in each of the four states.
+    /// Returns how many seats are in each of the four states.
     pub(super) fn count(&self) -> [usize; 4] {
         let n_seats = self.rows * self.seats_per_row;
         let mut counts = [0; 4];
@@ -100,7 +101,7 @@ impl Grid<'_> {
         counts
     }
 
-    /// The bits of a seat.
+    /// Returns the bits of a seat.
     pub(super) fn state(&self, index: usize) -> usize {
         let byte = self.bits.get(index / 4).copied().unwrap_or_default();
         usize::from(byte >> (6 - index % 4 * 2) & 3)
@@ -113,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// The map of seats in these states.
+    /// Returns the map of seats in these states.
     fn bits(states: &[u8]) -> Vec<u8> {
         let byte = |seats: &[u8]| {
             let seats = seats.iter().zip([6, 4, 2, 0]);
@@ -122,7 +123,7 @@ mod tests {
         states.chunks(4).map(byte).collect()
     }
 
-    /// The same as [`Grid::best`], said seat by seat.
+    /// Returns the same as [`Grid::best`], said seat by seat.
     fn naive(states: &[u8], seats_per_row: usize, n: usize) -> Result<Vec<usize>, usize> {
         let mut runs: Vec<Vec<usize>> = vec![Vec::new()];
         for (index, state) in states.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is remembered of a booking: enough to answer every repeated request as the first one.
+//! What is remembered of a booking: enough to reply to every repeated request as to the first one.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -30,7 +30,7 @@ pub(crate) enum Status {
 impl Status {
     pub(super) const ALL: [Self; 4] = [Self::Reserved, Self::Sold, Self::Released, Self::Expired];
 
-    /// The name that is stored and answered.
+    /// Returns the name that is stored and replied.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Reserved => "RESERVED",
@@ -53,7 +53,7 @@ pub(crate) enum Mode {
 impl Mode {
     const ALL: [Self; 2] = [Self::Manual, Self::BestAvailable];
 
-    /// The name that is stored and answered.
+    /// Returns the name that is stored and replied.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Manual => "manual",
@@ -86,7 +86,7 @@ pub(crate) struct Booking {
 }
 
 impl Booking {
-    /// The booking under a key with this prefix, if it is there.
+    /// Returns the booking under a key with this prefix, if it is there.
     pub(crate) fn load(keyspace: &Keyspace<'_>, prefix: &str, id: &str) -> Result<Option<Self>> {
         let fields = HashFields::of(keyspace, booking_key(prefix, id))?;
         if !fields.exist() {
@@ -115,7 +115,7 @@ impl Booking {
         }))
     }
 
-    /// The booking of this id, which must be there and the buyer's.
+    /// Returns the booking of this id, which must be there and the buyer's.
     pub(super) fn of_buyer(
         keyspace: &Keyspace<'_>,
         prefix: &str,
@@ -135,7 +135,7 @@ impl Booking {
         booking_key(&self.names.of.prefix, &self.id)
     }
 
-    /// What one of its seats costs.
+    /// Returns what one of its seats costs.
     pub(super) fn price(&self) -> i64 {
         self.total_price / self.seats.len().max(1) as i64
     }
@@ -182,7 +182,7 @@ impl Booking {
         keyspace.expire_key(&key, until)
     }
 
-    /// Whether its hold has run out.
+    /// Returns whether its hold has run out.
     pub(super) fn is_overdue(&self, now: u64) -> bool {
         self.expires_at.is_some_and(|time| time <= now)
     }

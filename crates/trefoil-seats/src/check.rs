@@ -31,7 +31,7 @@ struct Findings {
     violations: Vec<String>,
 }
 
-/// What is wrong with an event and all its sections.
+/// Returns what is wrong with an event and all its sections.
 pub(crate) fn check_event(keyspace: &mut Keyspace<'_>, names: &EventNames) -> Result<Vec<String>> {
     let mut findings = Findings::default();
     for section in sections(keyspace, names)? {
@@ -62,7 +62,7 @@ pub(crate) fn check_event(keyspace: &mut Keyspace<'_>, names: &EventNames) -> Re
     Ok(findings.violations)
 }
 
-/// What is wrong with a section.
+/// Returns what is wrong with a section.
 pub(crate) fn check_section(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Vec<String>> {
     let mut findings = Findings::default();
     findings.examine(keyspace, names)?;
@@ -124,7 +124,7 @@ impl Findings {
         Ok(())
     }
 
-    /// The seats of a row that somebody has, if that is as it should be.
+    /// Returns the seats of a row that somebody has, if that is as it should be.
     fn row(
         &mut self,
         keyspace: &Keyspace<'_>,
@@ -223,7 +223,7 @@ impl Findings {
     }
 }
 
-/// The state of the seats of a booking; `None` if it has none any more.
+/// Returns the state of the seats of a booking; `None` if it has none any more.
 fn state_of_seats(status: Status) -> Option<SeatState> {
     match status {
         Status::Reserved => Some(SeatState::Reserved),

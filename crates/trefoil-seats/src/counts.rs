@@ -20,7 +20,7 @@ pub(crate) struct SeatCounts {
 }
 
 impl SeatCounts {
-    /// The counts in the hash under a key.
+    /// Returns the counts in the hash under a key.
     pub(super) fn load(keyspace: &Keyspace<'_>, key: Bytes) -> Result<Self> {
         let fields = HashFields::of(keyspace, key)?;
         let count = |name| fields.integer(name).map(Option::unwrap_or_default);
@@ -32,7 +32,7 @@ impl SeatCounts {
         })
     }
 
-    /// The same after some seats changed their state.
+    /// Returns the same after some seats changed their state.
     #[must_use]
     pub(super) fn moved(mut self, n: usize, from: SeatState, to: SeatState) -> Self {
         let n = n as i64;
@@ -47,7 +47,7 @@ impl SeatCounts {
         self
     }
 
-    /// The same with more or, if `n` is negative, fewer seats, all of them available.
+    /// Returns the same with more or, if `n` is negative, fewer seats, all of them available.
     #[must_use]
     pub(super) fn grown(mut self, n: i64) -> Self {
         self.available = self.available.saturating_add(n);
@@ -55,7 +55,7 @@ impl SeatCounts {
         self
     }
 
-    /// These and others together.
+    /// Returns these and others together.
     #[must_use]
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl SeatTotals {
         })
     }
 
-    /// The same after some seats changed their state.
+    /// Returns the same after some seats changed their state.
     #[must_use]
     pub(super) fn moved(self, n: usize, from: SeatState, to: SeatState) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl SeatTotals {
         }
     }
 
-    /// The same with more or, if `n` is negative, fewer seats, all of them available.
+    /// Returns the same with more or, if `n` is negative, fewer seats, all of them available.
     #[must_use]
     pub(super) fn grown(self, n: i64) -> Self {
         Self {
@@ -153,13 +153,13 @@ pub(crate) struct CountedSeats {
 }
 
 impl CountedSeats {
-    /// The counts of a section.
+    /// Returns the counts of a section.
     pub(crate) fn of_section(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Self> {
         let counted = Self::load(keyspace, &names.stats_key())?;
         counted.ok_or_else(|| refusal::no_section(names))
     }
 
-    /// The counts of all sections of an event.
+    /// Returns the counts of all sections of an event.
     pub(crate) fn of_event(keyspace: &Keyspace<'_>, names: &EventNames) -> Result<Self> {
         let counted = Self::load(keyspace, &names.stats_key())?;
         counted.ok_or_else(|| refusal::no_sections(names))

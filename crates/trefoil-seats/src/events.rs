@@ -14,7 +14,7 @@ use crate::Result;
 /// The section was opened, or changed.
 pub(super) const SECTION_OPENED: &str = "SectionOpened";
 
-/// The event of a booking that becomes this.
+/// Returns the event of a booking that becomes this.
 pub(super) fn type_of(status: Status) -> &'static str {
     match status {
         Status::Reserved => "SeatsReserved",
@@ -86,7 +86,7 @@ pub(super) struct SeatsChanged {
     pub(super) at: u64,
 }
 
-/// Has the event appended that says how a section is now. Answers its global position.
+/// Appends the event that says how a section is now. Returns its global position.
 pub(super) fn emit_opened(
     keyspace: &mut Keyspace<'_>,
     names: &SectionNames,
@@ -108,7 +108,7 @@ pub(super) fn emit_opened(
     keyspace.append_event(event)
 }
 
-/// Has the event appended that says what has become of a booking. Answers its global position.
+/// Appends the event that says what has become of a booking. Returns its global position.
 pub(super) fn emit_booking(keyspace: &mut Keyspace<'_>, booking: &Booking) -> Result<u64> {
     let names = &booking.names;
     let data = json::write(&SeatsChanged {

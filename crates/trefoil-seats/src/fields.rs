@@ -21,12 +21,12 @@ impl<'k, 'a> HashFields<'k, 'a> {
         Ok(Self { key, hash })
     }
 
-    /// Whether there are fields.
+    /// Returns whether there are fields.
     pub(super) fn exist(&self) -> bool {
         self.hash.is_some()
     }
 
-    /// A field's value.
+    /// Returns a field's value.
     pub(super) fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let Some(hash) = &self.hash else {
             return Ok(None);
@@ -34,7 +34,7 @@ impl<'k, 'a> HashFields<'k, 'a> {
         hash.get(name.as_bytes())
     }
 
-    /// A field's value, which must be an integer.
+    /// Returns a field's value, which must be an integer.
     pub(super) fn integer(&self, name: &str) -> Result<Option<i64>> {
         let Some(value) = self.get(name)? else {
             return Ok(None);
@@ -43,14 +43,14 @@ impl<'k, 'a> HashFields<'k, 'a> {
         number.map(Some).ok_or_else(|| self.wrong(name))
     }
 
-    /// A field's value, which must be a number of things.
+    /// Returns a field's value, which must be a number of things.
     pub(super) fn count(&self, name: &str) -> Result<Option<u64>> {
         let number = self.integer(name)?;
         let number = number.map(|number| u64::try_from(number).map_err(|_| self.wrong(name)));
         number.transpose()
     }
 
-    /// A field's value, which must be there and text.
+    /// Returns a field's value, which must be there and text.
     pub(super) fn text(&self, name: &str) -> Result<String> {
         let value = self.get(name)?.unwrap_or_default();
         let text = String::from_utf8(value.into()).map_err(|_| self.wrong(name));
@@ -60,13 +60,13 @@ impl<'k, 'a> HashFields<'k, 'a> {
         })
     }
 
-    /// What says that a field is not as it should be.
+    /// Returns what says that a field is not as it should be.
     pub(super) fn wrong(&self, name: &str) -> Failure {
         refusal::not_ours(&self.key, &format!("field {name}"))
     }
 }
 
-/// All fields of the hash under a key that are integers.
+/// Returns all fields of the hash under a key that are integers.
 pub(super) fn all_integers(keyspace: &Keyspace<'_>, key: &Bytes) -> Result<BTreeMap<String, i64>> {
     let Some(hash) = keyspace.hash(key)? else {
         return Ok(BTreeMap::new());
@@ -84,13 +84,13 @@ pub(super) fn all_integers(keyspace: &Keyspace<'_>, key: &Bytes) -> Result<BTree
 /// A field and the value that it gets.
 pub(super) type Setting<'s> = (&'s str, Bytes);
 
-/// A field and the number that it gets.
+/// Returns a field and the number that it gets.
 pub(super) fn number(name: &str, number: impl TryInto<i64>) -> Setting<'_> {
     let number: i64 = number.try_into().unwrap_or(i64::MAX);
     (name, number.to_string().into())
 }
 
-/// A field and the text that it gets.
+/// Returns a field and the text that it gets.
 pub(super) fn text<'s>(name: &'s str, text: &str) -> Setting<'s> {
     (name, Bytes::copy_from_slice(text.as_bytes()))
 }

@@ -24,7 +24,7 @@ fn end_hold(keyspace: &mut Keyspace<'_>, key: &Bytes, time: u64) -> Result<()> {
     }
 }
 
-/// What is to change if the booking under a key is reserved until this time.
+/// Returns what is to change if the booking under a key is reserved until this time.
 fn held(keyspace: &Keyspace<'_>, key: &Bytes, time: u64) -> Result<Option<Settlement>> {
     let Some((prefix, id)) = split_booking_key(key) else {
         return Ok(None);

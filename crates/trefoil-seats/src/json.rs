@@ -7,7 +7,7 @@ use trefoil_state::damaged;
 
 use crate::Result;
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub(super) fn write(value: &impl Serialize) -> Result<Bytes> {
     let json = serde_json::to_vec(value);
     // Nothing that is written here has a form that JSON lacks.
@@ -15,7 +15,7 @@ pub(super) fn write(value: &impl Serialize) -> Result<Bytes> {
     Ok(json.into())
 }
 
-/// The value that JSON says, unless it is another kind of value, or no JSON.
+/// Returns the value that JSON says, unless it is another kind of value, or no JSON.
 pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
     serde_json::from_slice(json).ok()
 }

@@ -20,7 +20,7 @@ pub(crate) struct MappedSeat {
 }
 
 impl Section {
-    /// The seats of some rows, from one number to another.
+    /// Returns the seats of some rows, from one number to another.
     pub(crate) fn rows(
         &self,
         keyspace: &Keyspace<'_>,

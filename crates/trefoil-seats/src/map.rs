@@ -19,7 +19,7 @@ pub(super) struct SeatMap {
 }
 
 impl SeatMap {
-    /// The map of a section. One that is not there, or too short, has available seats.
+    /// Returns the map of a section. One that is not there, or too short, has available seats.
     pub(super) fn load(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Self> {
         let key = names.map_key();
         let text = keyspace.string(&key)?.unwrap_or(StoredString::EMPTY);
@@ -27,12 +27,12 @@ impl SeatMap {
         Ok(Self { key, text, draft })
     }
 
-    /// The bytes as they were when the map was loaded.
+    /// Returns the bytes as they were when the map was loaded.
     pub(super) fn bytes(&self, keyspace: &Keyspace<'_>) -> Result<Bytes> {
         keyspace.read(&self.text)
     }
 
-    /// The state of the seat at an index.
+    /// Returns the state of the seat at an index.
     pub(super) fn state(&mut self, keyspace: &Keyspace<'_>, index: usize) -> Result<SeatState> {
         let mut byte = [0];
         let at = (index / SEATS_PER_BYTE) as u64;
@@ -55,12 +55,12 @@ impl SeatMap {
             .write(keyspace, at, &[kept | (state as u8) << shift(index)])
     }
 
-    /// Whether no bit is set.
+    /// Returns whether no bit is set.
     pub(super) fn is_clear(&self, keyspace: &Keyspace<'_>) -> Result<bool> {
         Ok(self.bytes(keyspace)?.iter().all(|byte| *byte == 0))
     }
 
-    /// Makes it as long as so many seats need.
+    /// Makes it as long as this many seats need.
     pub(super) fn grow(&mut self, n_seats: usize) -> Result<()> {
         self.draft.grow(n_seats.div_ceil(SEATS_PER_BYTE) as u64)
     }
@@ -70,14 +70,14 @@ impl SeatMap {
         self.draft.save(keyspace, &self.key)
     }
 
-    /// Replaces the map with one of so many available seats.
+    /// Replaces the map with one of this many available seats.
     pub(super) fn clear(self, keyspace: &mut Keyspace<'_>, n_seats: usize) -> Result<()> {
         let zeros = vec![0; n_seats.div_ceil(SEATS_PER_BYTE)];
         keyspace.put_string(&self.key, &zeros, None)
     }
 }
 
-/// How far the bits of a seat are from the lowest ones of its byte.
+/// Returns how far the bits of a seat are from the lowest ones of its byte.
 fn shift(index: usize) -> usize {
     6 - index % SEATS_PER_BYTE * 2
 }

@@ -40,12 +40,12 @@ fn is_id_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.@".contains(byte)
 }
 
-/// The key of a booking.
+/// Returns the key of a booking.
 pub(crate) fn booking_key(prefix: &str, booking: &str) -> Bytes {
     format!("{prefix}{BOOKING}{booking}").into()
 }
 
-/// The prefix and the id in the key of a booking.
+/// Returns the prefix and the id in the key of a booking.
 pub(super) fn split_booking_key(key: &[u8]) -> Option<(&str, &str)> {
     // An id has no colon, so the last one is ours whatever the prefix is.
     std::str::from_utf8(key).ok()?.rsplit_once(BOOKING)
@@ -66,76 +66,76 @@ pub(crate) struct SectionNames {
 }
 
 impl EventNames {
-    /// The event of an id, if that can be one.
+    /// Returns the event of an id, if that can be one.
     pub(crate) fn new(prefix: String, event: &[u8]) -> Result<Self> {
         let event = check_id("event", event)?;
         Ok(Self { prefix, event })
     }
 
-    /// The key of a kind of data on the whole event.
+    /// Returns the key of a kind of data on the whole event.
     fn key(&self, kind: &str) -> Bytes {
         let Self { prefix, event } = self;
         format!("{prefix}{kind}:{event}").into()
     }
 
-    /// The sorted set of the sections.
+    /// Returns the sorted set of the sections.
     pub(super) fn sections_key(&self) -> Bytes {
         self.key("event_sections")
     }
 
-    /// The hash that counts the seats of all sections.
+    /// Returns the hash that counts the seats of all sections.
     pub(super) fn stats_key(&self) -> Bytes {
         self.key("event_stats")
     }
 
-    /// The hash that counts the seats of each buyer.
+    /// Returns the hash that counts the seats of each buyer.
     pub(super) fn buyers_key(&self) -> Bytes {
         self.key("buyer_seats")
     }
 }
 
 impl SectionNames {
-    /// The section of an id, if that can be one.
+    /// Returns the section of an id, if that can be one.
     pub(crate) fn new(of: EventNames, section: &[u8]) -> Result<Self> {
         let section = check_id("section", section)?;
         Ok(Self { of, section })
     }
 
-    /// The key of a kind of data on the section.
+    /// Returns the key of a kind of data on the section.
     fn key(&self, kind: &str) -> Bytes {
         let EventNames { prefix, event } = &self.of;
         format!("{prefix}{kind}:{event}:{}", self.section).into()
     }
 
-    /// The string of the states of all seats.
+    /// Returns the string of the states of all seats.
     pub(super) fn map_key(&self) -> Bytes {
         self.key("seats_bf")
     }
 
-    /// The hash that says how many rows and seats there are, and what they cost.
+    /// Returns the hash that says how many rows and seats there are, and what they cost.
     pub(super) fn config_key(&self) -> Bytes {
         self.key("section_config")
     }
 
-    /// The hash that counts the seats.
+    /// Returns the hash that counts the seats.
     pub(super) fn stats_key(&self) -> Bytes {
         self.key("section_stats")
     }
 
-    /// The hash of the owners of the seats of a row.
+    /// Returns the hash of the owners of the seats of a row.
     pub(super) fn owners_key(&self, row: u32) -> Bytes {
         let EventNames { prefix, event } = &self.of;
         format!("{prefix}seat_meta:{event}:{}:{row}", self.section).into()
     }
 
-    /// The stream of the section's events; its first id is the event, so that a consumer group
-    /// splits by event.
+    /// Returns the stream of the section's events; its first id is the event, so that a consumer
+    /// group splits by event.
     pub(super) fn stream(&self) -> String {
         let EventNames { prefix, event } = &self.of;
         format!("seats-{prefix}{event}+{}", self.section)
     }
 
-    /// The tags of all events of the section.
+    /// Returns the tags of all events of the section.
     pub(super) fn tags(&self) -> Vec<String> {
         let EventNames { prefix, event } = &self.of;
         vec![

@@ -54,7 +54,7 @@ pub(crate) fn open(
 }
 
 impl SectionOpening {
-    /// The configuration that follows on another one.
+    /// Returns the configuration that follows on another one.
     fn config(&self, before: Option<SectionConfig>) -> SectionConfig {
         let kept = |of: fn(SectionConfig) -> usize| before.map(of);
         let max_per_booking = self.max_per_booking.or(kept(|of| of.max_per_booking));

@@ -25,7 +25,7 @@ pub(crate) struct Owner {
     pub(crate) reserved_at: u64,
 }
 
-/// The owner of a seat.
+/// Returns the owner of a seat.
 pub(super) fn owner(
     keyspace: &Keyspace<'_>,
     names: &SectionNames,
@@ -41,7 +41,7 @@ pub(super) fn owner(
     owner.map(read).transpose()
 }
 
-/// The owners of the seats of a row as they are stored, by field.
+/// Returns the owners of the seats of a row as they are stored, by field.
 pub(super) fn owners_of_row(
     keyspace: &Keyspace<'_>,
     names: &SectionNames,
@@ -80,7 +80,7 @@ pub(super) fn set_owner(
     Ok(())
 }
 
-/// How many seats of an event a buyer has.
+/// Returns how many seats of an event a buyer has.
 pub(super) fn seats_of_buyer(
     keyspace: &Keyspace<'_>,
     names: &EventNames,

@@ -100,7 +100,7 @@ pub(super) fn no_section(names: &SectionNames) -> Failure {
     ))
 }
 
-/// A key holds something that is none of ours, because a plain command put it there.
+/// Returns a key holds something that is none of ours, because a plain command put it there.
 pub(super) fn not_ours(key: &[u8], what: &str) -> Failure {
     let key = String::from_utf8_lossy(key);
     Failure::because(format!("ERR {what} under {key} is not as it should be"))

@@ -35,8 +35,8 @@ struct Rebuilt {
     updated_at: u64,
 }
 
-/// The keys, and what they hold, that the events of sections lead to, given by their types and
-/// data in their order: `seats_bf`, `section_config`, `section_stats`, `seat_meta`,
+/// Returns the keys, and what they hold, that the events of sections lead to, given by their types
+/// and data in their order: `seats_bf`, `section_config`, `section_stats`, `seat_meta`,
 /// `event_sections`, `event_stats` and `buyer_seats`. Events of other types are passed over.
 pub fn replay_seats<'e>(
     events: impl IntoIterator<Item = (&'e str, &'e [u8])>,

@@ -19,7 +19,7 @@ use crate::Result;
 pub(crate) enum SeatChoice {
     /// These.
     Seats(Vec<Seat>),
-    /// So many of the best that are available.
+    /// This many of the best that are available.
     Best(usize),
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn reserve(keyspace: &mut Keyspace<'_>, request: SeatRequest) -> Resu
     Ok(booking)
 }
 
-/// The owner that the seats of a booking get.
+/// Returns the owner that the seats of a booking get.
 fn owner(booking: &Booking) -> Owner {
     Owner {
         buyer: booking.buyer.clone(),
@@ -76,7 +76,7 @@ fn owner(booking: &Booking) -> Owner {
 }
 
 impl SeatRequest {
-    /// Whether a booking is what this request led to.
+    /// Returns whether a booking is what this request led to.
     fn is_of(&self, booking: &Booking) -> bool {
         let is_choice = match &self.choice {
             SeatChoice::Seats(seats) => booking.mode == Mode::Manual && *seats == booking.seats,
@@ -92,7 +92,7 @@ impl SeatRequest {
         }
     }
 
-    /// Checks how many seats are wanted. Answers how many the buyer has.
+    /// Checks how many seats are wanted. Returns how many the buyer has.
     fn check_limits(&self, keyspace: &Keyspace<'_>, section: &Section) -> Result<i64> {
         let n_wanted = self.n_wanted();
         let limit = self.max.unwrap_or(section.config.max_per_booking);
@@ -132,7 +132,7 @@ impl SeatRequest {
     }
 }
 
-/// The seats, if they are different seats of the section and all are available.
+/// Returns the seats, if they are different seats of the section and all are available.
 fn available(keyspace: &Keyspace<'_>, section: &mut Section, seats: &[Seat]) -> Result<Vec<Seat>> {
     let mut seen = HashSet::new();
     for seat in seats {

@@ -19,7 +19,7 @@ pub(super) enum SeatState {
 }
 
 impl SeatState {
-    /// What the lowest two bits say.
+    /// Returns what the lowest two bits say.
     pub(super) fn of_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Self::Available,
@@ -50,17 +50,17 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// The seat that a text says.
+    /// Returns the seat that a text says.
     pub(crate) fn parse(text: &[u8]) -> Result<Self> {
         read(text).ok_or_else(|| refusal::no_seat_text(text))
     }
 
-    /// Where it is among all seats, row after row.
+    /// Returns where it is among all seats, row after row.
     pub(super) fn index(self, seats_per_row: usize) -> usize {
         (self.row as usize - 1) * seats_per_row + self.number as usize - 1
     }
 
-    /// The seat at this place among all seats.
+    /// Returns the seat at this place among all seats.
     pub(super) fn at(index: usize, seats_per_row: usize) -> Self {
         Self {
             row: (index / seats_per_row) as u32 + 1,

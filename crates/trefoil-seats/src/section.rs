@@ -25,7 +25,7 @@ pub(crate) struct SectionConfig {
 }
 
 impl SectionConfig {
-    /// The configuration of a section, if it has one.
+    /// Returns the configuration of a section, if it has one.
     pub(crate) fn load(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Option<Self>> {
         let fields = HashFields::of(keyspace, names.config_key())?;
         if !fields.exist() {
@@ -64,12 +64,12 @@ impl SectionConfig {
         keyspace.set_fields(&names.config_key(), &settings)
     }
 
-    /// How many seats there are.
+    /// Returns how many seats there are.
     pub(crate) fn n_seats(&self) -> usize {
         self.rows * self.seats_per_row
     }
 
-    /// The place of a seat among all seats, if it is one of the section's.
+    /// Returns the place of a seat among all seats, if it is one of the section's.
     pub(crate) fn index(&self, seat: Seat) -> Result<usize> {
         let (row, number) = (seat.row as usize, seat.number as usize);
         if row > self.rows || number > self.seats_per_row {
@@ -89,7 +89,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// The section of these names.
+    /// Returns the section of these names.
     pub(crate) fn load(keyspace: &Keyspace<'_>, names: &SectionNames) -> Result<Self> {
         let config = SectionConfig::load(keyspace, names)?;
         Ok(Self {
@@ -100,12 +100,12 @@ impl Section {
         })
     }
 
-    /// The bytes of the map.
+    /// Returns the bytes of the map.
     pub(crate) fn bytes(&self, keyspace: &Keyspace<'_>) -> Result<Bytes> {
         self.map.bytes(keyspace)
     }
 
-    /// The seats as these bytes of the map say.
+    /// Returns the seats as these bytes of the map say.
     pub(super) fn grid<'b>(&self, bits: &'b [u8]) -> Grid<'b> {
         Grid {
             bits,
@@ -114,13 +114,14 @@ impl Section {
         }
     }
 
-    /// The state of a seat, which must be one of the section's.
+    /// Returns the state of a seat, which must be one of the section's.
     pub(super) fn state(&mut self, keyspace: &Keyspace<'_>, seat: Seat) -> Result<SeatState> {
         let index = self.config.index(seat)?;
         self.map.state(keyspace, index)
     }
 
-    /// Changes the state of seats that are in the state `from`, and counts them. Answers the counts.
+    /// Changes the state of seats that are in the state `from`, and counts them. Returns the
+    /// counts.
     pub(super) fn change(
         mut self,
         keyspace: &mut Keyspace<'_>,
@@ -139,7 +140,7 @@ impl Section {
     }
 }
 
-/// The ids of the sections of an event, in order.
+/// Returns the ids of the sections of an event, in order.
 pub(crate) fn sections(keyspace: &mut Keyspace<'_>, names: &EventNames) -> Result<Vec<Bytes>> {
     let key = names.sections_key();
     let members = keyspace.run(&[b"ZRANGE", &key, b"0", b"-1"])?;

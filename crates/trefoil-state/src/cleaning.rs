@@ -31,7 +31,7 @@ pub struct ExpiryPlace {
 }
 
 impl ExpiryPlace {
-    /// Where the first of what expires at this time is.
+    /// Returns where the first of what expires at this time is.
     pub fn at(time: u64) -> Self {
         let name = Bytes::new();
         Self { time, name }
@@ -115,7 +115,7 @@ impl Keyspace<'_> {
         Ok(Some(n_removed))
     }
 
-    /// What expires, in the order of time, from an entry on.
+    /// Returns what expires, in the order of time, from an entry on.
     pub(crate) fn expiries(&self, from: &[u8]) -> impl Iterator<Item = Result<ExpiryEntry>> + '_ {
         let epoch = self.root.epoch;
         let prefix = layout::expiry_prefix(epoch);

@@ -23,7 +23,7 @@ impl Keyspace<'_> {
         self.put(to, &copy)
     }
 
-    /// Copies the elements of a collection. Answers the id of the copy.
+    /// Copies the elements of a collection. Returns the id of the copy.
     fn copy_elements(&mut self, from: u64) -> Result<u64> {
         let to = self.new_id();
         let mut place = Vec::new();

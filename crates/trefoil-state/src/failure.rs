@@ -6,7 +6,7 @@ use trefoil_core::Error;
 
 use crate::keyspace::damaged;
 
-/// What a command answers with, or why it could not.
+/// What a command replies, or why it does not.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a command did not do what it was asked to.
@@ -25,17 +25,17 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// The command is at fault.
+    /// Returns the command is at fault.
     pub const fn refused(text: &'static str) -> Self {
         Self::Refused(Cow::Borrowed(text))
     }
 
-    /// The command is at fault, as a text made for it says.
+    /// Returns the command is at fault, as a text made for it says.
     pub const fn because(text: String) -> Self {
         Self::Refused(Cow::Owned(text))
     }
 
-    /// What is wrong where no command can be at fault.
+    /// Returns what is wrong where no command can be at fault.
     pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Engine(error) => error,

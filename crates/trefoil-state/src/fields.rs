@@ -15,7 +15,7 @@ use crate::named::AFTER_NAMED;
 /// A time and the field that expires then.
 pub(crate) type FieldTime = (u64, Bytes);
 
-/// The place of the entry that says that this field expires at this time.
+/// Returns the place of the entry that says that this field expires at this time.
 fn place(time: u64, field: &[u8]) -> Bytes {
     let mut place = BytesMut::with_capacity(AFTER_NAMED.len() + 8 + field.len());
     place.put_slice(AFTER_NAMED);
@@ -45,7 +45,7 @@ impl Keyspace<'_> {
         Ok(())
     }
 
-    /// When fields expire, from a time on.
+    /// Returns when fields expire, from a time on.
     fn field_times(
         &self,
         id: u64,
@@ -63,19 +63,20 @@ impl Keyspace<'_> {
         })
     }
 
-    /// The fields of a collection that have expired but are still to be removed.
+    /// Returns the fields of a collection that have expired but are still to be removed.
     pub(crate) fn expired_fields(&self, id: u64) -> impl Iterator<Item = Result<FieldTime>> + '_ {
         let now = self.now();
         self.field_times(id, 0, Direction::Forwards)
             .take_while(move |field| !matches!(field, Ok((time, _)) if *time > now))
     }
 
-    /// When the first field of a value expires, or has expired if it is still to be removed.
+    /// Returns when the first field of a value expires, or has expired if it is still to be
+    /// removed.
     pub(crate) fn first_field_expiry(&self, value: &StoredValue) -> Result<Option<u64>> {
         self.field_expiry_from(value, 0)
     }
 
-    /// When the first field of a value expires that is still there.
+    /// Returns when the first field of a value expires that is still there.
     pub(crate) fn next_field_expiry(&self, value: &StoredValue) -> Result<Option<u64>> {
         self.field_expiry_from(value, self.now() + 1)
     }
@@ -89,7 +90,7 @@ impl Keyspace<'_> {
         Ok(first.transpose()?.map(|(time, _)| time))
     }
 
-    /// Whether a collection is a hash all of whose fields have expired.
+    /// Returns whether a collection is a hash all of whose fields have expired.
     pub(crate) fn fields_are_gone(&self, collection: &Collection) -> Result<bool> {
         let all_expire = i64::try_from(collection.len) == Ok(collection.extra);
         if collection.kind != Kind::Hash || !all_expire {
@@ -101,7 +102,7 @@ impl Keyspace<'_> {
     }
 
     /// Removes at most `n_max` expired fields of the hash under a key, or the whole hash if they
-    /// are all: for whoever watches it, nothing changes. Answers how many entries were removed.
+    /// are all: for a watch of it, nothing changes. Returns how many entries were removed.
     pub(crate) fn purge_fields(&mut self, key: &Bytes, n_max: usize) -> Result<usize> {
         let Some(mut meta) = self.find(key)? else {
             return self.remove_expired(key);

@@ -19,7 +19,7 @@ pub struct GarbagePlace {
 }
 
 impl GarbagePlace {
-    /// Where garbage is that is noted by the entry of this name.
+    /// Returns where garbage is that is noted by the entry of this name.
     pub fn at(list: Bytes) -> Self {
         Self { list, rest: None }
     }
@@ -29,7 +29,7 @@ impl GarbagePlace {
         Self::at(Bytes::from_static(END))
     }
 
-    /// The place before which neither of the two has anything.
+    /// Returns the place before which neither of the two has anything.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         Self {
@@ -53,9 +53,9 @@ pub struct Collected {
 /// How much a round removes at most.
 #[derive(Debug, Clone, Copy)]
 pub struct Portion {
-    /// So many entries.
+    /// The number of entries.
     pub entries: usize,
-    /// Entries of about so many bytes.
+    /// About how many bytes the entries have.
     pub bytes: usize,
 }
 
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Collects in rounds of so many entries until nothing is left. Answers how many it took.
+    /// Collects in rounds of this many entries until nothing is left. Returns how many it took.
     fn collect_all(world: &mut World, entries: usize) -> usize {
         let mut place = GarbagePlace::default();
         for round in 1..1000 {

@@ -1,7 +1,7 @@
 //! Patterns as `KEYS` and `SCAN MATCH` take them.
 
-/// Whether a name matches a pattern of `*`, `?`, `[a-z]`, `[^a]` and `\` before what stands for
-/// itself. Takes time proportional to the product of the lengths at most, whatever the pattern.
+/// Returns whether a name matches a pattern of `*`, `?`, `[a-z]`, `[^a]` and `\` before what stands
+/// for itself. Takes time proportional to the product of the lengths at most, whatever the pattern.
 /// An empty name is matched by nothing but `*` and the empty pattern, as in Redis.
 pub fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     if name.is_empty() {
@@ -35,7 +35,7 @@ pub fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Matches one byte. Answers how much of the pattern that took.
+/// Matches one byte. Returns how much of the pattern that took.
 fn match_one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),

@@ -1,6 +1,6 @@
 //! Keys and what is under them: types, expiry, elements of collections, garbage.
 //!
-//! A key that has expired is not there, whoever asks; its entries are removed later. Removing or
+//! A key that has expired is not there for any command; its entries are removed later. Removing or
 //! replacing a collection takes one step whatever its size: its entries become garbage.
 
 use bytes::Bytes;
@@ -53,7 +53,7 @@ pub struct Keyspace<'a> {
 pub(crate) type Element = (Bytes, Bytes);
 
 impl<'a> Keyspace<'a> {
-    /// The keys that these entries hold.
+    /// Returns the keys that these entries hold.
     pub fn new(space: &'a mut dyn Space, moment: Moment) -> trefoil_core::Result<Self> {
         let root = match space.get(layout::ROOT)? {
             Some(bytes) => Root::decode(&bytes).ok_or_else(|| damaged("the root"))?,
@@ -74,8 +74,8 @@ impl<'a> Keyspace<'a> {
         })
     }
 
-    /// The same keys, to be changed by a commit: timers of these applications are run, and events
-    /// have at most so many bytes of `data`.
+    /// Returns the same keys, to be changed by a commit: timers of these applications are run, and
+    /// events have at most this many bytes of `data`.
     #[must_use]
     pub fn to_change(mut self, commands: &'a Commands, event_data_bytes_max: usize) -> Self {
         self.timers = commands.timers();
@@ -83,13 +83,13 @@ impl<'a> Keyspace<'a> {
         self
     }
 
-    /// The timer of this kind, if an application has it.
+    /// Returns the timer of this kind, if an application has it.
     pub(crate) fn timer(&self, kind: u8) -> Option<&'static Timer> {
         let timers = self.timers.iter().copied();
         timers.into_iter().find(|timer| timer.kind() == kind)
     }
 
-    /// The same keys, where replies are counted.
+    /// Returns the same keys, where replies are counted.
     #[must_use]
     pub fn metered(mut self, meter: &'a Meter<'a>) -> Self {
         self.meter = Some(meter);
@@ -134,12 +134,12 @@ impl<'a> Keyspace<'a> {
         Ok(self.position + self.events.len() as u64 - 1)
     }
 
-    /// The events that are to be appended by the same commit.
+    /// Returns the events that are to be appended by the same commit.
     pub fn take_events(&mut self) -> Vec<NewEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// How many keys there are, expired ones that are still to be cleaned included.
+    /// Returns how many keys there are, expired ones that are still to be cleaned included.
     pub(crate) fn n_keys(&self) -> u64 {
         self.root.keys
     }
@@ -149,7 +149,7 @@ impl<'a> Keyspace<'a> {
         self.random.u64(..)
     }
 
-    /// What is remembered of a key; `None` if it is not there or has expired.
+    /// Returns what is remembered of a key; `None` if it is not there or has expired.
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<Meta>> {
         match self.stored(key)? {
             Some(meta) if !self.is_gone(&meta)? => Ok(Some(meta)),
@@ -157,7 +157,7 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// Whether a key has expired, or all that is under it.
+    /// Returns whether a key has expired, or all that is under it.
     fn is_gone(&self, meta: &Meta) -> Result<bool> {
         match &meta.value {
             _ if meta.is_expired(self.now) => Ok(true),
@@ -166,8 +166,8 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// When a key, or the first field under it that is still there, expires, if anything does;
-    /// `None` if the key is not there.
+    /// Returns when a key, or the first field under it that is still there, expires, if anything
+    /// does; `None` if the key is not there.
     pub fn expiry_of(&self, key: &[u8]) -> trefoil_core::Result<Option<Option<u64>>> {
         let expiry = || {
             let Some(meta) = self.find(key)? else {
@@ -179,7 +179,7 @@ impl<'a> Keyspace<'a> {
         expiry().map_err(Failure::into_error)
     }
 
-    /// The collection under a key, which must be of this type if it is there.
+    /// Returns the collection under a key, which must be of this type if it is there.
     pub(crate) fn collection(&self, key: &[u8], kind: Kind) -> Result<Option<FoundCollection>> {
         let Some(meta) = self.find(key)? else {
             return Ok(None);
@@ -195,7 +195,8 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// The collection under a key, or a new one, which becomes one with [`Self::put_collection`].
+    /// Returns the collection under a key, or a new one, which becomes one with
+    /// [`Self::put_collection`].
     pub(crate) fn collection_or_new(&mut self, key: &[u8], kind: Kind) -> Result<FoundCollection> {
         if let Some(found) = self.collection(key, kind)? {
             return Ok(found);
@@ -203,7 +204,7 @@ impl<'a> Keyspace<'a> {
         Ok(self.new_collection(kind))
     }
 
-    /// A new collection, which becomes one with [`Self::put_collection`].
+    /// Returns a new collection, which becomes one with [`Self::put_collection`].
     pub(crate) fn new_collection(&mut self, kind: Kind) -> FoundCollection {
         let id = self.new_id();
         let collection = Collection {
@@ -233,7 +234,7 @@ impl<'a> Keyspace<'a> {
         self.put(key, &meta)
     }
 
-    /// The id for a new collection.
+    /// Returns the id for a new collection.
     pub(crate) fn new_id(&mut self) -> u64 {
         self.root.last_id += 1;
         self.root.last_id
@@ -245,7 +246,7 @@ impl<'a> Keyspace<'a> {
         self.put_untouched(key, meta)
     }
 
-    /// The same, but for whoever watches the key, nothing changes.
+    /// The same, but for a watch of the key, nothing changes.
     pub(crate) fn put_untouched(&mut self, key: &Bytes, meta: &Meta) -> Result<()> {
         let before = self.stored(key)?;
         if before.as_ref() == Some(meta) {
@@ -274,7 +275,7 @@ impl<'a> Keyspace<'a> {
         }
     }
 
-    /// Removes a key. Answers whether it was there and had not expired.
+    /// Removes a key. Returns whether it was there and had not expired.
     pub(crate) fn delete(&mut self, key: &Bytes) -> Result<bool> {
         let Some(before) = self.stored(key)? else {
             return Ok(false);
@@ -285,8 +286,8 @@ impl<'a> Keyspace<'a> {
         Ok(was_there)
     }
 
-    /// Removes the entries of a key that has expired, or all that is under it: for whoever watches
-    /// it, nothing changes. Answers how many keys were removed.
+    /// Removes the entries of a key that has expired, or all that is under it: for a watch of
+    /// it, nothing changes. Returns how many keys were removed.
     pub(crate) fn remove_expired(&mut self, key: &Bytes) -> Result<usize> {
         match self.stored(key)? {
             Some(before) if self.is_gone(&before)? => {
@@ -338,7 +339,7 @@ impl<'a> Keyspace<'a> {
         self.save_root()
     }
 
-    /// The value of an element.
+    /// Returns the value of an element.
     pub(crate) fn element(&self, id: u64, place: &[u8]) -> Result<Option<Bytes>> {
         let name = layout::element(self.root.epoch, id, place);
         Ok(self.space.get(&name)?)
@@ -361,8 +362,8 @@ impl<'a> Keyspace<'a> {
         Ok(self.space.set(name, value)?)
     }
 
-    /// The elements whose place is at or after `from` and before `to` (`None`: to the end), in
-    /// either direction.
+    /// Returns the elements whose place is at or after `from` and before `to` (`None`: to the end),
+    /// in either direction.
     pub(crate) fn elements<'s>(
         &'s self,
         id: u64,
@@ -385,7 +386,7 @@ impl<'a> Keyspace<'a> {
         })
     }
 
-    /// The keys from the one with this hash on that have not expired.
+    /// Returns the keys from the one with this hash on that have not expired.
     pub(crate) fn keys_from(&self, hash: u32) -> impl Iterator<Item = Result<(Bytes, Meta)>> + '_ {
         let prefix = layout::key_prefix(self.root.epoch);
         let from = layout::key_place(self.root.epoch, hash);
@@ -435,7 +436,7 @@ impl<'a> Keyspace<'a> {
         Ok(())
     }
 
-    /// What is stored of a key, expired or not.
+    /// Returns what is stored of a key, expired or not.
     pub(crate) fn stored(&self, key: &[u8]) -> Result<Option<Meta>> {
         let bytes = self.space.get(&layout::key(self.root.epoch, key))?;
         let decode = |bytes: &Bytes| Meta::decode(bytes).ok_or_else(|| damaged("a key").into());
@@ -486,7 +487,7 @@ impl std::fmt::Debug for Keyspace<'_> {
     }
 }
 
-/// What says that an entry is not what it should be.
+/// Returns what says that an entry is not what it should be.
 pub fn damaged(what: &str) -> Error {
     Error::Damaged(Box::new(Damage {
         file: "maps".into(),

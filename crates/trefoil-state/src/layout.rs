@@ -35,8 +35,8 @@ const EXPIRY: u8 = b'e';
 /// Bytes of the hash by which keys, fields and members are ordered.
 pub(crate) const HASH_BYTES: usize = 4;
 
-/// The hash by which keys, fields and members are ordered: what is picked at a random place is
-/// picked evenly, and a walk is described by one number.
+/// Returns the hash by which keys, fields and members are ordered: what is picked at a random place
+/// is picked evenly, and a walk is described by one number.
 pub(crate) fn hash(name: &[u8]) -> u32 {
     xxh3_64(name) as u32
 }
@@ -59,7 +59,7 @@ fn take_ordered(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes))
 }
 
-/// The id of the collection that an entry is an element of.
+/// Returns the id of the collection that an entry is an element of.
 pub(crate) fn collection_of(mut name: &[u8]) -> Option<u64> {
     if *name.split_off_first()? != SPACE {
         return None;
@@ -79,7 +79,7 @@ fn begin(epoch: u64, part: u8, room: usize) -> BytesMut {
     name
 }
 
-/// What the names of all entries of an epoch begin with.
+/// Returns what the names of all entries of an epoch begin with.
 pub(crate) fn epoch_prefix(epoch: u64) -> Bytes {
     let mut name = BytesMut::with_capacity(10);
     name.put_u8(SPACE);
@@ -87,7 +87,7 @@ pub(crate) fn epoch_prefix(epoch: u64) -> Bytes {
     name.freeze()
 }
 
-/// The entry of a key.
+/// Returns the entry of a key.
 pub(crate) fn key(epoch: u64, key: &[u8]) -> Bytes {
     let mut name = begin(epoch, KEY, HASH_BYTES + key.len());
     name.put_u32(hash(key));
@@ -95,26 +95,26 @@ pub(crate) fn key(epoch: u64, key: &[u8]) -> Bytes {
     name.freeze()
 }
 
-/// What the names of all keys begin with.
+/// Returns what the names of all keys begin with.
 pub(crate) fn key_prefix(epoch: u64) -> Bytes {
     begin(epoch, KEY, 0).freeze()
 }
 
-/// The place among the keys at which those of this hash begin.
+/// Returns the place among the keys at which those of this hash begin.
 pub(crate) fn key_place(epoch: u64, hash: u32) -> Bytes {
     let mut name = begin(epoch, KEY, HASH_BYTES);
     name.put_u32(hash);
     name.freeze()
 }
 
-/// What the names of the elements of a collection begin with.
+/// Returns what the names of the elements of a collection begin with.
 pub(crate) fn collection(epoch: u64, id: u64) -> Bytes {
     let mut name = begin(epoch, ELEMENT, 9);
     put_ordered(&mut name, id);
     name.freeze()
 }
 
-/// The entry of an element.
+/// Returns the entry of an element.
 pub(crate) fn element(epoch: u64, id: u64, place: &[u8]) -> Bytes {
     let mut name = begin(epoch, ELEMENT, 9 + place.len());
     put_ordered(&mut name, id);
@@ -126,7 +126,8 @@ pub(crate) fn element(epoch: u64, id: u64, place: &[u8]) -> Bytes {
 pub(crate) const KEY_EXPIRES: u8 = 0;
 pub(crate) const FIELDS_EXPIRE: u8 = 1;
 
-/// The entry that says that a key or fields of it expire at this time, or that a timer is due.
+/// Returns the entry that says that a key or fields of it expire at this time, or that a timer is
+/// due.
 pub(crate) fn expiry(epoch: u64, time: u64, what: u8, key: &[u8]) -> Bytes {
     let mut name = begin(epoch, EXPIRY, 9 + key.len());
     name.put_u64(time);
@@ -135,7 +136,7 @@ pub(crate) fn expiry(epoch: u64, time: u64, what: u8, key: &[u8]) -> Bytes {
     name.freeze()
 }
 
-/// The time, what expires, and the key, of an entry of [`expiry`].
+/// Returns the time, what expires, and the key, of an entry of [`expiry`].
 pub(crate) fn read_expiry(epoch: u64, name: &Bytes) -> Option<(u64, u8, Bytes)> {
     let mut rest = name.slice(expiry_prefix(epoch).len()..);
     let time = rest.try_get_u64().ok()?;
@@ -143,7 +144,7 @@ pub(crate) fn read_expiry(epoch: u64, name: &Bytes) -> Option<(u64, u8, Bytes)> 
     Some((time, what, rest))
 }
 
-/// The first name after this one.
+/// Returns the first name after this one.
 pub(crate) fn after(name: &[u8]) -> Bytes {
     let mut next = BytesMut::with_capacity(name.len() + 1);
     next.put_slice(name);
@@ -151,17 +152,17 @@ pub(crate) fn after(name: &[u8]) -> Bytes {
     next.freeze()
 }
 
-/// What a garbage entry says is garbage.
+/// Returns what a garbage entry says is garbage.
 pub(crate) fn read_garbage(name: &Bytes) -> Bytes {
     name.slice(1..)
 }
 
-/// What the names of all expiries begin with.
+/// Returns what the names of all expiries begin with.
 pub(crate) fn expiry_prefix(epoch: u64) -> Bytes {
     begin(epoch, EXPIRY, 0).freeze()
 }
 
-/// The entry that says that everything under a prefix is garbage.
+/// Returns the entry that says that everything under a prefix is garbage.
 pub(crate) fn garbage(prefix: &[u8]) -> Bytes {
     let mut name = BytesMut::with_capacity(1 + prefix.len());
     name.put_u8(GARBAGE);
@@ -169,7 +170,7 @@ pub(crate) fn garbage(prefix: &[u8]) -> Bytes {
     name.freeze()
 }
 
-/// The first name after all that begin with `prefix`, which has a byte that is not 255.
+/// Returns the first name after all that begin with `prefix`, which has a byte that is not 255.
 pub(crate) fn after_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

@@ -15,10 +15,10 @@
 //! layout     the names of all entries
 //! space      what must be there to stand on: ordered entries, bytes under bytes
 //! meter      how much memory replies take while they are made
-//! reply      what a command answers, and stored: how that is kept; failure: why it does not
+//! reply      what a command replies, and stored: how that is kept; failure: why it does not
 //! ```
 //!
-//! Nothing here does I/O or reads a clock. Whoever runs a command brings the entries and the time,
+//! Nothing here does I/O or reads a clock. The caller of a command brings the entries and the time,
 //! and takes back what the command did to the entries if it fails.
 
 mod application;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// A text of so many bytes or more is no number.
+/// A text of this many bytes or more is no number.
 pub(crate) const FLOAT_BYTES_MAX: usize = 5 * 1024;
 
 /// Bits of a mantissa.
@@ -82,7 +82,7 @@ impl LongDouble {
         Self::round(sign, quotient, -(shift as i64))
     }
 
-    /// The number nearest to this one, the even one of two; `None` if it is out of range.
+    /// Returns the number nearest to this one, the even one of two; `None` if it is out of range.
     fn round(sign: Sign, mantissa: BigUint, exponent: i64) -> Option<Self> {
         let is_zero = mantissa.bits() == 0;
         let extra = mantissa.bits().saturating_sub(MANTISSA_BITS);
@@ -95,7 +95,7 @@ impl LongDouble {
         Some(Self::Finite { mantissa, exponent })
     }
 
-    /// The number as one of 53 bits; `None` if it is out of their range.
+    /// Returns the number as one of 53 bits; `None` if it is out of their range.
     pub(crate) fn to_double(&self) -> Option<f64> {
         let Self::Finite { mantissa, exponent } = self else {
             return None;
@@ -114,7 +114,7 @@ impl LongDouble {
         is_in_range.then_some(signed)
     }
 
-    /// The sum; `None` if it is infinite or no number.
+    /// Returns the sum; `None` if it is infinite or no number.
     pub(crate) fn add(&self, other: &Self) -> Option<Self> {
         let (
             Self::Finite {

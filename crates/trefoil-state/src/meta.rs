@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name that `TYPE` answers.
+    /// Returns the name that `TYPE` replies.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -87,7 +87,7 @@ impl Meta {
         }
     }
 
-    /// The collection that holds the elements or chunks.
+    /// Returns the collection that holds the elements or chunks.
     pub(crate) fn id(&self) -> Option<u64> {
         match &self.value {
             StoredValue::String(_) | StoredValue::SmallHash(_) => None,
@@ -218,8 +218,8 @@ impl Root {
     }
 }
 
-/// Whether the entry of this name is an element of a collection that is younger than the state whose
-/// root this is: then it is not there, and nobody need look for it.
+/// Returns whether the entry of this name is an element of a collection that is younger than the
+/// state whose root this is: then it is not there, and nobody need look for it.
 pub fn is_younger(name: &[u8], root: &[u8]) -> bool {
     let last_id = Root::decode(root).map(|root| root.last_id);
     let id = layout::collection_of(name);

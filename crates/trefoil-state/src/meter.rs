@@ -9,7 +9,7 @@ use crate::reply::Reply;
 
 /// Who says how much memory replies may take.
 pub trait Allowance: Debug + Send + Sync {
-    /// Allows replies to take so many bytes in all, or says why not.
+    /// Allows replies to take this many bytes in all, or says why not.
     fn allow(&self, bytes: usize) -> Result<()>;
 }
 
@@ -27,7 +27,7 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Allows so many bytes.
+    /// Allows this many bytes.
     pub fn within(bytes_max: usize) -> Self {
         Self {
             held: Cell::new(0),
@@ -46,7 +46,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Whether more was needed than is allowed.
+    /// Returns whether more was needed than is allowed.
     pub fn is_exceeded(&self) -> bool {
         self.is_exceeded.get()
     }
@@ -89,7 +89,7 @@ impl<'a> Meter<'a> {
 
 /// What has a size in memory.
 pub(crate) trait Weighed {
-    /// About how many bytes it takes.
+    /// Returns about how many bytes it takes.
     fn weight(&self) -> usize;
 }
 

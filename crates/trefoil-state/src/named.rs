@@ -18,14 +18,14 @@ pub(crate) const AFTER_NAMED: &[u8] = &[NAMED + 1];
 
 const PREFIX_BYTES: usize = 1 + HASH_BYTES;
 
-/// In a collection of so many elements or fewer, a random one is found by counting.
+/// In a collection of this many elements or fewer, a random one is found by counting.
 const COUNTED_MAX: u64 = 128;
 
 /// How many elements from a random place on are candidates: one alone would be found the more
 /// often the farther it is from the one before.
 const CANDIDATES: u64 = 16;
 
-/// The place of the element of this name.
+/// Returns the place of the element of this name.
 pub(crate) fn place(name: &[u8]) -> Bytes {
     let mut place = BytesMut::with_capacity(PREFIX_BYTES + name.len());
     place.put_u8(NAMED);
@@ -69,7 +69,7 @@ impl<T> WalkPart<T> {
 }
 
 impl Keyspace<'_> {
-    /// The value of the element of this name.
+    /// Returns the value of the element of this name.
     pub(crate) fn named(&self, id: u64, name: &[u8]) -> Result<Option<Bytes>> {
         self.element(id, &place(name))
     }
@@ -79,7 +79,7 @@ impl Keyspace<'_> {
         self.set_element(id, &place(name), value)
     }
 
-    /// All named elements: names and values.
+    /// Returns all named elements: names and values.
     pub(crate) fn all_named(&self, id: u64) -> impl Iterator<Item = Result<(Bytes, Bytes)>> + '_ {
         self.named_from(id, 0)
     }
@@ -93,7 +93,7 @@ impl Keyspace<'_> {
         })
     }
 
-    /// About `count` named elements from the place on that a cursor says.
+    /// Returns about `count` named elements from the place on that a cursor says.
     pub(crate) fn scan_named(
         &self,
         id: u64,
@@ -104,7 +104,7 @@ impl Keyspace<'_> {
         WalkPart::take(walk, count, |(name, _)| hash(name))
     }
 
-    /// A random one of `len` named elements.
+    /// Returns a random one of `len` named elements.
     pub(crate) fn random_named(&mut self, id: u64, len: u64) -> Result<Option<(Bytes, Bytes)>> {
         let random = self.random();
         if len <= COUNTED_MAX {

@@ -71,7 +71,7 @@ pub fn format_double(value: f64) -> String {
     format!("{}e{sign}{:02}", trim(digits), exponent.abs())
 }
 
-/// A number with a point, without the zeros at its end.
+/// Returns a number with a point, without the zeros at its end.
 fn trim(digits: &str) -> &str {
     match digits.contains('.') {
         true => digits.trim_end_matches('0').trim_end_matches('.'),
@@ -79,7 +79,7 @@ fn trim(digits: &str) -> &str {
     }
 }
 
-/// An integer as bytes.
+/// Returns an integer as bytes.
 pub(crate) fn integer_bytes(value: i64) -> Bytes {
     Bytes::from(value.to_string())
 }

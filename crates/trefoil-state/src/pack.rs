@@ -35,23 +35,23 @@ struct PackedField<'p> {
 }
 
 impl Pack {
-    /// How many fields there are.
+    /// Returns how many fields there are.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it is small enough to stay one entry.
+    /// Returns whether it is small enough to stay one entry.
     pub(crate) fn is_small(&self) -> bool {
         self.len <= FIELDS_MAX && self.body.len() <= BYTES_MAX
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub(crate) fn get(&self, name: &[u8]) -> Result<Option<Bytes>> {
         let found = self.find(name)?;
         Ok(found.map(|field| self.body.slice_ref(field.value)))
     }
 
-    /// All names and values.
+    /// Returns all names and values.
     pub(crate) fn all(&self) -> impl Iterator<Item = Result<(Bytes, Bytes)>> + use<'_> {
         self.fields().map(|field| {
             let PackedField { name, value, .. } = field?;
@@ -59,7 +59,8 @@ impl Pack {
         })
     }
 
-    /// The same names and values, but for this one, which has another value or is not there.
+    /// Returns the same names and values, but for this one, which has another value or is not
+    /// there.
     pub(crate) fn with(&self, name: &[u8], value: Option<&[u8]>) -> Result<Self> {
         let (begin, end, was_there) = match self.find(name)? {
             Some(field) => (field.begin, field.end, true),
@@ -91,7 +92,7 @@ impl Pack {
         self.fields().find(is_sought).transpose()
     }
 
-    /// Where a field begins that is not there.
+    /// Returns where a field begins that is not there.
     fn place(&self, name: &[u8]) -> Result<usize> {
         let order = (hash(name), name);
         for field in self.fields() {
@@ -125,7 +126,7 @@ impl Pack {
         })
     }
 
-    /// How many bytes [`Self::encode`] appends, at most.
+    /// Returns how many bytes [`Self::encode`] appends, at most.
     pub(crate) fn bytes_max(&self) -> usize {
         self.body.len() + 10
     }

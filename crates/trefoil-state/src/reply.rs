@@ -1,10 +1,10 @@
-//! What a command answers, in neither version of the protocol.
+//! What a command replies, in neither version of the protocol.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 
-/// What a command answers.
+/// What a command replies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// A short word, such as `OK`.
@@ -34,10 +34,10 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The usual answer of what succeeded.
+    /// The usual reply of what succeeded.
     pub const OK: Self = Self::Simple("OK");
 
-    /// About how many bytes of memory it takes.
+    /// Returns about how many bytes of memory it takes.
     pub fn size(&self) -> usize {
         let pairs = |pairs: &[(Self, Self)]| {
             let sizes = pairs
@@ -61,17 +61,17 @@ impl Reply {
         Self::Integer(i64::from(is_set))
     }
 
-    /// A number of things.
+    /// Returns a number of things.
     pub fn count(n: usize) -> Self {
         Self::Integer(i64::try_from(n).unwrap_or(i64::MAX))
     }
 
-    /// Bytes, or nothing.
+    /// Returns bytes, or nothing.
     pub fn bulk_or_nil(value: Option<Bytes>) -> Self {
         value.map_or(Self::Nil, Self::Bulk)
     }
 
-    /// Bytes.
+    /// Returns bytes.
     pub fn bulk(value: impl Into<Bytes>) -> Self {
         Self::Bulk(value.into())
     }

@@ -11,13 +11,13 @@ pub type Scan<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + 'a>;
 
 /// Ordered entries that can be read and changed.
 pub trait Space {
-    /// The value of an entry.
+    /// Returns the value of an entry.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
 
     /// Gives an entry a value, or removes it.
     fn set(&mut self, key: Bytes, value: Option<Bytes>) -> Result<()>;
 
-    /// The entries with `from <= key < to`, in either direction.
+    /// Returns the entries with `from <= key < to`, in either direction.
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
 
     /// Notes that something under this key of the user was changed.

@@ -1,4 +1,4 @@
-//! Replies as they are kept, to be answered again.
+//! Replies as they are kept, to be sent again.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ const MAP: u8 = 10;
 const PAIRS: u8 = 11;
 const TEXT: u8 = 12;
 
-/// The short words that commands on the state answer besides `OK`.
+/// The short words that commands on the state reply besides `OK`.
 const WORDS: [&str; 6] = ["none", "string", "hash", "list", "set", "zset"];
 
 impl Reply {

@@ -53,7 +53,7 @@ impl StoredString {
         bytes: StringPlace::Short(Bytes::new()),
     };
 
-    /// The string that a key holds, which must hold one.
+    /// Returns the string that a key holds, which must hold one.
     pub(crate) fn of(meta: Meta) -> Result<Self> {
         let bytes = match meta.value {
             StoredValue::String(bytes) => StringPlace::Short(bytes),
@@ -64,7 +64,7 @@ impl StoredString {
         Ok(Self { expires, bytes })
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes it has.
     pub(crate) fn len(&self) -> u64 {
         match &self.bytes {
             StringPlace::Short(bytes) => bytes.len() as u64,
@@ -72,7 +72,7 @@ impl StoredString {
         }
     }
 
-    /// What is remembered of its key if that expires at another time.
+    /// Returns what is remembered of its key if that expires at another time.
     pub(crate) fn into_meta(self, expires: Option<u64>) -> Meta {
         let value = match self.bytes {
             StringPlace::Short(bytes) => StoredValue::String(bytes),
@@ -82,7 +82,7 @@ impl StoredString {
     }
 }
 
-/// The place of a chunk; there are far fewer than 2^32.
+/// Returns the place of a chunk; there are far fewer than 2^32.
 fn place(number: u64) -> [u8; 4] {
     (number as u32).to_be_bytes()
 }
@@ -96,23 +96,23 @@ fn read_place(place: &[u8]) -> Result<u64> {
 pub(crate) type Chunk = (u64, Bytes);
 
 impl Keyspace<'_> {
-    /// The string under a key, which must hold one if it is there.
+    /// Returns the string under a key, which must hold one if it is there.
     pub fn string(&self, key: &[u8]) -> Result<Option<StoredString>> {
         self.find(key)?.map(StoredString::of).transpose()
     }
 
-    /// All bytes of the string under a key, which must hold one if it is there.
+    /// Returns all bytes of the string under a key, which must hold one if it is there.
     pub(crate) fn string_bytes(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let text = self.string(key)?;
         text.map(|text| self.read(&text)).transpose()
     }
 
-    /// All bytes of a string.
+    /// Returns all bytes of a string.
     pub fn read(&self, text: &StoredString) -> Result<Bytes> {
         self.read_range(text, 0..text.len())
     }
 
-    /// Some bytes of a string, which are zeros behind its end.
+    /// Returns some bytes of a string, which are zeros behind its end.
     pub(crate) fn read_range(&self, text: &StoredString, range: Range<u64>) -> Result<Bytes> {
         if let StringPlace::Short(bytes) = &text.bytes
             && range.end <= bytes.len() as u64
@@ -129,7 +129,8 @@ impl Keyspace<'_> {
         Ok(read.into())
     }
 
-    /// The stored bytes in a range of a string, chunk by chunk; all that is between them is zeros.
+    /// Returns the stored bytes in a range of a string, chunk by chunk; all that is between them is
+    /// zeros.
     pub(crate) fn chunks<'s>(
         &'s self,
         text: &StoredString,
@@ -188,13 +189,13 @@ impl Keyspace<'_> {
     }
 }
 
-/// The bytes without the zeros at their end, unless they are nothing but zeros.
+/// Returns the bytes without the zeros at their end, unless they are nothing but zeros.
 fn without_end(bytes: &Bytes) -> Option<Bytes> {
     let end = bytes.iter().rposition(|byte| *byte != 0)?;
     Some(bytes.slice(..=end))
 }
 
-/// What a chunk has of a range, if anything.
+/// Returns what a chunk has of a range, if anything.
 fn clip(number: u64, bytes: &Bytes, range: &Range<u64>) -> Option<Chunk> {
     let begin = number * CHUNK;
     let len = bytes.len() as u64;
@@ -226,7 +227,7 @@ impl StringDraft {
         Self { text, len, chunks }
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes it has.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -312,7 +313,7 @@ impl StringDraft {
         keyspace.put(key, &Meta { expires, value })
     }
 
-    /// The chunk of this number, read when it is first needed.
+    /// Returns the chunk of this number, read when it is first needed.
     fn chunk(&mut self, keyspace: &Keyspace<'_>, number: u64) -> Result<&mut Drafted> {
         match self.chunks.entry(number) {
             Entry::Occupied(chunk) => Ok(chunk.into_mut()),

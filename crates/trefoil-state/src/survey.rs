@@ -7,7 +7,7 @@ use crate::keyspace::{Keyspace, damaged};
 use crate::layout;
 use crate::meta::Meta;
 
-/// So many entries are looked at. Where fewer keys expire, the answer is exact; else it is what a
+/// How many entries are looked at. Where fewer keys expire, the result is exact; else it is what a
 /// sample of the keys says, as in Redis.
 const LOOKED_AT_MAX: usize = 1_000;
 
@@ -42,7 +42,7 @@ impl Left {
 }
 
 impl Keyspace<'_> {
-    /// What is known of all keys together.
+    /// Returns what is known of all keys together.
     pub fn survey(&mut self) -> trefoil_core::Result<Survey> {
         let left = self.all_left().and_then(|left| match left {
             Some(left) => Ok((left.n, left.mean())),
@@ -56,7 +56,7 @@ impl Keyspace<'_> {
         })
     }
 
-    /// What is left to all keys that expire; `None` if those are many.
+    /// Returns what is left to all keys that expire; `None` if those are many.
     fn all_left(&self) -> Result<Option<Left>> {
         let mut left = Left::default();
         for (n, expiry) in self.expiries(&[]).enumerate() {
@@ -71,8 +71,8 @@ impl Keyspace<'_> {
         Ok(Some(left))
     }
 
-    /// How many keys expire, and what is left to them, by a sample of all keys. They lie in the
-    /// order of a hash, so that those after a random place are a fair choice.
+    /// Returns how many keys expire, and what is left to them, by a sample of all keys. They lie in
+    /// the order of a hash, so that those after a random place are a fair choice.
     fn sample_left(&mut self) -> Result<(u64, u64)> {
         let begin = self.random() as u32;
         let prefix = layout::key_prefix(self.root.epoch);

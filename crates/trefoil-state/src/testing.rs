@@ -27,14 +27,14 @@ pub struct World {
 }
 
 impl Default for World {
-    /// No keys, and the commands of Redis.
+    /// Returns no keys, and the commands of Redis.
     fn default() -> Self {
         Self::new(Commands::redis().clone())
     }
 }
 
 impl World {
-    /// No keys, and these commands.
+    /// Returns no keys, and these commands.
     pub fn new(commands: Commands) -> Self {
         Self {
             commands,
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Runs a command that is written as a line of words; a failure is answered as an error, and
+    /// Runs a command that is written as a line of words; a failure is returned as an error, and
     /// leaves nothing behind.
     pub fn run(&mut self, line: &str) -> Reply {
         let words = line
@@ -54,14 +54,14 @@ impl World {
         self.call(words.collect())
     }
 
-    /// Runs lines and compares what they answer with what is expected, as [`text`] writes it.
+    /// Runs lines and compares their replies with what is expected, as [`text`] writes it.
     pub fn check(&mut self, table: &[(&str, &str)]) {
         for (line, expected) in table {
             assert_eq!(text(&self.run(line)), *expected, "{line}");
         }
     }
 
-    /// The entries that are left beside the root and garbage.
+    /// Returns the entries that are left beside the root and garbage.
     pub fn left(&self) -> Vec<&Bytes> {
         let garbage: Vec<&[u8]> = self
             .entries
@@ -119,7 +119,7 @@ impl World {
     }
 }
 
-/// Removes all that has expired and all garbage, in rounds of so many entries.
+/// Removes all that has expired and all garbage, in rounds of this many entries.
 pub fn clean(keyspace: &mut Keyspace<'_>, n_max: usize) {
     let mut place = ExpiryPlace::default();
     loop {
@@ -180,8 +180,8 @@ fn error(failure: Failure) -> Reply {
     }
 }
 
-/// A reply as text: what is bytes as it is, everything else with the sign of RESP3 before it. What
-/// has no order is sorted.
+/// Returns a reply as text: what is bytes as it is, everything else with the sign of RESP3 before
+/// it. What has no order is sorted.
 pub fn text(reply: &Reply) -> String {
     let list = |replies: &[Reply]| replies.iter().map(text).collect::<Vec<_>>();
     let pairs = |pairs: &[(Reply, Reply)]| {

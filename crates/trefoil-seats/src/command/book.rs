@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use trefoil_state::{ArgumentReader, Keyspace, Reply, SYNTAX};
 
-use super::answer;
 use super::options::{end, next, number, section, split};
+use super::replies;
 use crate::Result;
 use crate::limits::{SEAT_HOLD_MILLIS_MAX, SEATS_PER_BOOKING_MAX};
 use crate::{self as seats, Booking, Seat, SeatChoice, SeatRequest, check_id};
@@ -30,7 +30,7 @@ pub(super) fn reserve(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
         max,
     };
     let booking = seats::reserve(keyspace, request)?;
-    Ok(answer::reserved(&booking))
+    Ok(replies::reserved(&booking))
 }
 
 fn choice(rest: &mut ArgumentReader<'_>) -> Result<SeatChoice> {
@@ -73,17 +73,17 @@ fn options(mut rest: ArgumentReader<'_>) -> Result<(Option<u64>, Option<usize>)>
 pub(super) fn finalize(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (prefix, booking, buyer) = owned(arguments)?;
     let booking = seats::finalize(keyspace, &prefix, &booking, &buyer)?;
-    Ok(answer::settled(&booking))
+    Ok(replies::settled(&booking))
 }
 
 /// `SEATS.RELEASE booking buyer [PREFIX p]`
 pub(super) fn release(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (prefix, booking, buyer) = owned(arguments)?;
     let booking = seats::release(keyspace, &prefix, &booking, &buyer)?;
-    Ok(answer::settled(&booking))
+    Ok(replies::settled(&booking))
 }
 
-/// A prefix, a booking and a buyer.
+/// Returns a prefix, a booking and a buyer.
 fn owned(arguments: &[Bytes]) -> Result<(String, String, String)> {
     let (mut rest, prefix) = split(arguments, 3)?;
     let booking = check_id("booking", next(&mut rest)?)?;
@@ -98,5 +98,5 @@ pub(super) fn booking(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
     let id = check_id("booking", next(&mut rest)?)?;
     end(&rest)?;
     let booking = Booking::load(keyspace, &prefix, &id)?;
-    Ok(booking.as_ref().map_or(Reply::Nil, answer::booking))
+    Ok(booking.as_ref().map_or(Reply::Nil, replies::booking))
 }

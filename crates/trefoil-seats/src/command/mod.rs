@@ -5,7 +5,7 @@
 //! book       bookings: to make, to sell, to release, to look up
 //! show       the map of a section, and whether everything agrees
 //! options    ids, numbers and the prefix among the arguments
-//! answer     what is answered on bookings and counts
+//! replies    the replies about bookings and counts
 //! ```
 
 use trefoil_state::{
@@ -13,10 +13,10 @@ use trefoil_state::{
     Keys, Spec,
 };
 
-mod answer;
 mod book;
 mod open;
 mod options;
+mod replies;
 mod show;
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use trefoil_state::{ArgumentReader, Failure, Keyspace, Reply, SYNTAX};
 
-use super::answer::{self, entry, number as answer_number, text};
 use super::options::{end, next, number, section, split};
+use super::replies::{self, entry, number as answer_number, text};
 use crate::Result;
 use crate::limits::{SEAT_PRICE_MAX, SEATS_PER_BOOKING_MAX, SEATS_PER_SECTION_MAX};
 use crate::{self as seats, CountedSeats, EventNames, SectionNames, SectionOpening};
@@ -102,8 +102,8 @@ pub(super) fn stats(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     Ok(answer(&counted, ids))
 }
 
-fn answer(counted: &CountedSeats, mut ids: Vec<answer::ReplyEntry>) -> Reply {
-    ids.extend(answer::counts(&counted.counts));
+fn answer(counted: &CountedSeats, mut ids: Vec<replies::ReplyEntry>) -> Reply {
+    ids.extend(replies::counts(&counted.counts));
     ids.push(answer_number("updated_at", counted.updated_at));
     Reply::Map(ids)
 }

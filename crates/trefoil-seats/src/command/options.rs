@@ -23,7 +23,7 @@ pub(super) fn split(arguments: &[Bytes], n_min: usize) -> Result<(ArgumentReader
     Ok((ArgumentReader::new(arguments), prefix))
 }
 
-/// The next argument.
+/// Returns the next argument.
 pub(super) fn next<'a>(rest: &mut ArgumentReader<'a>) -> Result<&'a Bytes> {
     rest.word().ok_or(SYNTAX)
 }
@@ -34,7 +34,7 @@ pub(super) fn section(rest: &mut ArgumentReader<'_>, prefix: String) -> Result<S
     SectionNames::new(event, next(rest)?)
 }
 
-/// The number after a word, which must be in a range.
+/// Returns the number after a word, which must be in a range.
 pub(super) fn number<T: TryFrom<i64>>(
     rest: &mut ArgumentReader<'_>,
     word: &str,

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use trefoil_state::{ArgumentReader, Failure, Keyspace, Reply, SYNTAX};
 
-use super::answer::{entry, number as answer_number};
 use super::options::{end, next, number, section, split};
+use super::replies::{entry, number as answer_number};
 use crate::Result;
 use crate::limits::SEATS_PER_SECTION_MAX;
 use crate::{self as seats, EventNames, MappedSeat, Seat, Section, SectionNames};
@@ -45,7 +45,7 @@ fn seat(seat: MappedSeat) -> Reply {
     }
 }
 
-/// The part that is to be shown, and whether with owners.
+/// Returns the part that is to be shown, and whether with owners.
 fn options(mut rest: ArgumentReader<'_>, section: &Section) -> Result<(MapPart, bool)> {
     const ROW_MAX: i64 = SEATS_PER_SECTION_MAX as i64;
     let config = &section.config;

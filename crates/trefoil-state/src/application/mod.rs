@@ -31,8 +31,9 @@ pub struct Application {
 }
 
 impl Application {
-    /// An application. Its name is in lower case, and the names of its commands begin with it and a
-    /// dot, as in `seats.reserve`. The summary is what `COMMAND DOCS` tells of each of them.
+    /// Returns an application. Its name is in lower case, and the names of its commands begin with
+    /// it and a dot, as in `seats.reserve`. The summary is what `COMMAND DOCS` tells of each of
+    /// them.
     pub const fn new(
         name: &'static str,
         summary: &'static str,
@@ -82,10 +83,11 @@ impl Timer {
     /// The lowest kind. Below it are the expiries of keys and of fields.
     pub(crate) const KIND_MIN: u8 = FIELDS_EXPIRE + 1;
 
-    /// A kind of timer, and what it does: it gets the key and the time that the timer was set for.
+    /// Returns a kind of timer, and what it does: it gets the key and the time that the timer was
+    /// set for.
     ///
     /// The kind is a number that is stored with each timer, so it must stay the same. No two timers
-    /// of a database have the same one. Those below 16 are for applications that Trefoil ships with.
+    /// of a database have the same one. Those below 16 are for applications that come with Trefoil.
     ///
     /// What it does should be little, as writers wait for it. If there is more to do, it sets a
     /// timer for the rest. It must not refuse: a failure takes everything back, is logged, and the

@@ -8,17 +8,17 @@ use crate::failure::{Failure, NOT_FLOAT, NOT_INTEGER, Result, SYNTAX};
 use crate::layout::KEY_BYTES_MAX;
 use crate::number::{parse_double, parse_integer};
 
-/// An integer.
+/// Returns an integer.
 pub(crate) fn integer(argument: &[u8]) -> Result<i64> {
     parse_integer(argument).ok_or(NOT_INTEGER)
 }
 
-/// A floating-point number.
+/// Returns a floating-point number.
 pub(crate) fn double(argument: &[u8]) -> Result<f64> {
     parse_double(argument).ok_or(NOT_FLOAT)
 }
 
-/// Whether an argument is this word, in any case.
+/// Returns whether an argument is this word, in any case.
 pub(crate) fn is_word(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
 }
@@ -34,7 +34,7 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What says that a command has too few or too many arguments.
+/// Returns what says that a command has too few or too many arguments.
 pub(crate) fn wrong_arity(command: &str) -> Failure {
     Failure::because(format!(
         "ERR wrong number of arguments for '{command}' command"
@@ -44,7 +44,7 @@ pub(crate) fn wrong_arity(command: &str) -> Failure {
 /// How much of a word that is not known is repeated in the error, as Redis does.
 const REPEATED_BYTES_MAX: usize = 128;
 
-/// The one of a command's subcommands, given in lower case, that a word names.
+/// Returns the one of a command's subcommands, given in lower case, that a word names.
 pub(crate) fn subcommand(
     command: &str,
     word: &[u8],
@@ -59,20 +59,20 @@ pub(crate) fn subcommand(
     })
 }
 
-/// A number of things, where none is a number as well.
+/// Returns a number of things, where none is a number as well.
 pub(crate) fn count(argument: &[u8]) -> Result<usize> {
     integer_from(0, argument, "ERR value is out of range, must be positive")
 }
 
-/// An integer that is at least `min`, or an error of the command's own, whatever is wrong.
+/// Returns an integer that is at least `min`, or an error of the command's own, whatever is wrong.
 pub(crate) fn integer_from(min: i64, argument: &[u8], error: &'static str) -> Result<usize> {
     let number = parse_integer(argument).filter(|number| *number >= min);
     let number = number.and_then(|number| usize::try_from(number).ok());
     number.ok_or(Failure::refused(error))
 }
 
-/// The indexes that `start` and `end`, both included and from the end if negative, mean among
-/// `len` elements.
+/// Returns the indexes that `start` and `end`, both included and from the end if negative, mean
+/// among `len` elements.
 pub fn index_range(start: i64, end: i64, len: u64) -> Range<u64> {
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     let from_end = |index: i64| if index < 0 { index + len } else { index };
@@ -142,7 +142,7 @@ impl<'a> ArgumentReader<'a> {
         self.0
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -25,7 +25,7 @@ impl TimeUnit {
         Self { is_relative, unit }
     }
 
-    /// The clock that `EX`, `PX`, `EXAT` or `PXAT` says; `None` if it is another word.
+    /// Returns the clock that `EX`, `PX`, `EXAT` or `PXAT` says; `None` if it is another word.
     pub(crate) fn of(word: &[u8]) -> Option<Self> {
         const WORDS: [(&str, TimeUnit); 4] = [
             ("EX", TimeUnit::EX),
@@ -37,14 +37,14 @@ impl TimeUnit {
         found.map(|(_, clock)| *clock)
     }
 
-    /// The time that is so far by this clock, in milliseconds since 1970; `None` if it is beyond
-    /// all numbers.
+    /// Returns the time that is so far by this clock, in milliseconds since 1970; `None` if it is
+    /// beyond all numbers.
     pub(crate) fn time(self, number: i64, now: u64) -> Option<i64> {
         let base = if self.is_relative { now } else { 0 };
         number.checked_mul(self.unit)?.checked_add_unsigned(base)
     }
 
-    /// How far a time is by this clock, begun units counted as whole ones.
+    /// Returns how far a time is by this clock, begun units counted as whole ones.
     pub(crate) fn tell(self, time: u64, now: u64) -> i64 {
         let base = if self.is_relative { now } else { 0 };
         let unit = self.unit.unsigned_abs();

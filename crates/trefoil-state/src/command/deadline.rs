@@ -15,19 +15,19 @@ pub(crate) struct Deadline<'a> {
 }
 
 impl<'a> Deadline<'a> {
-    /// So many seconds from now.
+    /// A number of seconds from now.
     pub(crate) fn seconds(number: &'a Bytes) -> Self {
         let clock = TimeUnit::EX;
         Self { number, clock }
     }
 
-    /// So many milliseconds from now.
+    /// A number of milliseconds from now.
     pub(crate) fn milliseconds(number: &'a Bytes) -> Self {
         let clock = TimeUnit::PX;
         Self { number, clock }
     }
 
-    /// What this word and the argument after it say; `None` if it is another word.
+    /// Returns what this word and the argument after it say; `None` if it is another word.
     pub(crate) fn take(word: &[u8], rest: &mut ArgumentReader<'a>) -> Result<Option<Self>> {
         let Some(clock) = TimeUnit::of(word) else {
             return Ok(None);
@@ -36,12 +36,13 @@ impl<'a> Deadline<'a> {
         Ok(Some(Self { number, clock }))
     }
 
-    /// Whether it was said with the same word; where one may stand twice, the last one counts.
+    /// Returns whether it was said with the same word; where one may stand twice, the last one
+    /// counts.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.clock == other.clock
     }
 
-    /// The time, in milliseconds since 1970; `command` is named where it is no time.
+    /// Returns the time, in milliseconds since 1970; `command` is named where it is no time.
     pub(crate) fn time(&self, now: u64, command: &str) -> Result<u64> {
         let number = integer(self.number)?;
         let time = self.clock.time(number, now).filter(|_| number > 0);
@@ -50,7 +51,7 @@ impl<'a> Deadline<'a> {
     }
 }
 
-/// A time that cannot be one.
+/// Returns a time that cannot be one.
 pub(crate) fn invalid_time(command: &str) -> Failure {
     Failure::because(format!("ERR invalid expire time in '{command}' command"))
 }

@@ -47,7 +47,7 @@ fn pexpireat(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> 
     set_expiry(keyspace, arguments, "pexpireat", 1, 0)
 }
 
-/// Makes a key expire at a time that counts from `base` in units of so many milliseconds.
+/// Makes a key expire at a time that counts from `base` in units of this many milliseconds.
 fn set_expiry(
     keyspace: &mut Keyspace<'_>,
     arguments: &[Bytes],
@@ -111,7 +111,8 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Whether a time may be replaced by this one. A key without a time expires after all times.
+    /// Returns whether a time may be replaced by this one. A key without a time expires after all
+    /// times.
     fn allow(&self, before: Option<u64>, time: i64) -> bool {
         let is_earlier = before.is_some_and(|before| i128::from(before) < i128::from(time));
         let is_later = before.is_none_or(|before| i128::from(before) > i128::from(time));
@@ -145,7 +146,7 @@ fn pexpiretime(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply
     time(keyspace, &arguments[1], |time| time)
 }
 
-/// What there is to say about when a key expires: -1 if it does not, -2 if it is not there.
+/// Returns what there is to say about when a key expires: -1 if it does not, -2 if it is not there.
 fn time(keyspace: &Keyspace<'_>, key: &[u8], say: impl FnOnce(u64) -> u64) -> Result<Reply> {
     Ok(Reply::Integer(match keyspace.find(key)? {
         None => -2,
@@ -153,7 +154,7 @@ fn time(keyspace: &Keyspace<'_>, key: &[u8], say: impl FnOnce(u64) -> u64) -> Re
     }))
 }
 
-/// Milliseconds as seconds, rounded.
+/// Returns milliseconds as seconds, rounded.
 fn seconds(milliseconds: u64) -> u64 {
     (milliseconds + 500) / 1000
 }

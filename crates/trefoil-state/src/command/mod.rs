@@ -59,7 +59,7 @@ impl Keys {
     /// All arguments.
     pub const ALL: Self = Self::at(1, -1, 1);
 
-    /// Keys from one argument to another, with a step between them.
+    /// Returns keys from one argument to another, with a step between them.
     pub const fn at(first: i32, last: i32, step: i32) -> Self {
         Self { first, last, step }
     }
@@ -85,7 +85,7 @@ pub struct Spec {
 type RunCommand = fn(&mut Keyspace<'_>, &[Bytes]) -> Result<Reply>;
 
 impl Spec {
-    /// A command of this name, in lower case, and what it takes and does.
+    /// Returns a command of this name, in lower case, and what it takes and does.
     pub const fn new(
         name: &'static str,
         arity: i32,
@@ -102,7 +102,7 @@ impl Spec {
         }
     }
 
-    /// Whether the command takes so many arguments, its name included.
+    /// Returns whether the command takes this many arguments, its name included.
     pub fn takes(&self, n_arguments: usize) -> bool {
         match usize::try_from(self.arity) {
             Ok(exactly) => n_arguments == exactly,
@@ -121,7 +121,7 @@ impl Spec {
         }
     }
 
-    /// Whether it is a command of an application.
+    /// Returns whether it is a command of an application.
     pub fn is_of_application(&self) -> bool {
         self.name.contains('.')
     }
@@ -148,13 +148,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the command of Redis that these words say; `None` if there is no such command. Those of
-    /// applications as well are found by [`Commands::call`].
+    /// Returns the command of Redis that these words say; `None` if there is no such command.
+    /// [`Commands::call`] also finds those of applications.
     pub fn new(arguments: Vec<Bytes>) -> Option<Result<Self>> {
         Commands::redis().call(arguments)
     }
 
-    /// The command.
+    /// Returns the command.
     pub fn spec(&self) -> &'static Spec {
         self.spec
     }
@@ -164,7 +164,7 @@ impl Call {
         &self.arguments
     }
 
-    /// About how many bytes it takes.
+    /// Returns about how many bytes it takes.
     pub fn size(&self) -> usize {
         self.arguments
             .iter()

@@ -25,13 +25,13 @@ impl SampleChoice {
     /// One element.
     pub(crate) const ONE: Self = Self::of(1);
 
-    /// So many different elements.
+    /// Returns a choice of this many different elements.
     pub(crate) const fn of(count: u64) -> Self {
         let may_repeat = false;
         Self { count, may_repeat }
     }
 
-    /// `count`: so many different elements, or, if it is negative, any so many.
+    /// `count`: as many different elements, or, if it is negative, as many of any.
     pub(crate) fn parse(argument: &[u8]) -> Result<Self> {
         let count = integer(argument)?;
         if count == i64::MIN {
@@ -74,7 +74,7 @@ impl SampleChoice {
     }
 }
 
-/// What lies at these indexes of a walk, which are in order.
+/// Returns what lies at these indexes of a walk, which are in order.
 pub(crate) fn at_indexes<T: Clone>(
     walk: impl Iterator<Item = Result<T>>,
     indexes: &[u64],
@@ -94,7 +94,7 @@ pub(crate) fn at_indexes<T: Clone>(
 }
 
 impl Keyspace<'_> {
-    /// Chooses among `len` named elements; answers their names and values.
+    /// Chooses among `len` named elements; returns their names and values.
     pub(crate) fn sample(
         &mut self,
         id: u64,

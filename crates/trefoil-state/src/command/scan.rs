@@ -58,14 +58,14 @@ impl ScanOptions {
         Ok(options)
     }
 
-    /// Whether a name is to be returned.
+    /// Returns whether a name is to be returned.
     pub(crate) fn selects(&self, name: &[u8]) -> bool {
         let pattern = self.pattern.as_ref();
         pattern.is_none_or(|pattern| matches_glob(pattern, name))
     }
 }
 
-/// A cursor alone: it is read before the key is looked at, the options after.
+/// Returns a cursor alone: it is read before the key is looked at, the options after.
 pub(crate) fn parse_cursor(argument: &[u8]) -> Result<u32> {
     let text = std::str::from_utf8(argument).ok();
     let cursor = text.and_then(|text| text.parse::<u64>().ok());
@@ -74,7 +74,7 @@ pub(crate) fn parse_cursor(argument: &[u8]) -> Result<u32> {
     Ok(u32::try_from(cursor).unwrap_or(u32::MAX))
 }
 
-/// What a step of a walk answers.
+/// Returns what a step of a walk replies.
 pub(crate) fn reply(next: Option<u32>, found: Vec<Reply>) -> Reply {
     let next = Reply::Bulk(integer_bytes(i64::from(next.unwrap_or_default())));
     Reply::Array(vec![next, Reply::Array(found)])

@@ -1,8 +1,8 @@
 //! Cleaning in the background: what has expired, and garbage.
 //!
-//! It is done in small steps, each a commit of its own. Whoever has more to do queues up again behind
-//! the other databases, and expiries do not wait for garbage: seats whose hold has run out return in
-//! time, however much somebody else has deleted.
+//! It is done in small steps, each a commit of its own. A database with more to do queues up again
+//! behind the others, and expiries and timers do not wait for garbage: they are in time however much
+//! was deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

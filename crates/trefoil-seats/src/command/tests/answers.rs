@@ -216,7 +216,7 @@ fn the_map_shows_seats_and_owners() {
     ]);
 }
 
-/// A reply as the bytes that are kept of it.
+/// Returns a reply as the bytes that are kept of it.
 fn bytes(reply: &Reply) -> Vec<u8> {
     let mut bytes = Vec::new();
     reply.encode(&mut bytes);

@@ -36,7 +36,7 @@ fn the_examples_of_the_document_are_right() {
     assert_eq!(DOCUMENT, shown, "the document should be:\n{shown}");
 }
 
-/// A reply as `redis-cli -3` shows it; lines after the first begin with `indent`.
+/// Returns a reply as `redis-cli -3` shows it; lines after the first begin with `indent`.
 fn show(reply: &Reply, indent: &str) -> String {
     let list = |items: &[(Option<&Reply>, &Reply)], sign: char| {
         let width = items.len().to_string().len();

@@ -1,4 +1,4 @@
-//! Holds: they end once, whoever comes first.
+//! Holds: they end once, by the command or the timer that comes first.
 
 use trefoil_state::testing::{World, text};
 
@@ -6,7 +6,7 @@ use super::{NOW, assert_sound, new_world, types, world};
 
 const RESERVE: &str = "SEATS.RESERVE 1 A-1 b1 u1 SEATS 1-1 1-2 HOLD 10";
 
-/// A world in which booking b1 has two seats for ten seconds.
+/// Returns a world in which booking b1 has two seats for ten seconds.
 fn held() -> World {
     let mut world = world();
     world.run(RESERVE);

@@ -17,12 +17,12 @@ use crate::{SEATS, SeatValue, replay_seats};
 /// When the tests begin, in milliseconds since 1970.
 const NOW: u64 = 1_000_000;
 
-/// A world that knows seats.
+/// Returns a world that knows seats.
 fn new_world() -> World {
     World::new(Commands::redis().with(&SEATS))
 }
 
-/// A world with section A-1 of event 1: three rows of four seats at 50 each.
+/// Returns a world with section A-1 of event 1: three rows of four seats at 50 each.
 fn world() -> World {
     let mut world = new_world();
     world.moment.now = NOW;
@@ -30,7 +30,7 @@ fn world() -> World {
     world
 }
 
-/// The types of all events so far.
+/// Returns the types of all events so far.
 fn types(world: &World) -> Vec<&str> {
     let events = world.events.iter();
     events.map(|event| event.event_type.as_str()).collect()
@@ -53,7 +53,7 @@ fn assert_sound(world: &mut World, event: &str) {
     assert_eq!(keys.iter().filter(is_of_section).count(), replayed.len());
 }
 
-/// What is stored under keys.
+/// Returns what is stored under keys.
 fn stored<'k>(
     world: &mut World,
     keys: impl Iterator<Item = &'k String>,

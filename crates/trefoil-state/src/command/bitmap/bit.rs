@@ -10,7 +10,7 @@ use crate::number::parse_integer;
 use crate::reply::Reply;
 use crate::string::StringDraft;
 
-/// The offset of a bit; with `width`, `#n` stands for the n-th field of so many bits.
+/// Returns the offset of a bit; with `width`, `#n` stands for the n-th field of this many bits.
 pub(super) fn offset(argument: &[u8], width: Option<u32>) -> Result<u64> {
     let offset = match (argument, width) {
         ([b'#', index @ ..], Some(width)) => {
@@ -26,7 +26,7 @@ pub(super) fn offset(argument: &[u8], width: Option<u32>) -> Result<u64> {
         ))
 }
 
-/// The bit at an offset within its byte.
+/// Returns the bit at an offset within its byte.
 fn mask(offset: u64) -> u8 {
     0x80 >> (offset % 8)
 }

@@ -166,7 +166,7 @@ impl BitField {
         }))
     }
 
-    /// The number that is stored for a wanted one; `None` if that is to fail.
+    /// Returns the number that is stored for a wanted one; `None` if that is to fail.
     fn fit(self, wanted: i128, overflow: Overflow) -> Option<i128> {
         let (low, high) = match self.is_signed {
             true => (-(1 << (self.width - 1)), (1 << (self.width - 1)) - 1),
@@ -180,7 +180,7 @@ impl BitField {
         }
     }
 
-    /// The number that the lowest bits say.
+    /// Returns the number that the lowest bits say.
     fn extend(self, bits: u128) -> i128 {
         let shift = u128::BITS - self.width;
         match self.is_signed {
@@ -189,14 +189,14 @@ impl BitField {
         }
     }
 
-    /// How many bytes the field touches, and how many bits of the last one follow it.
+    /// Returns how many bytes the field touches, and how many bits of the last one follow it.
     fn bytes(self) -> (usize, u32) {
         let end = (self.offset % 8) as u32 + self.width;
         let n = end.div_ceil(8);
         (n as usize, n * 8 - end)
     }
 
-    /// The bytes that the field touches, as one number.
+    /// Returns the bytes that the field touches, as one number.
     fn word(self, keyspace: &Keyspace<'_>, draft: &mut StringDraft) -> Result<u128> {
         let (n, _) = self.bytes();
         let mut bytes = [0; size_of::<u128>()];

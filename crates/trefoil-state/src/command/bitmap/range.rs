@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::command::arguments::is_word;
 use crate::failure::{Result, SYNTAX};
 
-/// Whether a range is one of bits rather than bytes, as `BYTE` or `BIT` says.
+/// Returns whether a range is one of bits rather than bytes, as `BYTE` or `BIT` says.
 pub(super) fn is_bits(word: Option<&Bytes>) -> Result<bool> {
     match word {
         None => Ok(false),
@@ -17,8 +17,8 @@ pub(super) fn is_bits(word: Option<&Bytes>) -> Result<bool> {
     }
 }
 
-/// The bits between two indexes of bits or bytes, of a string of `len` bytes. Indexes count from
-/// the end if they are negative. `None` if there are no bits between them.
+/// Returns the bits between two indexes of bits or bytes, of a string of `len` bytes. Indexes count
+/// from the end if they are negative. `None` if there are no bits between them.
 pub(super) fn between(start: i64, end: i64, is_bits: bool, len: u64) -> Option<Range<u64>> {
     let unit = if is_bits { 1 } else { 8 };
     let total = (len * 8 / unit) as i64;
@@ -31,12 +31,12 @@ pub(super) fn between(start: i64, end: i64, is_bits: bool, len: u64) -> Option<R
     (start <= end).then(|| start as u64 * unit..(end as u64 + 1) * unit)
 }
 
-/// The bytes that have these bits.
+/// Returns the bytes that have these bits.
 pub(super) fn bytes_of(bits: &Range<u64>) -> Range<u64> {
     bits.start / 8..bits.end.div_ceil(8)
 }
 
-/// Which bits of a byte are among these.
+/// Returns which bits of a byte are among these.
 pub(super) fn mask(bits: &Range<u64>, byte: u64) -> u8 {
     let before = bits.start.saturating_sub(byte * 8).min(8) as u32;
     let after = ((byte + 1) * 8).saturating_sub(bits.end).min(8) as u32;

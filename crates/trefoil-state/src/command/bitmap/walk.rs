@@ -86,7 +86,7 @@ pub(super) fn bitpos(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     Ok(Reply::Integer(found.map_or(-1, |at| at as i64)))
 }
 
-/// Where the first bit of this value is.
+/// Returns where the first bit of this value is.
 fn find(
     keyspace: &Keyspace<'_>,
     text: &StoredString,
@@ -109,7 +109,7 @@ fn find(
     Ok(has_gap.then(|| bits.start.max(reached * 8)))
 }
 
-/// Where the first bit of this value is in bytes that lie at `at`.
+/// Returns where the first bit of this value is in bytes that lie at `at`.
 fn find_in(bytes: &[u8], at: u64, bits: &Range<u64>, bit: bool) -> Option<u64> {
     let other = if bit { 0 } else { u8::MAX };
     let mut from = 0;

@@ -102,7 +102,7 @@ fn expire(
     })
 }
 
-/// Lets a field expire at a time, or removes it if that has passed. Answers whether it is there.
+/// Lets a field expire at a time, or removes it if that has passed. Returns whether it is there.
 pub(super) fn expire_field(
     change: &mut HashChange<'_, '_>,
     name: &[u8],
@@ -153,7 +153,7 @@ pub(super) fn hpersist(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
     })
 }
 
-/// Lets a field never expire. Answers whether it was to.
+/// Lets a field never expire. Returns whether it was to.
 pub(super) fn keep_field(
     change: &mut HashChange<'_, '_>,
     name: &[u8],

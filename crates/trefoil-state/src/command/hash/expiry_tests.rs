@@ -334,7 +334,7 @@ impl Model {
         (self.random >> 33) % n
     }
 
-    /// A command that may change the fields, which are changed with it.
+    /// Returns a command that may change the fields, which are changed with it.
     fn step(&mut self, now: u64) -> String {
         let field = format!("f{}", self.below(12));
         let value = self.below(100).to_string();

@@ -21,7 +21,7 @@ pub(crate) struct HashField {
 }
 
 impl HashField {
-    /// One that does not expire.
+    /// Returns one that does not expire.
     pub(crate) fn plain(value: Bytes) -> Self {
         let expires = None;
         Self { value, expires }

@@ -18,13 +18,13 @@ pub(crate) enum Hash {
 }
 
 impl Hash {
-    /// The hash under a key.
+    /// Returns the hash under a key.
     pub(crate) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
         let found = find(keyspace, key)?;
         Ok(found.map(|(hash, _)| hash))
     }
 
-    /// How many fields there are.
+    /// Returns how many fields there are.
     pub(crate) fn len(&self, keyspace: &Keyspace<'_>) -> Result<u64> {
         let collection = match self {
             Self::Small(pack) => return Ok(pack.len()),
@@ -40,7 +40,7 @@ impl Hash {
         Ok(len)
     }
 
-    /// A field.
+    /// Returns a field.
     pub(crate) fn get(&self, keyspace: &Keyspace<'_>, field: &[u8]) -> Result<Option<HashField>> {
         let collection = match self {
             Self::Small(pack) => return Ok(pack.get(field)?.map(HashField::plain)),
@@ -51,7 +51,7 @@ impl Hash {
         Ok(field.filter(|field| !field.is_expired(keyspace.now())))
     }
 
-    /// All fields, by their names.
+    /// Returns all fields, by their names.
     pub(crate) fn all<'s>(
         &'s self,
         keyspace: &'s Keyspace<'_>,
@@ -66,7 +66,8 @@ impl Hash {
         small.into_iter().flatten().chain(large)
     }
 
-    /// About `count` fields from the place on that a cursor says, without those that have expired.
+    /// Returns about `count` fields from the place on that a cursor says, without those that have
+    /// expired.
     pub(crate) fn part(
         &self,
         keyspace: &Keyspace<'_>,
@@ -88,7 +89,7 @@ impl Hash {
     }
 }
 
-/// The hash under a key, and when the key expires.
+/// Returns the hash under a key, and when the key expires.
 fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<(Hash, Option<u64>)>> {
     let Some(Meta { expires, value }) = keyspace.find(key)? else {
         return Ok(None);
@@ -101,13 +102,13 @@ fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<(Hash, Option<u64>
     Ok(Some((hash, expires)))
 }
 
-/// The fields of a small hash, none of which expires.
+/// Returns the fields of a small hash, none of which expires.
 fn plain_fields(pack: &Pack) -> impl Iterator<Item = Result<(Bytes, HashField)>> {
     let plain = |(name, value)| (name, HashField::plain(value));
     pack.all().map(move |named| named.map(plain))
 }
 
-/// A field and its name, unless it has expired.
+/// Returns a field and its name, unless it has expired.
 fn read(named: Result<(Bytes, Bytes)>, now: u64) -> Result<Option<(Bytes, HashField)>> {
     let (name, stored) = named?;
     let field = HashField::decode(stored)?;
@@ -158,12 +159,12 @@ impl<'k, 'a> HashChange<'k, 'a> {
         }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub(crate) fn now(&self) -> u64 {
         self.keyspace.now()
     }
 
-    /// A field.
+    /// Returns a field.
     pub(crate) fn get(&self, name: &[u8]) -> Result<Option<HashField>> {
         self.hash.get(self.keyspace, name)
     }
@@ -199,7 +200,7 @@ impl<'k, 'a> HashChange<'k, 'a> {
         self.set(collection, name, expires, Some(after))
     }
 
-    /// When a field has expired that is not there, but still to be removed.
+    /// Returns when a field has expired that is not there, but still to be removed.
     fn expired(&self, collection: &Collection, name: &[u8]) -> Result<Option<u64>> {
         if collection.extra == 0 {
             return Ok(None);

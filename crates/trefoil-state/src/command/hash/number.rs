@@ -44,7 +44,7 @@ pub(super) fn hincrbyfloat(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> 
     Ok(Reply::Bulk(value))
 }
 
-/// Replaces the value of a field and answers it; when it expires stays as it is.
+/// Replaces the value of a field and returns it; when it expires stays as it is.
 fn update(
     keyspace: &mut Keyspace<'_>,
     arguments: &[Bytes],

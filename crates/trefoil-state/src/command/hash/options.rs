@@ -11,7 +11,7 @@ use crate::number::parse_integer;
 /// The latest time at which a field may expire, as in Redis: in milliseconds since 1970.
 const FIELD_EXPIRY_MAX: i64 = (1 << 46) - 1;
 
-/// The time at which a field is to expire, in milliseconds since 1970.
+/// Returns the time at which a field is to expire, in milliseconds since 1970.
 pub(super) fn field_time(clock: TimeUnit, argument: &[u8], now: u64, command: &str) -> Result<u64> {
     let number = integer(argument)?;
     if number < 0 {

@@ -55,7 +55,7 @@ pub(super) fn hgetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     })
 }
 
-/// Answers the values of fields, and does something to each that is there.
+/// Returns the values of fields, and does something to each that is there.
 fn take_each(
     change: Option<HashChange<'_, '_>>,
     names: &[Bytes],

@@ -20,7 +20,7 @@ pub(super) fn hmset(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     Ok(Reply::OK)
 }
 
-/// Sets fields, which then do not expire. Answers how many were not there.
+/// Sets fields, which then do not expire. Returns how many were not there.
 fn set_all(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], command: &str) -> Result<usize> {
     let (fields, rest) = arguments[2..].as_chunks::<2>();
     if !rest.is_empty() {

@@ -42,7 +42,7 @@ fn check_options(options: &[Bytes]) -> Result<()> {
     Ok(())
 }
 
-/// The names and values of all entries of a key, in bytes; `None` if it is not there.
+/// Returns the names and values of all entries of a key, in bytes; `None` if it is not there.
 fn bytes_of(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<usize>> {
     let Some(meta) = keyspace.find(key)? else {
         return Ok(None);

@@ -66,7 +66,7 @@ pub(super) fn object(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     }
 }
 
-/// The name of the encoding that Redis would choose for a value of this size.
+/// Returns the name of the encoding that Redis would choose for a value of this size.
 fn encoding(keyspace: &Keyspace<'_>, meta: Meta) -> Result<&'static str> {
     match meta.value {
         StoredValue::SmallHash(pack) => encoding_of_pack(&pack),

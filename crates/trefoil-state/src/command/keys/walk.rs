@@ -12,7 +12,7 @@ use crate::meter::Weighed as _;
 use crate::named::WalkPart;
 use crate::reply::Reply;
 
-/// Among so many keys or fewer, a random one is found by counting.
+/// Among this many keys or fewer, a random one is found by counting.
 const COUNTED_MAX: usize = 128;
 
 /// `RANDOMKEY`

@@ -78,7 +78,7 @@ fn pop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], end: End, command: &str
     })
 }
 
-/// Removes at most so many elements at one end, and answers them from there on.
+/// Removes at most this many elements at one end, and returns them from there on.
 fn take(
     keyspace: &mut Keyspace<'_>,
     key: &Bytes,

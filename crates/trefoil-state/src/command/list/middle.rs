@@ -52,8 +52,8 @@ pub(super) fn lrem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
     Ok(Reply::count(indexes.len()))
 }
 
-/// The indexes of an element, ascending: so many from the left, from the right if the number is
-/// negative, or all if it is 0.
+/// Returns the indexes of an element, ascending: this many from the left, from the right if the
+/// number is negative, or all if it is 0.
 fn find(keyspace: &Keyspace<'_>, row: &ListRow, element: &Bytes, count: i64) -> Result<Vec<u64>> {
     let direction = match count >= 0 {
         true => Direction::Forwards,

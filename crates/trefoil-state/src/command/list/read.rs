@@ -45,7 +45,7 @@ struct PositionSearch {
     direction: Direction,
     /// How many of the element are passed over.
     n_skipped: u64,
-    /// How many indexes are answered at most, 0 for all; `None` if one is, and not in a list.
+    /// How many indexes are returned at most, 0 for all; `None` if one is, and not in a list.
     n_found_max: Option<usize>,
     /// How many elements are looked at, at most; 0 for all.
     n_read_max: usize,

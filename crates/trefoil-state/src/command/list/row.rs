@@ -33,7 +33,7 @@ impl ListRow {
         Ok(found.map(|found| Self { found }))
     }
 
-    /// The list under a key, or a new one.
+    /// Returns the list under a key, or a new one.
     pub(super) fn find_or_new(keyspace: &mut Keyspace<'_>, key: &[u8]) -> Result<Self> {
         let found = keyspace.collection_or_new(key, Kind::List)?;
         Ok(Self { found })
@@ -55,7 +55,7 @@ impl ListRow {
         self.found.collection.len
     }
 
-    /// The index that a client means, which counts from the end if it is negative.
+    /// Returns the index that a client means, which counts from the end if it is negative.
     pub(super) fn index(&self, index: i64) -> Option<u64> {
         let index = match u64::try_from(index) {
             Ok(index) => Some(index),
@@ -64,7 +64,7 @@ impl ListRow {
         index.filter(|index| *index < self.len())
     }
 
-    /// The element at an index.
+    /// Returns the element at an index.
     pub(super) fn get(&self, keyspace: &Keyspace<'_>, index: u64) -> Result<Bytes> {
         let element = keyspace.element(self.found.collection.id, &self.place(index))?;
         Ok(element.ok_or_else(|| damaged("an element of a list"))?)
@@ -128,7 +128,7 @@ impl ListRow {
         self.set(keyspace, index, element)
     }
 
-    /// Removes so many elements at one end; there are as many.
+    /// Removes this many elements at one end; there are as many.
     pub(super) fn drop(&mut self, keyspace: &mut Keyspace<'_>, end: End, n: u64) -> Result<()> {
         // All of them go with the key.
         if n < self.len() {
@@ -208,7 +208,7 @@ impl ListRow {
         Ok(())
     }
 
-    /// The place of an index: offset so that negative numbers are before the others.
+    /// Returns the place of an index: offset so that negative numbers are before the others.
     fn place(&self, index: u64) -> Bytes {
         let number = self.found.collection.extra.wrapping_add_unsigned(index);
         let mut place = BytesMut::with_capacity(AFTER_NAMED.len() + size_of::<i64>());

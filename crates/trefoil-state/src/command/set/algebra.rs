@@ -93,7 +93,7 @@ pub(super) fn sintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
     Ok(Reply::Integer(count))
 }
 
-/// The sets under keys.
+/// Returns the sets under keys.
 fn find(keyspace: &Keyspace<'_>, keys: &[Bytes]) -> Result<Vec<Option<Collection>>> {
     let find = |key: &Bytes| {
         let found = keyspace.collection(key, Kind::Set)?;
@@ -110,7 +110,7 @@ fn members<'s>(
     members.map(|member| member.map(|(name, _)| name))
 }
 
-/// The members that are in all sets: those of the smallest that are in the others.
+/// Returns the members that are in all sets: those of the smallest that are in the others.
 fn intersection<'s>(
     keyspace: &'s Keyspace<'_>,
     keys: &[Bytes],
@@ -123,7 +123,7 @@ fn intersection<'s>(
     Ok(select(keyspace, smallest, others.collect(), true))
 }
 
-/// The members of the first set that are in no other.
+/// Returns the members of the first set that are in no other.
 fn difference<'s>(
     keyspace: &'s Keyspace<'_>,
     keys: &[Bytes],
@@ -133,7 +133,7 @@ fn difference<'s>(
     Ok(select(keyspace, first, others.flatten().collect(), false))
 }
 
-/// The members of a set that are in each of the others, or in none.
+/// Returns the members of a set that are in each of the others, or in none.
 fn select<'s>(
     keyspace: &'s Keyspace<'_>,
     set: Option<Collection>,
@@ -153,7 +153,7 @@ fn select<'s>(
     members.filter_map(move |member| select(member).transpose())
 }
 
-/// The members that are in any of the sets.
+/// Returns the members that are in any of the sets.
 fn union(keyspace: &Keyspace<'_>, keys: &[Bytes]) -> Result<HashSet<Bytes>> {
     let sets = find(keyspace, keys)?;
     let sets = sets.into_iter().flatten();

@@ -48,7 +48,7 @@ impl<'k, 'a> SetChange<'k, 'a> {
         }
     }
 
-    /// Adds a member. Answers whether it is new.
+    /// Adds a member. Returns whether it is new.
     pub(super) fn add(&mut self, member: &Bytes) -> Result<bool> {
         check_name(member)?;
         let id = self.found.collection.id;
@@ -61,7 +61,7 @@ impl<'k, 'a> SetChange<'k, 'a> {
         Ok(true)
     }
 
-    /// Removes a member. Answers whether it was there.
+    /// Removes a member. Returns whether it was there.
     pub(super) fn remove(&mut self, member: &Bytes) -> Result<bool> {
         let id = self.found.collection.id;
         if self.keyspace.named(id, member)?.is_none() {
@@ -73,7 +73,7 @@ impl<'k, 'a> SetChange<'k, 'a> {
         Ok(true)
     }
 
-    /// How many members there are.
+    /// Returns how many members there are.
     pub(super) fn len(&self) -> u64 {
         self.found.collection.len
     }

@@ -11,7 +11,7 @@ use crate::meta::Kind;
 use crate::number::parse_integer;
 use crate::reply::Reply;
 
-/// The only argument after the key, if there is one.
+/// Returns the only argument after the key, if there is one.
 fn count(arguments: &[Bytes]) -> Result<Option<&Bytes>> {
     match &arguments[2..] {
         [] => Ok(None),

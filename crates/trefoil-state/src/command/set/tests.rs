@@ -131,7 +131,7 @@ fn members(reply: &Reply) -> Vec<String> {
     }
 }
 
-/// A set of the numbers from 0 on.
+/// Returns a set of the numbers from 0 on.
 fn numbers(n: usize) -> World {
     let mut world = World::default();
     let numbers: Vec<String> = (0..n).map(|number| number.to_string()).collect();

@@ -62,7 +62,7 @@ fn reply(keyspace: &Keyspace<'_>, options: &SortOptions, elements: Vec<Bytes>) -
     Ok(Reply::Array(replies))
 }
 
-/// The elements that are asked for, in order.
+/// Returns the elements that are asked for, in order.
 fn elements(keyspace: &Keyspace<'_>, key: &[u8], options: &SortOptions) -> Result<Vec<Bytes>> {
     let Some(source) = SortSource::find(keyspace, key)? else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What `SORT` is asked for: by what to sort, which elements to answer, and what of them.
+//! What `SORT` is asked for: by what to sort, which elements to return, and what of them.
 
 use std::ops::Range;
 
@@ -27,9 +27,9 @@ pub(super) struct SortOptions {
     pub(super) is_descending: bool,
     /// Whether elements are sorted as bytes, not as numbers.
     pub(super) is_alpha: bool,
-    /// How many elements to skip, and how many to answer at most; all, if negative.
+    /// How many elements to skip, and how many to return at most; all, if negative.
     limit: (i64, i64),
-    /// What is answered of each element; the element itself if there are none.
+    /// What is returned of each element; the element itself if there are none.
     gets: Vec<Pattern>,
     pub(super) store: Option<Bytes>,
 }
@@ -72,7 +72,7 @@ impl SortOptions {
         Ok(options)
     }
 
-    /// Which of the sorted elements to answer.
+    /// Returns which of the sorted elements to return.
     pub(super) fn range(&self, len: u64) -> Range<u64> {
         let start = u64::try_from(self.limit.0).unwrap_or(0).min(len);
         let n_max = u64::try_from(self.limit.1).unwrap_or(u64::MAX);
@@ -87,7 +87,7 @@ impl SortOptions {
         }
     }
 
-    /// What is answered of an element.
+    /// Returns what is returned of an element.
     pub(super) fn values(
         &self,
         keyspace: &Keyspace<'_>,

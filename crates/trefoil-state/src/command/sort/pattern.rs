@@ -41,12 +41,12 @@ impl Pattern {
         }
     }
 
-    /// Whether elements have a place in it.
+    /// Returns whether elements have a place in it.
     pub(super) fn has_place(&self) -> bool {
         self.place.is_some()
     }
 
-    /// The value that belongs to an element, if it is there and of the right type.
+    /// Returns the value that belongs to an element, if it is there and of the right type.
     pub(super) fn value(&self, keyspace: &Keyspace<'_>, element: &Bytes) -> Result<Option<Bytes>> {
         if self.text.as_ref() == b"#" {
             return Ok(Some(element.clone()));

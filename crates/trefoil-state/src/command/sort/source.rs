@@ -44,8 +44,8 @@ impl SortSource {
         }
     }
 
-    /// A range of the elements, counted from the end at which the direction begins; those of a set
-    /// are in no order.
+    /// Returns a range of the elements, counted from the end at which the direction begins; those
+    /// of a set are in no order.
     pub(super) fn elements(
         &self,
         keyspace: &Keyspace<'_>,

@@ -47,7 +47,7 @@ impl<'a> StringComparison<'a> {
         }))
     }
 
-    /// Whether a string is as it is to be. One that is not there equals nothing.
+    /// Returns whether a string is as it is to be. One that is not there equals nothing.
     pub(crate) fn is_met(
         &self,
         keyspace: &Keyspace<'_>,
@@ -65,7 +65,7 @@ impl<'a> StringComparison<'a> {
     }
 }
 
-/// The digest of a string: its XXH3, as text.
+/// Returns the digest of a string: its XXH3, as text.
 fn digest(keyspace: &Keyspace<'_>, text: &StoredString) -> Result<Bytes> {
     let hash = xxh3_64(&keyspace.read(text)?);
     Ok(format!("{hash:016x}").into())

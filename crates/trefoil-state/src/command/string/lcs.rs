@@ -125,7 +125,7 @@ impl LcsTable {
         }
     }
 
-    /// The runs of the common subsequence, the last one first.
+    /// Returns the runs of the common subsequence, the last one first.
     fn matches(&self, a: &[u8], b: &[u8]) -> Vec<CommonRun> {
         let mut runs: Vec<CommonRun> = Vec::new();
         let (mut i, mut j) = (a.len(), b.len());

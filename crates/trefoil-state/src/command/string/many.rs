@@ -12,7 +12,7 @@ use crate::reply::Reply;
 /// `MGET key [key …]`
 pub(super) fn mget(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let read = |key: &Bytes| {
-        // What is no string is answered as if it were not there.
+        // A key that holds no string counts as missing.
         let meta = keyspace.find(key)?;
         let is_string = meta.is_some_and(|meta| meta.kind() == Kind::String);
         let bytes = is_string.then(|| keyspace.string_bytes(key));
@@ -74,7 +74,7 @@ pub(super) fn msetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     Ok(Reply::flag(true))
 }
 
-/// The keys and values after the name of a command.
+/// Returns the keys and values after the name of a command.
 fn pairs<'a>(arguments: &'a [Bytes], command: &str) -> Result<&'a [[Bytes; 2]]> {
     match arguments[1..].as_chunks() {
         (pairs, []) => Ok(pairs),

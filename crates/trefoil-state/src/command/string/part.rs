@@ -56,7 +56,7 @@ pub(super) fn getrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resu
     }))
 }
 
-/// The bytes between two indexes, which count from the end if they are negative.
+/// Returns the bytes between two indexes, which count from the end if they are negative.
 pub fn string_range(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     if start < 0 && end < 0 && start > end {
         return None;

@@ -62,7 +62,7 @@ impl<'a> SetOptions<'a> {
         }
     }
 
-    /// When the strings are to expire, if a time was given.
+    /// Returns when the strings are to expire, if a time was given.
     pub(super) fn time(&self, now: u64, command: &str) -> Result<Option<u64>> {
         let deadline = self.deadline.as_ref();
         deadline

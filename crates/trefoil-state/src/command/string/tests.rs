@@ -287,7 +287,7 @@ fn nothing_but_strings_is_taken_for_one() {
     ]);
 }
 
-/// What changed between two states: names and lengths of values.
+/// Returns what changed between two states: names and lengths of values.
 fn changes(before: &Entries, after: &Entries) -> Vec<usize> {
     let changed = after
         .iter()

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
-/// Which members `ZADD` gives a score, and what it answers.
+/// Which members `ZADD` gives a score, and what it replies.
 #[derive(Debug, Default)]
 struct AddOptions {
     only_new: bool,
@@ -45,7 +45,7 @@ pub(super) fn zincrby(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
 }
 
 impl AddOptions {
-    /// Adds options to these. Answers them and the pairs of scores and members after them.
+    /// Adds options to these. Returns them and the pairs of scores and members after them.
     fn parse(self, arguments: &[Bytes]) -> Result<(Self, &[Bytes])> {
         let mut options = self;
         let mut rest = ArgumentReader::new(arguments);
@@ -94,7 +94,7 @@ impl AddOptions {
         Ok(())
     }
 
-    /// What becomes of a member that has this score, or none, and is to get another.
+    /// Returns what becomes of a member that has this score, or none, and is to get another.
     fn decide(&self, before: Option<f64>, score: f64) -> Result<AddOutcome> {
         let Some(before) = before else {
             return Ok(match self.only_existing {

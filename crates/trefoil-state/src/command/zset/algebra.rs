@@ -96,7 +96,7 @@ pub(super) fn zintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
 }
 
 impl Inputs {
-    /// The members that come out, in no order.
+    /// Returns the members that come out, in no order.
     fn combine(&self, keyspace: &Keyspace<'_>, operation: AlgebraOperation) -> Result<Vec<Scored>> {
         match operation {
             AlgebraOperation::Union => self.union(keyspace),
@@ -139,7 +139,7 @@ impl Inputs {
         })
     }
 
-    /// A member with the score that the others make of it, if all of them have it.
+    /// Returns a member with the score that the others make of it, if all of them have it.
     fn meet(
         &self,
         keyspace: &Keyspace<'_>,
@@ -179,7 +179,7 @@ fn is_in_any(keyspace: &Keyspace<'_>, inputs: &[AlgebraInput], member: &[u8]) ->
     Ok(false)
 }
 
-/// A score times a weight, where nothing times infinity is nothing.
+/// Returns a score times a weight, where nothing times infinity is nothing.
 fn weighted(score: f64, weight: f64) -> f64 {
     let product = score * weight;
     if product.is_nan() { 0.0 } else { product }

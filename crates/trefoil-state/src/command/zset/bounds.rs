@@ -48,7 +48,7 @@ impl Bounds {
         })
     }
 
-    /// The members in the range, without the first `skipped` and at most `n_max` of them.
+    /// Returns the members in the range, without the first `skipped` and at most `n_max` of them.
     pub(super) fn members(
         &self,
         keyspace: &Keyspace<'_>,
@@ -69,7 +69,7 @@ impl Bounds {
         }
     }
 
-    /// How many members are in the range.
+    /// Returns how many members are in the range.
     pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
         match self {
             Self::Ranks(start, end) => {
@@ -85,7 +85,7 @@ impl Bounds {
     }
 }
 
-/// Where members of such scores lie.
+/// Returns where members of such scores lie.
 fn span(min: &ScoreBound, max: &ScoreBound) -> ScoreSpan {
     let place = |order| place_of_order(order, b"");
     ScoreSpan {

@@ -54,7 +54,7 @@ impl AlgebraInput {
         self.collection.map_or(0, |collection| collection.len)
     }
 
-    /// The score of a member, without the weight.
+    /// Returns the score of a member, without the weight.
     pub(super) fn score(&self, keyspace: &Keyspace<'_>, member: &[u8]) -> Result<Option<f64>> {
         let Some(collection) = self.collection else {
             return Ok(None);
@@ -65,7 +65,7 @@ impl AlgebraInput {
             .transpose()
     }
 
-    /// The members with their scores, without the weight.
+    /// Returns the members with their scores, without the weight.
     pub(super) fn members<'s, 'a>(
         &self,
         keyspace: &'s Keyspace<'a>,

@@ -1,7 +1,7 @@
 //! Ranges of members by name.
 //!
 //! Members of one score lie in the order of their names, and a range of names is a span. Among
-//! members of different scores names are in no order. There the answer is what Redis comes upon
+//! members of different scores names are in no order. There the reply is what Redis comes upon
 //! when it walks over a small sorted set: the first member, seen from where the walk begins, that
 //! is not before the range; if that is in the range, it and those after it up to the first that is
 //! beyond. (In a large one Redis takes shortcuts that are a matter of chance.)
@@ -43,7 +43,7 @@ impl NameRange {
         Ok(Self { min, max })
     }
 
-    /// The members in the range, without the first `skipped` and at most `n_max` of them.
+    /// Returns the members in the range, without the first `skipped` and at most `n_max` of them.
     pub(super) fn members(
         &self,
         keyspace: &Keyspace<'_>,
@@ -62,7 +62,7 @@ impl NameRange {
         members.skip(skipped).take(n_max).collect()
     }
 
-    /// How many members are in the range.
+    /// Returns how many members are in the range.
     pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
         let forwards = Direction::Forwards;
         let span = match self.place(keyspace, scores)? {
@@ -134,7 +134,7 @@ impl NameRange {
             .collect()
     }
 
-    /// Whether a name is not before the range.
+    /// Returns whether a name is not before the range.
     fn has_begun(&self, name: &[u8]) -> bool {
         match &self.min {
             NameBound::Lowest => true,
@@ -144,7 +144,7 @@ impl NameRange {
         }
     }
 
-    /// Whether a name is beyond the range.
+    /// Returns whether a name is beyond the range.
     fn is_over(&self, name: &[u8]) -> bool {
         match &self.max {
             NameBound::Lowest => true,
@@ -169,7 +169,7 @@ impl NameBound {
     }
 }
 
-/// The next name that is possible.
+/// Returns the next name that is possible.
 fn next_name(name: &[u8]) -> BytesMut {
     let mut next = BytesMut::with_capacity(name.len() + 1);
     next.put_slice(name);

@@ -40,7 +40,7 @@ fn pop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], from: Direction) -> Res
     Ok(Reply::Array(flat.collect()))
 }
 
-/// Removes and answers at most so many members from one end.
+/// Removes at most `n_max` members from one end, and returns them.
 fn take(
     keyspace: &mut Keyspace<'_>,
     key: &Bytes,

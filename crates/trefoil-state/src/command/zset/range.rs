@@ -11,12 +11,12 @@ use crate::failure::{Failure, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
-/// What is to be answered of a sorted set.
+/// What is to be returned of a sorted set.
 #[derive(Debug)]
 struct RangeQuery {
     bounds: Bounds,
     direction: Direction,
-    /// How many members to skip, and how many to answer at most; all, if negative.
+    /// How many members to skip, and how many to return at most; all, if negative.
     limit: (i64, i64),
     with_scores: bool,
 }

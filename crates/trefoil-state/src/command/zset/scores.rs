@@ -30,7 +30,7 @@ pub(crate) struct ScoreSpan {
 }
 
 impl ScoreSpan {
-    /// All members.
+    /// Returns all members.
     pub(crate) fn all() -> Self {
         let from = Bytes::from_static(AFTER_NAMED);
         Self { from, to: None }
@@ -38,20 +38,20 @@ impl ScoreSpan {
 }
 
 impl Scores {
-    /// The sorted set under a key.
+    /// Returns the sorted set under a key.
     pub(crate) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
         let found = keyspace.collection(key, Kind::SortedSet)?;
         Ok(found.map(|found| Self { found }))
     }
 
-    /// The sorted set under a key, or a new one.
+    /// Returns the sorted set under a key, or a new one.
     pub(crate) fn find_or_new(keyspace: &mut Keyspace<'_>, key: &[u8]) -> Result<Self> {
         let found = keyspace.collection_or_new(key, Kind::SortedSet)?;
         Ok(Self { found })
     }
 
     /// Puts a new sorted set of these members, which are different ones, in the place of whatever
-    /// is under the key. Answers how many there are.
+    /// is under the key. Returns how many there are.
     pub(super) fn replace(
         keyspace: &mut Keyspace<'_>,
         key: &Bytes,
@@ -67,17 +67,17 @@ impl Scores {
         Ok(n_members)
     }
 
-    /// How many members there are.
+    /// Returns how many members there are.
     pub(crate) fn len(&self) -> u64 {
         self.found.collection.len
     }
 
-    /// The collection of the members by name.
+    /// Returns the collection of the members by name.
     pub(super) fn id(&self) -> u64 {
         self.found.collection.id
     }
 
-    /// The score of a member.
+    /// Returns the score of a member.
     pub(crate) fn score(&self, keyspace: &Keyspace<'_>, member: &[u8]) -> Result<Option<f64>> {
         let value = keyspace.named(self.id(), member)?;
         value.as_ref().map(read_score).transpose()
@@ -114,7 +114,7 @@ impl Scores {
         keyspace.set_element(self.id(), &place(score, member), None)
     }
 
-    /// Removes members that are there. Answers how many they are.
+    /// Removes members that are there. Returns how many they are.
     pub(super) fn remove_all(
         mut self,
         keyspace: &mut Keyspace<'_>,
@@ -139,7 +139,7 @@ impl Scores {
         keyspace.put_collection(key, &self.found)
     }
 
-    /// The members in a span, in either direction.
+    /// Returns the members in a span, in either direction.
     pub(crate) fn span<'s, 'a>(
         &self,
         keyspace: &'s Keyspace<'a>,
@@ -152,8 +152,8 @@ impl Scores {
         elements.map(|element| read_element(&element?))
     }
 
-    /// The members from one rank to another, counted from the end that the direction begins at.
-    /// Walks from the nearer end.
+    /// Returns the members from one rank to another, counted from the end that the direction begins
+    /// at. Walks from the nearer end.
     pub(crate) fn ranks(
         &self,
         keyspace: &Keyspace<'_>,
@@ -174,7 +174,8 @@ impl Scores {
         Ok(members)
     }
 
-    /// How many members are before one that is there. Walks to both ends until it comes to one.
+    /// Returns how many members are before one that is there. Walks to both ends until it comes to
+    /// one.
     pub(super) fn rank(&self, keyspace: &Keyspace<'_>, member: &[u8], score: f64) -> Result<u64> {
         let place = place(score, member);
         let to_member = ScoreSpan {
@@ -200,7 +201,7 @@ impl Scores {
     }
 }
 
-/// The other direction.
+/// Returns the other direction.
 fn opposite(direction: Direction) -> Direction {
     match direction {
         Direction::Forwards => Direction::Backwards,
@@ -208,15 +209,15 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// A number that orders as the score does: positive scores get the upper half, and negative ones
-/// are turned around.
+/// Returns a number that orders as the score does: positive scores get the upper half, and negative
+/// ones are turned around.
 pub(super) fn order_of(score: f64) -> u64 {
     const SIGN: u64 = 1 << 63;
     let bits = (score + 0.0).to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
-/// The score that orders so.
+/// Returns the score that orders so.
 fn score_of(order: u64) -> f64 {
     const SIGN: u64 = 1 << 63;
     f64::from_bits(if order & SIGN == 0 {
@@ -226,12 +227,12 @@ fn score_of(order: u64) -> f64 {
     })
 }
 
-/// The place of a member in the order of scores.
+/// Returns the place of a member in the order of scores.
 fn place(score: f64, member: &[u8]) -> Bytes {
     place_of_order(order_of(score), member)
 }
 
-/// The place of a member whose score orders so.
+/// Returns the place of a member whose score orders so.
 pub(super) fn place_of_order(order: u64, member: &[u8]) -> Bytes {
     let mut place = BytesMut::with_capacity(PREFIX_BYTES + member.len());
     place.put_slice(AFTER_NAMED);
@@ -240,7 +241,7 @@ pub(super) fn place_of_order(order: u64, member: &[u8]) -> Bytes {
     place.freeze()
 }
 
-/// The score that an entry under the name of a member holds.
+/// Returns the score that an entry under the name of a member holds.
 pub(super) fn read_score(value: &Bytes) -> Result<f64> {
     let bytes = value.as_ref().try_into();
     let bytes: [u8; SCORE_BYTES] = bytes.map_err(|_| damaged("a score"))?;

@@ -30,7 +30,7 @@ pub(super) fn zscan(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     Ok(scan::reply(part.next, found))
 }
 
-/// A score as `ZSCAN` writes it: integers without an exponent, however large.
+/// Returns a score as `ZSCAN` writes it: integers without an exponent, however large.
 fn score_text(score: f64) -> String {
     const LARGEST: f64 = (i64::MAX / 2) as f64;
     match score.abs() <= LARGEST && score == score.trunc() {

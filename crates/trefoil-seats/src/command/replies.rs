@@ -1,4 +1,4 @@
-//! What is answered on bookings and counts.
+//! The replies about bookings and counts.
 
 use trefoil_state::Reply;
 
@@ -7,12 +7,12 @@ use crate::{Booking, Seat, SeatCounts, Status};
 /// What something is called, and what it is.
 pub(super) type ReplyEntry = (Reply, Reply);
 
-/// An entry of a map.
+/// Returns an entry of a map.
 pub(super) fn entry(name: &'static str, value: Reply) -> ReplyEntry {
     (Reply::bulk(name), value)
 }
 
-/// An entry that is text.
+/// Returns an entry that is text.
 pub(super) fn text(name: &'static str, value: &str) -> ReplyEntry {
     entry(name, Reply::bulk(value.to_owned()))
 }
@@ -21,12 +21,12 @@ fn integer(value: impl TryInto<i64>) -> Reply {
     Reply::Integer(value.try_into().unwrap_or(i64::MAX))
 }
 
-/// An entry that is a number.
+/// Returns an entry that is a number.
 pub(super) fn number(name: &'static str, value: impl TryInto<i64>) -> ReplyEntry {
     entry(name, integer(value))
 }
 
-/// How many seats are in which state.
+/// Returns how many seats are in which state.
 pub(super) fn counts(counts: &SeatCounts) -> Vec<ReplyEntry> {
     vec![
         number("available", counts.available),
@@ -45,7 +45,7 @@ fn expires_at(booking: &Booking) -> ReplyEntry {
     entry("expires_at", booking.expires_at.map_or(Reply::Nil, integer))
 }
 
-/// What a reservation answers, the first time and ever after.
+/// Returns what a reservation replies, the first time and every time after.
 pub(super) fn reserved(booking: &Booking) -> Reply {
     Reply::Map(vec![
         text("booking", &booking.id),
@@ -58,7 +58,7 @@ pub(super) fn reserved(booking: &Booking) -> Reply {
     ])
 }
 
-/// What selling and releasing answer.
+/// Returns what selling and releasing reply.
 pub(super) fn settled(booking: &Booking) -> Reply {
     Reply::Map(vec![
         text("booking", &booking.id),
@@ -68,7 +68,7 @@ pub(super) fn settled(booking: &Booking) -> Reply {
     ])
 }
 
-/// All that is remembered of a booking.
+/// Returns all that is remembered of a booking.
 pub(super) fn booking(booking: &Booking) -> Reply {
     Reply::Map(vec![
         text("booking", &booking.id),
