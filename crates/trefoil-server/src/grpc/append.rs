@@ -66,7 +66,7 @@ async fn append_nothing(shared: &Shared, database: OpenDatabase, commit: Commit)
         shared.metrics.count_commit(&committed);
         return Ok(());
     }
-    let checked = database.check_async(commit.conditions).await;
+    let checked = database.check_async(&commit.conditions).await;
     checked.map_err(|error| of_error(&error))
 }
 

@@ -40,7 +40,7 @@ pub(super) fn answer(
     let feed = Feed {
         subscription: database
             .subscribe(read)
-            .in_batches_of(SUBSCRIPTION_PAGE_BYTES),
+            .with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: guest.share.clone(),
         _database: database.clone(),
         _received: received,

@@ -425,7 +425,7 @@ impl Session {
             }
             Action::Require => {
                 let condition = command::requirement(words)?;
-                let checked = self.database().await?.check_async(vec![condition]).await;
+                let checked = self.database().await?.check_async(&[condition]).await;
                 checked.map_err(|failure| of_error(&failure))?;
                 Ok(Reply::OK)
             }
@@ -511,7 +511,7 @@ impl Session {
         database: &OpenDatabase,
         transactions: Vec<Transaction>,
     ) -> Outcomes {
-        match database.execute(transactions).await {
+        match database.transact_all_async(transactions).await {
             Ok(executed) => {
                 for executed in executed.iter().flatten() {
                     self.shared.metrics.count_executed(executed);

@@ -12,8 +12,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::limits::{CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX};
 use trefoil::{
-    Commit, Committed, Condition, Error, EventId, Executed, Guard, OpenDatabase, Reply, Step,
-    Tracking, Transaction,
+    Commit, Committed, Condition, EventId, Guard, OpenDatabase, Reply, Step, Tracking, Transaction,
 };
 
 use super::place::{Place, failure};
@@ -63,8 +62,7 @@ async fn commit(
     let n_events = request.commit.events.len();
     let mut transaction = request.into_transaction();
     transaction.allowance = Some(memory.allowance());
-    let mut executed = database.execute(vec![transaction]).await?;
-    let executed = executed.pop().unwrap_or_else(unanswered)?;
+    let executed = database.transact_async(transaction).await?;
     let last = executed.events.last().map(|event| event.position);
     let committed = Committed {
         commit: executed.commit.unwrap_or_else(|| database.last_commit()),
@@ -74,10 +72,6 @@ async fn commit(
     };
     let replies = executed.replies.into_iter().skip(n_events).collect();
     Ok((committed, replies))
-}
-
-fn unanswered() -> trefoil::Result<Executed> {
-    Err(Error::Closed("the commit was not answered".into()))
 }
 
 /// What is asked for.

@@ -42,7 +42,7 @@ pub(crate) async fn answer(
     let read = request.into_read(database.head());
     let subscription = database.subscribe(read);
     let feed = Feed {
-        subscription: subscription.in_batches_of(SUBSCRIPTION_PAGE_BYTES),
+        subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: guest.share.clone(),
         _database: database,
         subscriber: Subscriber::new(Arc::clone(shared)),
@@ -130,15 +130,12 @@ pub(crate) async fn next_page(
     loop {
         subscription.ready().await?;
         let mut reservation = share.reserve_in_turn(2 * SUBSCRIPTION_PAGE_BYTES).await;
-        let events = subscription.try_next()?;
+        let events = subscription.next_page().await?;
         if !events.is_empty() {
             let bytes: usize = events.iter().map(Event::stored_bytes).sum();
             reservation.grow_anyway(2 * bytes);
             return Ok((events, reservation));
         }
-        drop(reservation);
-        // It may have looked at much that is not for it.
-        tokio::task::yield_now().await;
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! There are a few lanes, so that long work of one kind never delays another: leading groups of
 //! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
-//! removing what has expired, removing garbage, snapshots of the state, and opening namespaces of
-//! which something is due. Within a lane the databases take turns, so that one with much to do does
-//! not keep the others waiting.
+//! removing what has expired, removing garbage, snapshots of the state, opening namespaces of which
+//! something is due, and pages of subscriptions. Within a lane the databases take turns, so that one
+//! with much to do does not keep the others waiting.
 //!
 //! A lane is a queue per database behind one lock. A channel in its place would be one queue for
 //! all: a database that hands over thousands of long reads would keep the others waiting for all of
@@ -12,6 +12,7 @@
 
 mod cleaning;
 pub(crate) mod exclusive;
+pub(crate) mod task;
 pub(crate) mod write_load;
 
 use std::collections::VecDeque;
@@ -42,11 +43,12 @@ pub(crate) enum Lane {
     Collect = 6,
     Snapshot = 7,
     Open = 8,
+    Follow = 9,
 }
 
 /// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges,
 /// upkeep, garbage and snapshots can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 9] = [
+const LANES: [(&str, usize, i32); 10] = [
     ("trefoil-commit", 8, 0),
     ("trefoil-checkpoint", 1, 0),
     ("trefoil-merge", 1, 5),
@@ -57,6 +59,7 @@ const LANES: [(&str, usize, i32); 9] = [
     ("trefoil-snapshot", 1, 10),
     // One that takes long to open must not delay the others.
     ("trefoil-open", 4, 0),
+    ("trefoil-follow", 4, 0),
 ];
 
 /// The read cache of the state takes this part of what cached blocks take, besides.

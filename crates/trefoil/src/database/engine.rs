@@ -278,7 +278,7 @@ impl Engine {
     }
 
     /// What tells it from the other databases that share its threads.
-    fn tenant(&self) -> Tenant {
+    pub(crate) fn tenant(&self) -> Tenant {
         std::ptr::from_ref(self).addr()
     }
 

@@ -1,5 +1,6 @@
 //! The database: the front door of the library.
 
+mod asynchronous;
 pub(crate) mod engine;
 pub(crate) mod host;
 pub(crate) mod options;
@@ -193,17 +194,15 @@ impl Database {
     }
 
     /// Writes a commit and returns when it is durable. Blocks the thread.
-    pub fn commit(&self, mut commit: Commit) -> Result<Committed> {
-        commit.validate(self.inner.options.event_data_bytes_max)?;
-        commit.settle();
+    pub fn commit(&self, commit: Commit) -> Result<Committed> {
+        let commit = self.accept_commit(commit)?;
         self.engine()?.commit(commit)
     }
 
-    /// Writes a commit; the future resolves when it is durable. Works in any async runtime.
-    pub async fn commit_async(&self, mut commit: Commit) -> Result<Committed> {
+    fn accept_commit(&self, mut commit: Commit) -> Result<Commit> {
         commit.validate(self.inner.options.event_data_bytes_max)?;
         commit.settle();
-        self.engine()?.commit_async(commit).await
+        Ok(commit)
     }
 
     /// Appends events with the positions and times they bring along, all or nothing, and returns
@@ -218,9 +217,16 @@ impl Database {
         self.import_events(events, true)
     }
 
-    fn import_events(&self, mut events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
+    fn import_events(&self, events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
+        match Self::accept_import(events, with_new_ids)? {
+            Some(import) => self.engine()?.write(Work::Import(import)).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn accept_import(mut events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<Option<Import>> {
         if events.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         if events.len() > limits::EVENTS_PER_COMMIT_MAX {
             let limit = limits::EVENTS_PER_COMMIT_MAX;
@@ -240,11 +246,10 @@ impl Database {
         for event in &mut events {
             event.event.settle();
         }
-        let import = Import {
+        Ok(Some(Import {
             events,
             with_new_ids,
-        };
-        self.engine()?.write(Work::Import(import)).map(drop)
+        }))
     }
 
     /// Reads events.
@@ -273,34 +278,25 @@ impl Database {
         decide(&engine, conditions, &checked)
     }
 
-    /// Checks conditions as a commit would, without writing anything. What takes long is given up
-    /// when nobody waits for it any more.
-    pub async fn check_async(&self, conditions: Vec<Condition>) -> Result<()> {
-        trefoil_core::validate_conditions(&conditions)?;
-        let engine = self.engine()?;
-        let (conditions, checked) = engine.check_async(conditions).await?;
-        decide(&engine, &conditions, &checked)
-    }
-
     /// Executes a transaction and returns when it is durable. Blocks the thread.
     pub fn transact(&self, transaction: Transaction) -> Result<Executed> {
-        let transaction = self.accept(transaction);
-        let mut executed = self.engine()?.execute(vec![transaction])?;
-        executed.pop().unwrap_or_else(|| Err(closed()))
+        only(self.transact_all(vec![transaction])?)
     }
 
-    /// Executes transactions, one after the other and each on its own; the future resolves when all
-    /// are durable. Works in any async runtime.
-    pub async fn execute(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<Executed>>> {
-        let accept = |transaction| self.accept(transaction);
-        let accepted = transactions.into_iter().map(accept).collect();
-        self.engine()?.execute_async(accepted).await
+    /// Executes transactions, one after the other and each on its own, and returns when all are
+    /// durable: the result of each, in their order. Blocks the thread.
+    pub fn transact_all(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<Executed>>> {
+        let accepted = self.accept_all(transactions);
+        self.engine()?.execute(accepted)
     }
 
-    fn accept(&self, mut transaction: Transaction) -> Result<Transaction> {
-        transaction.validate(self.inner.options.event_data_bytes_max)?;
-        transaction.settle();
-        Ok(transaction)
+    fn accept_all(&self, transactions: Vec<Transaction>) -> Vec<Result<Transaction>> {
+        let accept = |mut transaction: Transaction| {
+            transaction.validate(self.inner.options.event_data_bytes_max)?;
+            transaction.settle();
+            Ok(transaction)
+        };
+        transactions.into_iter().map(accept).collect()
     }
 
     /// Runs commands that only read, all on the state of one moment, which is durable.
@@ -514,6 +510,11 @@ fn decide(engine: &Engine, conditions: &[Condition], checked: &Checked) -> Resul
         }
     }
     Ok(())
+}
+
+/// Returns the result of the only one of several transactions.
+fn only(mut executed: Vec<Result<Executed>>) -> Result<Executed> {
+    executed.pop().unwrap_or_else(|| Err(closed()))
 }
 
 fn closed() -> Error {

@@ -10,6 +10,7 @@
 //! it, renaming it away deletes it. Databases are opened when they are first used and closed again,
 //! least recently used first, when more than [`NamespacesOptions::open_max`] are open.
 
+mod asynchronous;
 mod entry;
 mod files;
 #[cfg(test)]

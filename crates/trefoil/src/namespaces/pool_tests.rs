@@ -60,7 +60,7 @@ fn the_least_recently_used_is_closed_and_opened_again_when_wanted() {
     counted.get("a").unwrap();
     assert_eq!(counted.opened(), 3);
     let mut subscription = first.subscribe(trefoil_core::Selection::all());
-    assert!(subscription.try_next().is_ok());
+    assert!(subscription.next_timeout(Duration::ZERO).is_ok());
     for round in 0..3 {
         for number in 0..10 {
             counted.get(&format!("n{number}")).unwrap();
@@ -68,7 +68,10 @@ fn the_least_recently_used_is_closed_and_opened_again_when_wanted() {
         assert_eq!(counted.opened(), 3 + 10 * (round + 1));
     }
     assert!(
-        matches!(subscription.try_next(), Err(Error::Closed(_))),
+        matches!(
+            subscription.next_timeout(Duration::ZERO),
+            Err(Error::Closed(_))
+        ),
         "it was closed"
     );
 }
@@ -138,7 +141,10 @@ fn closing_closes_all_and_opens_none() {
     let held = counted.get("a").unwrap();
     let mut subscription = held.subscribe(trefoil_core::Selection::all());
     counted.pool.close().unwrap();
-    assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));
+    assert!(matches!(
+        subscription.next_timeout(Duration::ZERO),
+        Err(Error::Closed(_))
+    ));
     assert!(matches!(counted.get("b"), Err(Error::Closed(_))));
 }
 

@@ -199,9 +199,17 @@ fn who_holds_a_deleted_namespace_is_told() {
     create(&namespaces, "a");
     let held = namespaces.database(&id("a")).unwrap();
     let mut subscription = held.subscribe(trefoil_core::Selection::all());
-    assert!(subscription.try_next().unwrap().is_empty());
+    assert!(
+        subscription
+            .next_timeout(Duration::ZERO)
+            .unwrap()
+            .is_empty()
+    );
     namespaces.delete("a").unwrap();
-    assert!(matches!(subscription.try_next(), Err(Error::Closed(_))));
+    assert!(matches!(
+        subscription.next_timeout(Duration::ZERO),
+        Err(Error::Closed(_))
+    ));
 }
 
 #[test]

@@ -17,6 +17,30 @@ pub struct List {
     pub limit: usize,
 }
 
+impl List {
+    /// Returns the first page, of at most this many names.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+
+    /// Lists only names that begin with this.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Lists only names after this one: the last one of the page before.
+    #[must_use]
+    pub fn after(mut self, name: impl Into<String>) -> Self {
+        self.after = name.into();
+        self
+    }
+}
+
 /// What is known of a stream without reading its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamInfo {

@@ -1,136 +1,131 @@
 //! Following events from any position on, from the past into the present.
 //!
 //! A subscription is a read that goes on: it reads the log up to its head, then waits for the head
-//! to move. It keeps a position and nothing else, so a slow subscriber costs the writer nothing and
-//! misses nothing.
+//! to move. It keeps a position and at most one page of events, so a slow subscriber costs the
+//! writer nothing and misses nothing.
+//!
+//! As a stream it reads pages on a thread of the library: whoever polls it waits for no disk.
 
-use std::task::Poll;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use event_listener::Listener as _;
+use event_listener::{EventListener, Listener as _};
+use futures_core::Stream;
+use oneshot::AsyncReceiver;
 use trefoil_core::{Direction, Error, Event, Result, Selection, StartAt};
 
-use crate::{Database, read};
+use crate::background::Lane;
+use crate::database::engine::{Engine, abandoned};
+use crate::{Database, Page, read};
 
-/// How many events, and about how many bytes of them, are handed over at a time at most.
-const BATCH_EVENTS: usize = 256;
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// How many events, and about how many bytes of them, are read at a time at most.
+const PAGE_EVENTS: usize = 256;
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Events from any position on, without gap, duplicate or reordering.
+///
+/// It is a [`Stream`] of events that works in any async runtime. It ends with [`Error::Closed`] when
+/// the database is closed, deleted or cleared, and after any other error. [`Self::next_timeout`] is
+/// the blocking form.
+///
+/// ```
+/// use std::time::Duration;
+/// use trefoil::{Commit, Database, NewEvent, Options, Selection};
+///
+/// # fn main() -> trefoil::Result<()> {
+/// let database = Database::in_memory(&Options::default())?;
+/// let mut orders = database.subscribe(Selection::category("order"));
+/// database.commit(Commit::new([NewEvent::new("order-1", "Placed", "{}")]))?;
+///
+/// let placed = orders.next_timeout(Duration::from_secs(10))?;
+/// assert_eq!(placed[0].event_type(), "Placed");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Subscription {
     database: Database,
     generation: u64,
-    read: Selection,
+    /// What is still to be read.
+    selection: Selection,
     /// Whether there is more of the log to look at before it is time to wait.
     is_behind: bool,
     /// Up to where the log was looked at.
     seen: u64,
     bytes_max: usize,
+    progress: Progress,
+    /// What was read and not handed over yet.
+    events: std::vec::IntoIter<Event>,
+}
+
+/// What a subscription is doing between two polls.
+#[derive(Debug)]
+enum Progress {
+    Idle,
+    /// It waits for the head of the log to move.
+    Waiting(EventListener),
+    /// A page is being read.
+    Reading(AsyncReceiver<Result<Page>>),
+    /// It has failed, and returns nothing more.
+    Ended,
 }
 
 impl Subscription {
-    pub(crate) fn new(database: Database, generation: u64, mut read: Selection) -> Self {
-        read.direction = Direction::Forwards;
-        read.limit = BATCH_EVENTS;
-        read.as_of = None;
+    pub(crate) fn new(database: Database, generation: u64, mut selection: Selection) -> Self {
+        selection.direction = Direction::Forwards;
+        selection.limit = PAGE_EVENTS;
+        selection.as_of = None;
         Self {
             database,
             generation,
-            read,
+            selection,
             is_behind: true,
             seen: 0,
-            bytes_max: BATCH_BYTES,
+            bytes_max: PAGE_BYTES,
+            progress: Progress::Idle,
+            events: Vec::new().into_iter(),
         }
     }
 
-    /// Hands over about so many bytes of events at a time, at most.
+    /// Reads at most about this many bytes of events at a time.
     #[must_use]
-    pub fn in_batches_of(mut self, bytes_max: usize) -> Self {
+    pub fn with_page_bytes(mut self, bytes_max: usize) -> Self {
         self.bytes_max = bytes_max;
         self
     }
 
-    /// Waits until there may be events for [`Self::try_next`]. Fails as [`Self::next`] does.
-    pub async fn ready(&self) -> Result<()> {
-        loop {
-            let engine = self.database.engine()?;
-            let changed = engine.writer.changed.listen();
-            let has_changed = engine.generation != self.generation;
-            if self.is_behind || has_changed || engine.writer.head() > self.seen {
-                return Ok(());
-            }
-            drop(engine);
-            changed.await;
-        }
+    /// Waits until there may be events for [`Self::next_page`], and reads none. A server can find
+    /// memory for a page between the two.
+    pub async fn ready(&mut self) -> Result<()> {
+        poll_fn(|context| self.poll_ready(context)).await
     }
 
-    /// The next events if there are any already; empty if the subscription is at the head, or if
-    /// it looked at many events and none was for it.
-    pub fn try_next(&mut self) -> Result<Vec<Event>> {
-        let engine = self.database.engine()?;
-        if engine.generation != self.generation {
-            return Err(Error::Closed("all events were removed".into()));
-        }
-        let head = engine.writer.head();
-        let layers = engine.index.layers();
-        let page = read::execute(
-            engine.storage.as_ref(),
-            &layers,
-            head,
-            &self.read,
-            self.bytes_max,
-        )?;
-        self.is_behind = page.next.is_some();
-        self.seen = head;
-        match page.next {
-            Some(next) => self.read.from = StartAt::Position(next),
-            // Everything up to the head was looked at. A stream that does not reach the wanted
-            // place yet is asked for that place again.
-            _ if matches!(self.read.from, StartAt::StreamPosition(_)) && page.events.is_empty() => {
-            }
-            _ => self.read.from = StartAt::Position(self.next_position(head)),
-        }
-        Ok(page.events)
+    /// Returns the next events, read on a thread of the library. There may be none, if the
+    /// subscription is at the head of the log or if none of those that it looked at is for it. A call
+    /// that is dropped before it returns loses nothing.
+    pub async fn next_page(&mut self) -> Result<Vec<Event>> {
+        poll_fn(|context| self.poll_page(context)).await
     }
 
-    /// The position after `head`, or where the subscription begins if that is still ahead.
-    fn next_position(&self, head: u64) -> u64 {
-        match self.read.from {
-            StartAt::Position(position) => position.max(head + 1),
-            _ => head + 1,
-        }
-    }
-
-    /// Waits for the next events. Fails with [`Error::Closed`] when the database is closed,
-    /// deleted or cleared. A call that is dropped before it returns loses nothing.
-    pub async fn next(&mut self) -> Result<Vec<Event>> {
-        loop {
-            let engine = self.database.engine()?;
-            let changed = engine.writer.changed.listen();
-            drop(engine);
-            let events = self.try_next()?;
-            if !events.is_empty() {
-                return Ok(events);
-            }
-            if self.is_behind {
-                let_others_run().await;
-            } else {
-                changed.await;
-            }
-        }
-    }
-
-    /// Waits for the next events, at most this long; empty if none came. Blocks the thread.
+    /// Returns the next events; none if none came in this time. Blocks the thread.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Vec<Event>> {
+        if !self.events.as_slice().is_empty() {
+            return Ok(self.events.by_ref().collect());
+        }
+        // A page that is being read was not counted as seen: it is read again.
+        self.progress = Progress::Idle;
         let mut began = None;
         loop {
-            let engine = self.database.engine()?;
+            let engine = self.engine()?;
             let changed = engine.writer.changed.listen();
             let began = *began.get_or_insert_with(|| engine.clock().steady());
             let left = timeout.saturating_sub(engine.clock().since(began));
+            let page = read_page(&engine, &self.selection, self.bytes_max)?;
             drop(engine);
-            let events = self.try_next()?;
+            let events = self.advance(page);
             if events.is_empty() && self.is_behind && !left.is_zero() {
                 continue;
             }
@@ -139,17 +134,118 @@ impl Subscription {
             }
         }
     }
+
+    /// Returns the generation that it follows, as long as that is the current one.
+    fn engine(&self) -> Result<Arc<Engine>> {
+        let engine = self.database.engine()?;
+        if engine.generation != self.generation {
+            return Err(Error::Closed("all events were removed".into()));
+        }
+        Ok(engine)
+    }
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        loop {
+            match &mut self.progress {
+                Progress::Reading(_) => return Poll::Ready(Ok(())),
+                Progress::Waiting(changed) => ready!(Pin::new(changed).poll(context)),
+                Progress::Idle | Progress::Ended => {}
+            }
+            self.progress = Progress::Idle;
+            let engine = self.engine()?;
+            let changed = engine.writer.changed.listen();
+            let has_events = !self.events.as_slice().is_empty();
+            if has_events || self.is_behind || engine.writer.head() > self.seen {
+                return Poll::Ready(Ok(()));
+            }
+            self.progress = Progress::Waiting(changed);
+        }
+    }
+
+    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<Event>>> {
+        if !self.events.as_slice().is_empty() {
+            return Poll::Ready(Ok(self.events.by_ref().collect()));
+        }
+        let mut page = match std::mem::replace(&mut self.progress, Progress::Idle) {
+            Progress::Reading(page) => page,
+            _ => self.start_reading()?,
+        };
+        let Poll::Ready(page) = Pin::new(&mut page).poll(context) else {
+            self.progress = Progress::Reading(page);
+            return Poll::Pending;
+        };
+        let page = page.unwrap_or_else(|_| Err(abandoned()))?;
+        Poll::Ready(Ok(self.advance(page)))
+    }
+
+    fn start_reading(&self) -> Result<AsyncReceiver<Result<Page>>> {
+        let engine = self.engine()?;
+        let (reply, page) = oneshot::async_channel();
+        let (selection, bytes_max) = (self.selection.clone(), self.bytes_max);
+        let reader = Arc::clone(&engine);
+        engine
+            .background
+            .run(Lane::Follow, engine.tenant(), move || {
+                // The subscriber may have gone.
+                if !reply.is_closed() {
+                    let _ = reply.send(read_page(&reader, &selection, bytes_max));
+                }
+            });
+        Ok(page)
+    }
+
+    /// Goes on to what comes after a page, and returns its events.
+    fn advance(&mut self, page: Page) -> Vec<Event> {
+        self.is_behind = page.next.is_some();
+        self.seen = page.head;
+        match page.next {
+            Some(next) => self.selection.from = StartAt::Position(next),
+            // Everything up to the head was looked at. A stream that does not reach the wanted
+            // place yet is asked for that place again.
+            _ if matches!(self.selection.from, StartAt::StreamPosition(_))
+                && page.events.is_empty() => {}
+            _ => self.selection.from = StartAt::Position(self.position_after(page.head)),
+        }
+        page.events
+    }
+
+    /// Returns the position after `head`, or where the subscription begins if that is still ahead.
+    fn position_after(&self, head: u64) -> u64 {
+        match self.selection.from {
+            StartAt::Position(position) => position.max(head + 1),
+            _ => head + 1,
+        }
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
+        loop {
+            if let Some(event) = self.events.next() {
+                return Poll::Ready(Ok(event));
+            }
+            ready!(self.poll_ready(context))?;
+            self.events = ready!(self.poll_page(context))?.into_iter();
+        }
+    }
 }
 
-/// Gives way once to whatever else the runtime has to do.
-async fn let_others_run() {
-    let mut has_yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
+impl Stream for Subscription {
+    type Item = Result<Event>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if matches!(this.progress, Progress::Ended) {
+            return Poll::Ready(None);
         }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+        let event = ready!(this.poll_event(context));
+        if event.is_err() {
+            this.progress = Progress::Ended;
+        }
+        Poll::Ready(Some(event))
+    }
+}
+
+fn read_page(engine: &Engine, selection: &Selection, bytes_max: usize) -> Result<Page> {
+    let head = engine.writer.head();
+    let layers = engine.index.layers();
+    read::execute(engine.storage.as_ref(), &layers, head, selection, bytes_max)
 }

@@ -102,6 +102,13 @@ impl Watch {
         }
     }
 
+    /// Takes the watch out of its place and leaves one there whose keys have changed.
+    pub(crate) fn take(&mut self) -> Self {
+        let left = Self::new(&self.watches);
+        left.mark.is_changed.store(true, Ordering::SeqCst);
+        std::mem::replace(self, left)
+    }
+
     /// Watches more keys.
     pub(crate) fn add(&mut self, store: &Store, now: u64, keys: &[Bytes]) -> Result<()> {
         for key in keys {

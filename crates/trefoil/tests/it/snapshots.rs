@@ -57,7 +57,7 @@ fn change(database: &Database, directory: &Path, n_counters: u64) {
             tracking: Some(Tracking::new(counter(value % n_counters), value)),
             ..Transaction::default()
         });
-        for executed in wait_for_all([database.execute(transactions.collect())]) {
+        for executed in wait_for_all([database.transact_all_async(transactions.collect())]) {
             assert!(executed.unwrap().iter().all(Result::is_ok));
         }
         value += CHANGES_AT_ONCE;

@@ -54,8 +54,7 @@ async fn run(context: Context<'_>, command: Command) -> Result<Answer> {
     let database = context.database().await?;
     let replies = if call.spec().access == Access::Write {
         let transaction = Transaction::of_call(call).lenient();
-        let mut executed = database.execute(vec![transaction]).await?;
-        let executed = executed.pop().ok_or_else(unanswered)??;
+        let executed = database.transact_async(transaction).await?;
         context.shared.metrics.count_executed(&executed);
         executed.replies
     } else {

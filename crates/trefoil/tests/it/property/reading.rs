@@ -1,10 +1,13 @@
 //! Reads of every kind, each held against the model: at once, in pages, explained, and followed.
 
+use std::time::Duration;
+
 use proptest::test_runner::TestCaseError;
 use trefoil::{Direction, Event, Selection, StartAt, Strategy};
 
 use super::driver::{Check, Driver, same};
 use crate::model::Record;
+use crate::waiting::wait_for_all;
 
 pub(super) fn records(events: &[Event]) -> Vec<Record> {
     events.iter().map(Record::of).collect()
@@ -60,7 +63,12 @@ impl Driver {
         };
         let mut delivered = Vec::new();
         loop {
-            let next = self.following[index].subscription.try_next();
+            let subscription = &mut self.following[index].subscription;
+            // Both forms, in turn.
+            let next = match delivered.len() % 2 {
+                0 => wait_for_all([subscription.next_page()]).remove(0),
+                _ => subscription.next_timeout(Duration::ZERO),
+            };
             match self.ok("subscription", next)? {
                 events if events.is_empty() => break,
                 events => delivered.extend(records(&events)),
@@ -81,7 +89,7 @@ impl Driver {
     /// Subscriptions to what is gone say so, and only so.
     pub(super) fn end_subscriptions(&mut self) -> Check {
         for mut following in self.following.drain(..) {
-            match following.subscription.try_next() {
+            match following.subscription.next_timeout(Duration::ZERO) {
                 Err(trefoil::Error::Closed(_)) => {}
                 other => {
                     let text = format!("an ended subscription answered {other:?}");

@@ -364,7 +364,9 @@ fn one_transaction_that_is_refused_does_not_touch_its_neighbours() {
         refused,
         transaction(&["INCR count"]),
     ];
-    let executed = wait_for_all([db.execute(together)]).remove(0).unwrap();
+    let executed = wait_for_all([db.transact_all_async(together)])
+        .remove(0)
+        .unwrap();
     assert_eq!(executed.len(), 3);
     assert!(
         matches!(&executed[1], Err(Error::Invalid(_))),
