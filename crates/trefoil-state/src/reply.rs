@@ -33,6 +33,71 @@ pub enum Reply {
     Text(String),
 }
 
+/// What a reply holds, for those who know what to expect.
+impl Reply {
+    /// Returns the integer, if it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns the number, if it is one.
+    pub fn as_double(&self) -> Option<f64> {
+        match self {
+            Self::Double(number) => Some(*number),
+            Self::Integer(number) => Some(*number as f64),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of a value, a word or a text.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bulk(bytes) => Some(bytes),
+            Self::Simple(word) => Some(word.as_bytes()),
+            Self::Text(text) => Some(text.as_bytes()),
+            _ => None,
+        }
+    }
+
+    /// Returns the same as [`Self::as_bytes`], if it is UTF-8.
+    pub fn as_str(&self) -> Option<&str> {
+        self.as_bytes()
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+    }
+
+    /// Returns the elements of a list or a set.
+    pub fn as_array(&self) -> Option<&[Self]> {
+        match self {
+            Self::Array(items) | Self::Set(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// Returns the keys and values of a map, or the pairs of a list of pairs.
+    pub fn as_pairs(&self) -> Option<&[(Self, Self)]> {
+        match self {
+            Self::Map(pairs) | Self::Pairs(pairs) => Some(pairs),
+            _ => None,
+        }
+    }
+
+    /// Returns the text of an error, with its code.
+    pub fn as_error(&self) -> Option<&str> {
+        match self {
+            Self::Error(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns whether there is nothing.
+    pub fn is_nil(&self) -> bool {
+        matches!(self, Self::Nil | Self::NilArray)
+    }
+}
+
 impl Reply {
     /// The usual reply of what succeeded.
     pub const OK: Self = Self::Simple("OK");
@@ -74,5 +139,28 @@ impl Reply {
     /// Returns bytes.
     pub fn bulk(value: impl Into<Bytes>) -> Self {
         Self::Bulk(value.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_read_as_what_it_is_and_as_nothing_else() {
+        assert_eq!(Reply::Integer(3).as_int(), Some(3));
+        assert_eq!(Reply::Integer(3).as_double(), Some(3.0));
+        assert_eq!(Reply::Integer(3).as_bytes(), None);
+        assert_eq!(Reply::OK.as_str(), Some("OK"));
+        assert_eq!(Reply::bulk("a").as_bytes(), Some(&b"a"[..]));
+        assert_eq!(Reply::bulk(vec![0xff]).as_str(), None);
+        assert_eq!(Reply::bulk("3").as_int(), None);
+        let all = Reply::Set(vec![Reply::Nil]);
+        assert_eq!(all.as_array().map(<[Reply]>::len), Some(1));
+        assert!(all.as_array().is_some_and(|all| all[0].is_nil()) && !all.is_nil());
+        let map = Reply::Map(vec![(Reply::bulk("a"), Reply::Integer(1))]);
+        assert_eq!(map.as_pairs().map(<[_]>::len), Some(1));
+        assert_eq!(Reply::Error("ERR no".into()).as_error(), Some("ERR no"));
+        assert_eq!(Reply::Error("ERR no".into()).as_str(), None);
     }
 }

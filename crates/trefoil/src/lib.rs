@@ -74,7 +74,7 @@ pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strateg
 pub use read::listing::{CategoryInfo, List, StreamInfo};
 pub use read::look::Snapshot;
 pub use read::subscription::Subscription;
-pub use state::Watch;
+pub use state::{Watch, Word};
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
     Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,

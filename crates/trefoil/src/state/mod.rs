@@ -1,6 +1,7 @@
 //! State: what a namespace remembers besides its events, changed by the same commits.
 //!
 //! ```text
+//! words          commands written as words
 //! watch          keys that a transaction must find unchanged
 //! stored_replies the replies of transactions that have a name
 //! tracking       how far writers have come in other logs
@@ -32,6 +33,7 @@ mod stored_replies;
 mod tracking;
 mod view;
 mod watch;
+mod words;
 
 pub(crate) use change::Changes;
 pub(crate) use read_cache::ReadCache;
@@ -42,3 +44,4 @@ pub(crate) use tracking::is_carried;
 pub(crate) use view::{ToClean, Touched, View};
 pub use watch::Watch;
 pub(crate) use watch::Watches;
+pub use words::Word;

@@ -108,13 +108,80 @@ impl Default for Transaction {
     }
 }
 
+/// Building one.
 impl Transaction {
-    /// A transaction of one command.
+    /// Returns a transaction that does nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns a transaction of one command.
     pub fn of_call(call: Call) -> Self {
-        Self {
-            steps: vec![Step::Call(call)],
-            ..Self::default()
-        }
+        Self::default().call(call)
+    }
+
+    /// Adds a command on the state.
+    #[must_use]
+    pub fn call(mut self, call: Call) -> Self {
+        self.steps.push(Step::Call(call));
+        self
+    }
+
+    /// Adds an event to append.
+    #[must_use]
+    pub fn append(mut self, event: NewEvent) -> Self {
+        self.steps.push(Step::append(event));
+        self
+    }
+
+    /// Adds a condition on the log.
+    #[must_use]
+    pub fn with_condition(mut self, condition: Condition) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    /// Adds a condition on the state.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard) -> Self {
+        self.guards.push(guard);
+        self
+    }
+
+    /// Refuses the transaction if one of the watched keys was changed since.
+    #[must_use]
+    pub fn with_watch(mut self, watch: Watch) -> Self {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// Names the transaction: if one of this name was executed before, nothing changes, and its
+    /// replies are returned again.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Bytes>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Records with the transaction how far the writer has come in another log.
+    #[must_use]
+    pub fn with_tracking(mut self, tracking: Tracking) -> Self {
+        self.tracking = Some(tracking);
+        self
+    }
+
+    /// Asks for memory for the replies before anything is written.
+    #[must_use]
+    pub fn with_allowance(mut self, allowance: Arc<dyn Allowance>) -> Self {
+        self.allowance = Some(allowance);
+        self
+    }
+
+    /// Adds a step.
+    #[must_use]
+    pub fn with_step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
     }
 
     /// Lets the other steps take effect when a command fails, as in Redis: its reply is its error,
@@ -124,9 +191,11 @@ impl Transaction {
         self.is_strict = false;
         self
     }
+}
 
-    /// Whether it cannot change anything. Its id is not kept then: to read again does no harm, and a
-    /// read must not cost a write.
+impl Transaction {
+    /// Returns whether it cannot change anything. Its id is not kept then: to read again does no
+    /// harm, and a read must not cost a write.
     pub fn is_read_only(&self) -> bool {
         let reads = |step: &Step| match step {
             Step::Call(call) => call.spec().access != Access::Write,
@@ -189,7 +258,44 @@ impl Transaction {
     }
 }
 
+impl Step {
+    /// Returns the step that appends an event, whatever the version of its stream.
+    pub fn append(event: NewEvent) -> Self {
+        Self::Append {
+            event: Box::new(event),
+            expected: None,
+        }
+    }
+
+    /// Returns the step that appends an event if its stream is at a version, events of earlier steps
+    /// included; -1: no such stream.
+    pub fn append_at(event: NewEvent, expected: i64) -> Self {
+        Self::Append {
+            event: Box::new(event),
+            expected: Some(expected),
+        }
+    }
+}
+
 impl Guard {
+    /// Returns a condition on a key, or on the string under it.
+    pub fn key(key: impl Into<Bytes>, wanted: Wanted) -> Self {
+        Self {
+            key: key.into(),
+            field: None,
+            wanted,
+        }
+    }
+
+    /// Returns a condition on a field of the hash under a key.
+    pub fn field(key: impl Into<Bytes>, field: impl Into<Bytes>, wanted: Wanted) -> Self {
+        Self {
+            key: key.into(),
+            field: Some(field.into()),
+            wanted,
+        }
+    }
+
     /// The command that asks what the guard wants to know.
     pub(crate) fn question(&self) -> Option<Call> {
         let is_presence = matches!(self.wanted, Wanted::Present | Wanted::Absent);

@@ -126,9 +126,7 @@ fn keys_of_a_watch_that_was_given_up_count_as_changed() {
     let db = Database::in_memory(&Options::default()).unwrap();
     let mut watch = db.watch(&["a".into()]).unwrap();
     wait_for(db.watch_more_async(&mut watch, &["b".into()])).unwrap();
-    let mut transaction = Transaction::default();
-    transaction.watch = Some(watch);
-    wait_for(db.transact_async(transaction)).unwrap();
+    wait_for(db.transact_async(Transaction::new().with_watch(watch))).unwrap();
 
     let mut watch = db.watch(&["a".into()]).unwrap();
     {
@@ -139,9 +137,7 @@ fn keys_of_a_watch_that_was_given_up_count_as_changed() {
             return;
         }
     }
-    let mut transaction = Transaction::default();
-    transaction.watch = Some(watch);
-    let refused = db.transact(transaction);
+    let refused = db.transact(Transaction::new().with_watch(watch));
     assert!(
         matches!(refused, Err(Error::WatchedKeyChanged)),
         "{refused:?}"
