@@ -19,6 +19,7 @@ use trefoil_core::limits::{GROUP_BYTES_MAX, GROUP_COMMITS_MAX};
 use trefoil_core::{Direction, Error, Result};
 
 use crate::Completion;
+use crate::local::{RecordInfo, SegmentInfo};
 
 /// What the database adds to an item in the clear, to be read without reading the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -399,4 +400,16 @@ pub trait Storage: Send + Sync + Debug {
 
     /// How much room the namespace takes.
     fn usage(&self) -> Result<Usage>;
+
+    /// Returns the segments of the log, in order, for people to look at. A storage that has none
+    /// shows none.
+    fn segments(&self) -> Vec<SegmentInfo> {
+        Vec::new()
+    }
+
+    /// Hands what is known of the records of a segment to `visit`, in order.
+    fn records(&self, segment: u64, visit: &mut dyn FnMut(RecordInfo)) -> Result<()> {
+        let _ = visit;
+        Err(Error::invalid(format!("there is no segment {segment}")))
+    }
 }

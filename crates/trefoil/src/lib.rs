@@ -53,7 +53,7 @@
 pub mod application;
 mod background;
 mod database;
-mod home;
+pub mod home;
 mod index;
 mod namespaces;
 mod read;

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use trefoil::tools::is_database;
+use trefoil::home::LocalHome;
 
 use crate::exit::{self, NotFound};
 
@@ -21,29 +20,11 @@ impl Directory {
         &self.directory
     }
 
-    /// The databases there, by name. A server must not have them open.
+    /// Returns the directories of the namespaces there, by name. A server must not have them open.
     pub(crate) fn databases(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let found = LocalHome::find_namespaces(&self.directory)?;
         let shown = self.directory.display();
-        if is_database(&self.directory) {
-            return Ok(vec![self.directory.clone()]);
-        }
-        let mut databases = Vec::new();
-        let entries = std::fs::read_dir(&self.directory);
-        for entry in entries.with_context(|| format!("cannot list {shown}"))? {
-            let path = entry
-                .with_context(|| format!("cannot list {shown}"))?
-                .path();
-            if is_database(&path) {
-                databases.push(path);
-            }
-        }
-        databases.sort();
-        // A data directory in which nothing was written yet is one all the same.
-        let is_nothing = databases.is_empty() && !self.directory.join("_meta").is_dir();
-        match is_nothing {
-            true => Err(NotFound(format!("{shown} holds no database")).into()),
-            false => Ok(databases),
-        }
+        found.ok_or_else(|| NotFound(format!("{shown} holds no database")).into())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use trefoil::home::LocalHome;
 use trefoil::tools::{
     Inspection, RecordInfo, RunInfo, SegmentInfo, SegmentKind, Snapshot, inspect,
 };
@@ -42,7 +43,7 @@ impl Arguments {
         let limit = self.limit.unwrap_or(usize::MAX);
         let is_json = output.json;
         for_each(&self.directory.databases()?, is_json, |database| {
-            let inspection = inspect(database)?;
+            let inspection = inspect(LocalHome::claim_existing(database)?)?;
             match (self.records, &self.keys) {
                 (Some(segment), _) => print_records(&inspection, segment, limit, output),
                 (None, Some(run)) => print_keys(&inspection, run, limit, output),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use trefoil::Options;
+use trefoil::home::LocalHome;
 use trefoil::tools::repair;
 
 use super::databases::{Directory, for_each};
@@ -36,7 +37,8 @@ impl Arguments {
 fn repair_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
     let bar = spinner()?;
     bar.set_message(format!("rebuilding {}", database.display()));
-    let repaired = repair(database, &Options::default());
+    let claimed = LocalHome::claim_existing(database);
+    let repaired = claimed.and_then(|claim| repair(claim, &Options::default()));
     bar.finish_and_clear();
     let events = repaired?.events;
     match output.json {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use serde_json::json;
+use trefoil::home::LocalHome;
 use trefoil::tools::{Finding, RegistryReport, Report, Step, verify, verify_registry};
 
 use super::databases::{Directory, for_each};
@@ -29,9 +30,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
         let (databases, is_json) = (self.directory.databases()?, output.json);
-        let registry = verify_registry(self.directory.path())?;
-        let checked = match registry {
-            Some(registry) => print_registry(self.directory.path(), &registry, output),
+        let checked = match LocalHome::open_existing(self.directory.path())? {
+            Some(home) => print_registry(home.registry(), &verify_registry(&home)?, output),
             None => Ok(()),
         };
         for_each(&databases, is_json, |database| verify_one(database, output)).and(checked)
@@ -39,7 +39,7 @@ impl Arguments {
 }
 
 fn print_registry(
-    data: &Path,
+    meta: &Path,
     registry: &RegistryReport,
     output: &mut Output,
 ) -> anyhow::Result<()> {
@@ -47,7 +47,6 @@ fn print_registry(
         namespaces,
         findings,
     } = registry;
-    let meta = data.join("_meta");
     match output.json {
         true => output.value(&json!({
             "registry": meta, "namespaces": namespaces, "findings": findings_json(findings),
@@ -79,8 +78,9 @@ fn verdict(findings: &[Finding]) -> &'static str {
 }
 
 fn verify_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
+    let claim = LocalHome::claim_existing(database)?;
     let bar = count_progress()?;
-    let report = verify(database, &mut |step| {
+    let report = verify(claim.as_ref(), &mut |step| {
         let (done, total, unit) = match step {
             Step::Log { done, total } => (done, total, "segments"),
             Step::Index { done, total } => (done, total, "events indexed"),

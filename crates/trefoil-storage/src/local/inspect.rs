@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use trefoil_core::Result;
 
-use super::LocalStorage;
+use super::log::Log;
 use super::log::segments::Segment;
 
 /// How a segment is stored.
@@ -66,10 +66,10 @@ pub struct RecordInfo {
     pub bytes: u64,
 }
 
-impl LocalStorage {
-    /// The log's segments, in order.
-    pub fn segments(&self) -> Vec<SegmentInfo> {
-        let segments = self.log.segments();
+impl Log {
+    /// Returns what is known of the segments, in order.
+    pub(super) fn segment_infos(&self) -> Vec<SegmentInfo> {
+        let segments = self.segments();
         let last = segments.entries.len().saturating_sub(1);
         let infos = segments.entries.iter().enumerate();
         infos
@@ -77,9 +77,13 @@ impl LocalStorage {
             .collect()
     }
 
-    /// Hands the records of segment `number` to `visit`, in order.
-    pub fn records(&self, number: u64, visit: &mut dyn FnMut(RecordInfo)) -> Result<()> {
-        let segments = self.log.segments();
+    /// Hands what is known of the records of segment `number` to `visit`, in order.
+    pub(super) fn record_infos(
+        &self,
+        number: u64,
+        visit: &mut dyn FnMut(RecordInfo),
+    ) -> Result<()> {
+        let segments = self.segments();
         let found = segments
             .entries
             .iter()

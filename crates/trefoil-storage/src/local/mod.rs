@@ -239,4 +239,12 @@ impl Storage for LocalStorage {
         self.log.add_usage(&mut usage);
         Ok(usage)
     }
+
+    fn segments(&self) -> Vec<SegmentInfo> {
+        self.log.segment_infos()
+    }
+
+    fn records(&self, segment: u64, visit: &mut dyn FnMut(RecordInfo)) -> Result<()> {
+        self.log.record_infos(segment, visit)
+    }
 }

@@ -24,12 +24,12 @@ use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Result, Selection, Timestamp, limits,
 };
 use trefoil_state::{Call, Commands, Meter, Reply, Survey};
-use trefoil_storage::local::DirectoryLock;
 
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::stats::StatsSnapshot;
-use crate::home::Home;
+use crate::home::{Claim, LocalHome, MemoryHome};
+use crate::index::Manifest;
 use crate::read::condition::{self, Checked};
 use crate::read::explain::Explanation;
 use crate::read::look::{self, Snapshot};
@@ -55,7 +55,9 @@ pub struct Database {
 /// What all handles of a database share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    home: Home,
+    claim: Arc<dyn Claim>,
+    /// Whether this is a generation that does not count yet: the claim belongs to another database.
+    is_beside: bool,
     options: Options,
     background: Arc<Background>,
     /// The current generation; `None` once the database is closed, and while it is being opened
@@ -70,8 +72,6 @@ pub(crate) struct Inner {
     recovery: Recovery,
     /// When it must be opened again, once it is closed; at once, if nobody knows.
     deadline: AtomicU64,
-    /// Keeps others from the directory while the database is open.
-    lock: Mutex<Option<DirectoryLock>>,
 }
 
 /// What opening a database had to do.
@@ -109,35 +109,35 @@ pub struct Info {
 impl Database {
     /// Opens the database in `directory`, creating it if it is not there.
     pub fn open(directory: impl AsRef<Path>, options: &Options) -> Result<Self> {
-        let home = Home::Directory(directory.as_ref().to_owned());
-        Self::open_home(
-            home,
+        Self::open_claimed(
+            LocalHome::claim_directory(directory, options.local())?,
             options,
-            Background::start(options.cache_bytes, options.clock.clone())?,
         )
     }
 
-    /// A database that lives and dies with the process.
+    /// Opens a database that lives and dies with the process.
     pub fn in_memory(options: &Options) -> Result<Self> {
-        Self::open_home(
-            Home::Memory,
-            options,
-            Background::start(options.cache_bytes, options.clock.clone())?,
-        )
+        Self::open_claimed(MemoryHome::claim_new()?, options)
+    }
+
+    /// Opens the database of a namespace that was claimed from its home. The claim is released when
+    /// the database is closed.
+    pub fn open_claimed(claim: Arc<dyn Claim>, options: &Options) -> Result<Self> {
+        let background = Background::start(options.cache_bytes, options.clock.clone())?;
+        Self::open_sharing(claim, options, background)
     }
 
     /// Opens a database whose background work is done by threads that it shares with others.
-    pub(crate) fn open_home(
-        home: Home,
+    pub(crate) fn open_sharing(
+        claim: Arc<dyn Claim>,
         options: &Options,
         background: Arc<Background>,
     ) -> Result<Self> {
         let began = background.clock.steady();
-        let lock = home.lock()?;
-        let generation = home.current()?;
-        let opened = home.open(generation, options)?;
-        home.remove_others(generation)?;
-        let wake = Arc::new(Wake::new(home.directory().map(Path::to_owned)));
+        let generation = claim.facts()?.generation;
+        let opened = claim.open(generation, options.cache_bytes, &Manifest::reach)?;
+        claim.remove_others()?;
+        let wake = Arc::new(Wake::new(Arc::clone(&claim)));
         let (engine, replayed_events) = Engine::open(
             generation,
             opened.storage,
@@ -150,8 +150,9 @@ impl Database {
             replayed_events,
             cut_bytes: opened.cut_bytes,
         };
-        let inner = Inner {
-            home,
+        let inner = Arc::new(Inner {
+            claim,
+            is_beside: false,
             options: options.clone(),
             background,
             engine: RwLock::new(None),
@@ -161,9 +162,7 @@ impl Database {
             generation: Mutex::new(generation),
             recovery,
             deadline: AtomicU64::new(0),
-            lock: Mutex::new(lock),
-        };
-        let inner = Arc::new(inner);
+        });
         inner.put(engine)?;
         Ok(Self { inner })
     }
@@ -464,13 +463,13 @@ impl Database {
     }
 
     /// Closes the database: finishes the commits that were handed in, refuses new ones, ends
-    /// subscriptions, and lets go of the directory. All handles are closed with it.
+    /// subscriptions, and releases the namespace. All handles are closed with it.
     pub fn close(&self) -> Result<()> {
         let mut current = self.inner.engine.write();
         self.inner.is_closed.store(true, Ordering::SeqCst);
         let engine = current.take();
         drop(current);
-        // Whatever becomes of it, the directory is let go of.
+        // Whatever becomes of it, others may have the namespace.
         let noted = engine.map_or(Ok(()), |engine| {
             engine.close(&closed());
             engine.seal();
@@ -480,7 +479,7 @@ impl Database {
             wait_for_readers(&engine);
             noted
         });
-        self.inner.lock.lock().take();
+        self.inner.release();
         noted
     }
 }
@@ -491,6 +490,16 @@ impl Drop for Inner {
             engine.close(&closed());
             engine.seal();
             wait_for_readers(&engine);
+        }
+        self.release();
+    }
+}
+
+impl Inner {
+    /// Lets others have the namespace.
+    fn release(&self) {
+        if !self.is_beside {
+            self.claim.release();
         }
     }
 }

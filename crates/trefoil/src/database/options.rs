@@ -6,6 +6,7 @@ use std::time::Duration;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_seats::SEATS;
 use trefoil_state::{Application, Commands};
+use trefoil_storage::LocalOptions;
 use trefoil_storage::local::disk::{Disk, RealDisk};
 
 use crate::Clock;
@@ -53,6 +54,17 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns how storages in directories are opened.
+    pub(crate) fn local(&self) -> LocalOptions {
+        LocalOptions {
+            segment_bytes_max: self.segment_bytes_max,
+            plain_segments: self.plain_segments,
+            cache_bytes: self.cache_bytes,
+            disk: Arc::clone(&self.disk),
+            ..LocalOptions::default()
+        }
+    }
+
     /// Adds an application: its commands, and what falls due.
     #[must_use]
     pub fn application(mut self, application: &'static Application) -> Self {

@@ -8,10 +8,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use trefoil_core::{Error, Result};
-use trefoil_storage::Storage;
 
 use super::{Database, Inner, closed, wait_for_readers};
 use crate::database::engine::Engine;
+use crate::index::Manifest;
 
 /// How long a database that could not be opened again waits before it tries once more.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -41,27 +41,24 @@ impl Inner {
         if self.is_closed.load(Ordering::SeqCst) {
             return Err(closed());
         }
-        let kept = self.take_down();
-        let storage = match kept {
-            Some(storage) => storage,
-            None => {
-                self.home.require()?;
-                self.home.open(*generation, &self.options)?.storage
-            }
-        };
+        self.take_down();
+        let cache_bytes = self.options.cache_bytes;
+        let opened = self
+            .claim
+            .open(*generation, cache_bytes, &Manifest::reach)?;
         let background = Arc::clone(&self.background);
         let wake = Arc::clone(&self.wake);
+        let storage = opened.storage;
         let (engine, _) = Engine::open(*generation, storage, wake, background, &self.options)?;
         self.put(engine)
     }
 
-    /// Closes what is open. Answers its storage if that is in memory, which is all there is of it.
-    fn take_down(&self) -> Option<Arc<dyn Storage>> {
-        let old = self.engine.write().take()?;
-        old.close(&reopening());
-        wait_for_readers(&old);
-        let in_memory = self.home.directory().is_none();
-        in_memory.then(|| Arc::clone(&old.storage))
+    /// Closes what is open.
+    fn take_down(&self) {
+        if let Some(old) = self.engine.write().take() {
+            old.close(&reopening());
+            wait_for_readers(&old);
+        }
     }
 
     /// Makes an engine the one that is used, unless the database was closed meanwhile.

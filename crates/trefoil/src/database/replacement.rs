@@ -10,6 +10,7 @@ use trefoil_storage::Storage;
 
 use super::{Database, Inner, Recovery, wait_for_readers};
 use crate::database::engine::Engine;
+use crate::index::Manifest;
 use crate::time::wake::Wake;
 use crate::write::carry_over;
 
@@ -50,11 +51,8 @@ impl Drop for Replacement {
         if let Err(error) = self.new.close() {
             tracing::warn!(%error, "cannot close what was to replace other events");
         }
-        let generation = self.old.inner.generation.lock();
-        // A directory that was let go of may be another database's by now.
-        if self.old.inner.lock.lock().is_some() {
-            self.old.remove_generations_but(*generation);
-        }
+        let _generation = self.old.inner.generation.lock();
+        self.old.remove_other_generations();
         self.old
             .inner
             .is_being_replaced
@@ -73,7 +71,7 @@ impl Database {
         }
         let opened = self.open_beside(*generation + 1);
         let new = opened.inspect_err(|_| {
-            self.remove_generations_but(*generation);
+            self.remove_other_generations();
             self.inner.is_being_replaced.store(false, Ordering::SeqCst);
         })?;
         Ok(Replacement {
@@ -91,15 +89,17 @@ impl Database {
 
     /// A generation that does not count yet, as a database of its own.
     fn open_beside(&self, generation: u64) -> Result<Self> {
-        let (home, options) = (self.inner.home.clone(), &self.inner.options);
-        let storage = home.open(generation, options)?.storage;
+        let (claim, options) = (Arc::clone(&self.inner.claim), &self.inner.options);
+        let opened = claim.open(generation, options.cache_bytes, &Manifest::reach)?;
+        let storage = opened.storage;
         // Nobody is woken for it.
         let wake = Arc::new(Wake::default());
         let background = Arc::clone(&self.inner.background);
         let (engine, _) =
             Engine::open(generation, storage, Arc::clone(&wake), background, options)?;
         let inner = Arc::new(Inner {
-            home,
+            claim,
+            is_beside: true,
             options: options.clone(),
             background: Arc::clone(&self.inner.background),
             engine: RwLock::new(None),
@@ -109,7 +109,6 @@ impl Database {
             wake,
             generation: Mutex::new(generation),
             recovery: Recovery::default(),
-            lock: Mutex::new(None),
         });
         inner.put(engine)?;
         Ok(Self { inner })
@@ -123,13 +122,30 @@ impl Database {
         old.close(&Error::Closed("all events were removed".into()));
         let prepared = self.prepare_next(next, storage, &old);
         let engine = prepared.inspect_err(|_| self.go_on(&old))?;
-        // If this fails, nobody knows which generation counts before the database is opened again.
-        self.inner.home.make_current()?;
+        if let Err(error) = self.inner.claim.switch(next)
+            && !self.has_switched(next, &error)?
+        {
+            engine.close(&error);
+            self.go_on(&old);
+            return Err(error);
+        }
         *generation = next;
         self.inner.put(engine)?;
         old.writer.changed.notify(usize::MAX);
         wait_for_readers(&old);
         Ok(())
+    }
+
+    /// Returns which generation counts after `error`: whether it is the next one. If that cannot be
+    /// told, the database stays closed until it is opened again.
+    fn has_switched(&self, next: u64, error: &Error) -> Result<bool> {
+        match self.inner.claim.facts() {
+            Ok(facts) => Ok(facts.generation == next),
+            Err(unknown) => {
+                tracing::error!(%unknown, "cannot tell whether the events were replaced");
+                Err(error.clone())
+            }
+        }
     }
 
     /// Makes the next generation, which has the state of the one before.
@@ -140,7 +156,6 @@ impl Database {
         old: &Engine,
     ) -> Result<Arc<Engine>> {
         carry_over(&old.store, storage.as_ref())?;
-        self.inner.home.prepare_current(next)?;
         let (background, options) = (Arc::clone(&self.inner.background), &self.inner.options);
         let (engine, _) = Engine::open(next, storage, Arc::clone(&old.wake), background, options)?;
         Ok(engine)
@@ -167,10 +182,12 @@ impl Database {
         }
     }
 
-    fn remove_generations_but(&self, current: u64) {
-        if let Err(error) = self.inner.home.remove_others(current) {
+    fn remove_other_generations(&self) {
+        match self.inner.claim.remove_others() {
+            // A namespace that was released may be another database's by now.
+            Ok(()) | Err(Error::Closed(_)) => {}
             // They do not count, and opening removes them too.
-            tracing::warn!(%error, "cannot remove a generation");
+            Err(error) => tracing::warn!(%error, "cannot remove a generation"),
         }
     }
 }

@@ -1,210 +1,191 @@
-//! Where a database lives: in memory, or in a directory that holds one generation of its log.
+//! Where a server's namespaces live, and what it keeps besides their logs.
 //!
-//! `generation` names the current one, `<number>/` holds it. A new generation is built beside the
-//! old one and takes over when `generation` is replaced; what no longer counts is removed.
+//! A [`Home`] keeps the entries of the registry, which are bytes to it, and opens namespaces. Whoever
+//! uses a namespace holds a [`Claim`] to it: the small facts beside the log (which generation counts,
+//! when something is due next) and the [`Storage`] of each generation are reached through it alone.
+//! [`LocalHome`] is a directory, [`MemoryHome`] lives and dies with the process. Others can be written
+//! in other crates; they pass [`conformance`](crate::home::conformance) (feature `testing`).
+//!
+//! Rules for all of them:
+//!
+//! - **Any call may wait** for a disk or a network, except [`Home::free_bytes`] and
+//!   [`Claim::release`]. None is made on a thread that serves connections, nor under a lock that
+//!   readers of an open namespace need. The writer of a namespace calls [`Claim::set_due`], at most
+//!   once after each opening.
+//! - **A change is there as a whole or not at all, and stays** when the call has returned. After an
+//!   error nobody knows: the caller asks again what counts ([`Home::entry`], [`Claim::facts`]).
+//! - **An id may be used again** after a deletion, for another [`Incarnation`]. What was meant for the
+//!   one before gets [`Error::NamespaceNotFound`], and never touches the new one.
+//! - **A namespace has one claim at a time**, in one process: [`Error::Locked`]. A claim that was
+//!   released, or lost to another process, fails with [`Error::Closed`] from then on.
+//! - **What was made is never replaced by something empty.** If it is not there, that is
+//!   [`Error::Damaged`].
+//!
+//! [`Error::Closed`]: trefoil_core::Error::Closed
+//! [`Error::Damaged`]: trefoil_core::Error::Damaged
+//! [`Error::Locked`]: trefoil_core::Error::Locked
+//! [`Error::NamespaceNotFound`]: trefoil_core::Error::NamespaceNotFound
 
-use std::fs;
-use std::path::{Path, PathBuf};
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+mod local;
+mod memory;
+mod whole_log;
+
+use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use trefoil_core::{Error, Result};
-use trefoil_storage::local::disk::RealDisk;
-use trefoil_storage::local::{DirectoryLock, files, missing, private};
-use trefoil_storage::{LocalOptions, LocalStorage, MemoryStorage, Storage};
+use bytes::Bytes;
+use trefoil_core::{NamespaceId, Result};
+use trefoil_storage::local::{Finding, LogReport, Progress};
+use trefoil_storage::{ReadReach, Storage};
 
-use crate::Options;
-use crate::index::Manifest;
+pub use local::LocalHome;
+pub use memory::MemoryHome;
 
-/// The file that names the current generation.
-const CURRENT: &str = "generation";
+/// The number of a namespace's first generation.
+pub const FIRST_GENERATION: u64 = 1;
 
-/// Where the generations of a database are kept.
+/// Tells the namespaces apart that had the same id one after the other. A home never gives the same
+/// one to two of them while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Incarnation(pub u128);
+
+/// Names one state of one entry of the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The namespace that the entry is of.
+    pub incarnation: Incarnation,
+    /// Another one after each change of the entry.
+    pub version: u64,
+}
+
+/// An entry of the registry.
 #[derive(Debug, Clone)]
-pub(crate) enum Home {
-    Memory,
-    Directory(PathBuf),
+pub struct StoredEntry {
+    /// Which state of it this is.
+    pub stamp: Stamp,
+    /// What was written.
+    pub bytes: Bytes,
+    /// Where it is kept, for people.
+    pub place: PathBuf,
+}
+
+/// The small facts beside the log of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// The generation that counts.
+    pub generation: u64,
+    /// When the namespace must be opened because something of it is due, in milliseconds since 1970.
+    pub due: Option<u64>,
 }
 
 /// An opened generation.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) storage: Arc<dyn Storage>,
+pub struct OpenedGeneration {
+    /// Its log and its maps.
+    pub storage: Arc<dyn Storage>,
     /// Bytes of an unfinished write that were cut from the end of the log.
-    pub(crate) cut_bytes: u64,
+    pub cut_bytes: u64,
+    /// Where it is kept, for people.
+    pub place: PathBuf,
 }
 
-impl Home {
-    /// Whether `directory` is the home of a database.
-    pub(crate) fn is_home(directory: &Path) -> bool {
-        directory.join(CURRENT).is_file()
-    }
-
-    /// The directory, if it is one.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        match self {
-            Self::Memory => None,
-            Self::Directory(directory) => Some(directory),
-        }
-    }
-
-    /// Keeps other processes, and other handles of this one, from the directory.
-    pub(crate) fn lock(&self) -> Result<Option<DirectoryLock>> {
-        let Self::Directory(directory) = self else {
-            return Ok(None);
-        };
-        create(directory)?;
-        DirectoryLock::take(directory).map(Some)
-    }
-
-    /// Checks that a database has been made here. If the registry knows that one was, then an empty
-    /// directory is no new database but one that is lost.
-    pub(crate) fn require(&self) -> Result<()> {
-        let Self::Directory(directory) = self else {
-            return Ok(());
-        };
-        if !directory.is_dir() {
-            return Err(missing(
-                directory,
-                "the directory of the namespace is missing",
-            ));
-        }
-        let current = directory.join(CURRENT);
-        match fs::read_to_string(&current) {
-            Ok(number) => LocalStorage::require(directory.join(number.trim())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(missing(
-                &current,
-                "the file that names the current generation is missing",
-            )),
-            Err(error) => Err(Error::io(format!("reading {}", current.display()), &error)),
-        }
-    }
-
-    /// The number of the current generation; the first if there is none yet.
-    pub(crate) fn current(&self) -> Result<u64> {
-        let Self::Directory(directory) = self else {
-            return Ok(1);
-        };
-        create(directory)?;
-        // The name may have been replaced just before a crash: what is read must stay.
-        files::sync_dir(&RealDisk, directory)?;
-        let path = directory.join(CURRENT);
-        let damaged = |what: String| {
-            Error::Damaged(Box::new(trefoil_core::Damage {
-                file: path.clone(),
-                offset: 0,
-                position: 0,
-                what,
-                help: "write the number of the newest sub-directory into it".into(),
-            }))
-        };
-        let others = self.generations()?;
-        let number = match fs::read_to_string(&path) {
-            Ok(text) => text
-                .trim()
-                .parse()
-                .map_err(|_| damaged(format!("{text:?} is not the number of a generation")))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && others.is_empty() => {
-                self.prepare_current(1)?;
-                self.make_current()?;
-                1
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(damaged("the file is missing".into()));
-            }
-            Err(error) => return Err(Error::io(format!("reading {}", path.display()), &error)),
-        };
-        // A generation is made before it is named.
-        if !others.is_empty() && !others.contains(&number) {
-            return Err(damaged(format!("generation {number} is missing")));
-        }
-        Ok(number)
-    }
-
-    /// Whether there is a generation, whichever counts.
-    pub(crate) fn has_generations(&self) -> bool {
-        self.generations().is_ok_and(|found| !found.is_empty())
-    }
-
-    /// The numbers of all generations there are.
-    fn generations(&self) -> Result<Vec<u64>> {
-        let Self::Directory(directory) = self else {
-            return Ok(Vec::new());
-        };
-        let failed =
-            |error: std::io::Error| Error::io(format!("listing {}", directory.display()), &error);
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
-        }
-        Ok(numbers)
-    }
-
-    /// Writes down which generation is to become the current one.
-    pub(crate) fn prepare_current(&self, generation: u64) -> Result<()> {
-        let Self::Directory(directory) = self else {
-            return Ok(());
-        };
-        let text = format!("{generation}\n");
-        let unfinished = files::unfinished(&directory.join(CURRENT));
-        files::write_unfinished(&RealDisk, &unfinished, text.as_bytes())
-    }
-
-    /// Makes the prepared generation the current one, atomically and durably.
-    pub(crate) fn make_current(&self) -> Result<()> {
-        let Self::Directory(directory) = self else {
-            return Ok(());
-        };
-        let path = directory.join(CURRENT);
-        files::finish(&RealDisk, &files::unfinished(&path), &path)
-    }
-
-    /// Opens or creates a generation.
-    pub(crate) fn open(&self, generation: u64, options: &Options) -> Result<Opened> {
-        let Self::Directory(directory) = self else {
-            return Ok(Opened {
-                storage: Arc::new(MemoryStorage::new()),
-                cut_bytes: 0,
-            });
-        };
-        let options = LocalOptions {
-            segment_bytes_max: options.segment_bytes_max,
-            plain_segments: options.plain_segments,
-            cache_bytes: options.cache_bytes,
-            disk: Arc::clone(&options.disk),
-            ..LocalOptions::default()
-        };
-        let directory = directory.join(generation.to_string());
-        let storage = LocalStorage::open_reaching(directory, options, &Manifest::reach)?;
-        let cut_bytes = storage.recovery().cut.as_ref().map_or(0, |cut| cut.bytes);
-        Ok(Opened {
-            storage: Arc::new(storage),
-            cut_bytes,
-        })
-    }
-
-    /// Removes every generation but the current one: they were replaced, or never became current.
-    pub(crate) fn remove_others(&self, current: u64) -> Result<()> {
-        let Self::Directory(directory) = self else {
-            return Ok(());
-        };
-        for number in self
-            .generations()?
-            .into_iter()
-            .filter(|number| *number != current)
-        {
-            let path = directory.join(number.to_string());
-            fs::remove_dir_all(&path)
-                .map_err(|error| Error::io(format!("removing {}", path.display()), &error))?;
-        }
-        Ok(())
-    }
+/// What verifying found below the [`Storage`] of a namespace.
+#[derive(Debug, Clone, Default)]
+pub struct VerifiedLog {
+    /// What the log holds, and what is wrong with it.
+    pub log: LogReport,
+    /// What is wrong with the facts beside it.
+    pub beside: Vec<Finding>,
 }
 
-fn create(directory: &Path) -> Result<()> {
-    if directory.is_dir() {
-        return Ok(());
+/// Removes what is left of a deleted namespace, which may take long. If it is not called, or fails,
+/// the home does so later.
+pub type Erasure = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// Where the namespaces of a server live.
+pub trait Home: Send + Sync + Debug {
+    /// Returns all entries of the registry by name. One that cannot be read costs nothing but itself.
+    fn entries(&self) -> Result<Vec<(String, Result<StoredEntry>)>>;
+
+    /// Returns the entry of one namespace; `None` if it does not exist.
+    fn entry(&self, id: &NamespaceId) -> Result<Option<StoredEntry>>;
+
+    /// Makes a namespace exist, as a new incarnation, with this entry. If there is one of this id,
+    /// that is [`Error::NamespaceExists`](trefoil_core::Error::NamespaceExists).
+    fn create(&self, id: &NamespaceId, bytes: &[u8]) -> Result<Stamp>;
+
+    /// Replaces an entry if it still is the one of this stamp. Returns the new stamp; `None` if it
+    /// was changed or deleted meanwhile.
+    fn replace(&self, id: &NamespaceId, old: Stamp, bytes: &[u8]) -> Result<Option<Stamp>>;
+
+    /// Makes a namespace exist no more, which frees its id. Nobody may hold a claim to it.
+    fn delete(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<Erasure>;
+
+    /// Claims a namespace. With `must_exist` it is known that it has been used; otherwise its first
+    /// generation is made when it is opened, if nothing is there.
+    fn claim(
+        &self,
+        id: &NamespaceId,
+        incarnation: Incarnation,
+        must_exist: bool,
+    ) -> Result<Arc<dyn Claim>>;
+
+    /// Returns whether anything is stored of a namespace besides its entry.
+    fn has_storage(&self, id: &NamespaceId) -> Result<bool>;
+
+    /// Returns when namespaces must be opened because something of them is due; those that are not
+    /// among them need not.
+    fn due_times(&self) -> Result<Vec<(NamespaceId, u64)>>;
+
+    /// Returns how many bytes may still be written; `None` if there is no limit.
+    fn free_bytes(&self) -> Result<Option<u64>>;
+
+    /// Lets other processes have the home. No other call comes after it.
+    fn close(&self) -> Result<()>;
+}
+
+/// A namespace that is in the hands of one process, and of one database in it.
+pub trait Claim: Send + Sync + Debug {
+    /// Returns the facts beside the log.
+    fn facts(&self) -> Result<Facts>;
+
+    /// Opens a generation: the one that counts, or the one after it, which is made if it is not there
+    /// and does not count yet. A log that ends before a commit that its maps know of, as `reach`
+    /// reads from them, is [`Error::Damaged`](trefoil_core::Error::Damaged), and nothing is changed.
+    /// Maps may cache this many bytes.
+    fn open(
+        &self,
+        generation: u64,
+        cache_bytes: u64,
+        reach: &ReadReach<'_>,
+    ) -> Result<OpenedGeneration>;
+
+    /// Makes the next generation the one that counts.
+    fn switch(&self, generation: u64) -> Result<()>;
+
+    /// Removes every generation but the one that counts: they were replaced, or never counted.
+    fn remove_others(&self) -> Result<()>;
+
+    /// Sets when the namespace must be opened because something of it is due.
+    fn set_due(&self, due: Option<u64>) -> Result<()>;
+
+    /// Checks what is stored of the generation that counts, which is not open, and finds all that is
+    /// wrong. Changes nothing.
+    fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<VerifiedLog> {
+        let _ = progress;
+        whole_log::verify(self)
     }
-    private::create_dir(directory)
-        .map_err(|error| Error::io(format!("creating {}", directory.display()), &error))
+
+    /// Removes everything of the generation that counts, which is not open, that can be made again
+    /// from its log and the snapshot of the state. If those cannot be read, or end before a commit
+    /// that the maps know of, nothing is removed.
+    fn remove_derived(&self, reach: &ReadReach<'_>) -> Result<()> {
+        whole_log::remove_maps(self, reach)
+    }
+
+    /// Lets others claim the namespace.
+    fn release(&self);
 }

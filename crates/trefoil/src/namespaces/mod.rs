@@ -1,18 +1,11 @@
-//! Many databases under one directory, each behind a token of its own.
+//! Many databases in one home, each behind a token of its own.
 //!
-//! ```text
-//! data/_meta/LOCK         held while a process has the directory open
-//! data/_meta/<id>.json    the registry: one small file per namespace
-//! data/<id>/              the namespace itself
-//! ```
-//!
-//! A namespace exists if and only if its registry file does: renaming that file into place creates
-//! it, renaming it away deletes it. Databases are opened when they are first used and closed again,
-//! least recently used first, when more than [`NamespacesOptions::open_max`] are open.
+//! Which namespaces there are, the entries of the registry say. Databases are opened when they are
+//! first used and closed again, least recently used first, when more than
+//! [`NamespacesOptions::open_max`] are open.
 
 mod asynchronous;
 mod entry;
-mod files;
 #[cfg(test)]
 mod missing_tests;
 mod pool;
@@ -42,16 +35,15 @@ pub(crate) use verify::verify;
 
 use crate::background::{Background, Lane};
 use crate::database::host::Host;
-use crate::home::Home;
+use crate::home::{Home, LocalHome, MemoryHome};
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
-use crate::time::wake::wakes;
 use crate::{Clock, Commands, Database, Info, Options};
 use entry::{Record, TokenHash};
 use pool::Pool;
 use registry::Registry;
 
-/// The most namespaces one data directory may hold.
+/// The most namespaces that one home may hold.
 const NAMESPACES_MAX: usize = 100_000;
 
 /// After how many milliseconds a namespace that could not be opened then is tried again.
@@ -65,8 +57,8 @@ const DEFAULT_CACHE_SHARE: u32 = 64;
 pub struct NamespacesOptions {
     /// How each database is opened; its `cache_bytes` is replaced by the namespace's share.
     pub database: Options,
-    /// How many databases may be open at once. Does not matter in memory, where closing would
-    /// lose them.
+    /// How many databases may be open at once. Does not matter in memory, where closing one saves
+    /// little.
     pub open_max: usize,
     /// The shortest token that a namespace may be given, in bytes. Those that are made here are
     /// longer.
@@ -91,7 +83,7 @@ impl Default for NamespacesOptions {
     }
 }
 
-/// The namespaces of one data directory: a cheap handle that can be cloned and shared.
+/// The namespaces of one home: a cheap handle that can be cloned and shared.
 #[derive(Clone, Debug)]
 pub struct Namespaces {
     inner: Arc<Inner>,
@@ -112,27 +104,41 @@ impl Namespaces {
     /// Opens a data directory, creating it if it is not there, and locks it: a second process gets
     /// [`Error::Locked`]. Namespaces that ask for it are opened in the background.
     pub fn open(directory: impl AsRef<Path>, options: NamespacesOptions) -> Result<Self> {
-        let namespaces = Self::new(Registry::open(directory.as_ref())?, options)?;
+        let home = LocalHome::open(directory, options.database.local())?;
+        Self::open_in(Arc::new(home), options)
+    }
+
+    /// Opens namespaces that live and die with the process.
+    pub fn in_memory(options: NamespacesOptions) -> Result<Self> {
+        let open_max = match options.open_max {
+            0 => 0,
+            // As many as there can be: none is ever closed for lack of room.
+            _ => NAMESPACES_MAX,
+        };
+        let options = NamespacesOptions {
+            open_max,
+            ..options
+        };
+        Self::open_in(Arc::new(MemoryHome::new()), options)
+    }
+
+    /// Opens the namespaces of a home. Those that ask for it are opened in the background.
+    pub fn open_in(home: Arc<dyn Home>, options: NamespacesOptions) -> Result<Self> {
+        let namespaces = Self::new(home, options)?;
         namespaces.warm()?;
         Ok(namespaces)
     }
 
-    /// Namespaces that live and die with the process.
-    pub fn in_memory(options: NamespacesOptions) -> Result<Self> {
-        Self::new(Registry::in_memory(), options)
-    }
-
-    fn new(registry: Registry, options: NamespacesOptions) -> Result<Self> {
+    fn new(home: Arc<dyn Home>, options: NamespacesOptions) -> Result<Self> {
         if options.open_max == 0 {
             return Err(Error::invalid("open_max must be at least 1"));
         }
         options.database.commands.check()?;
         let background = Background::start(options.cache_bytes, options.database.clock.clone())?;
         let closed = Arc::new(ClosedDeadlines::new(Arc::clone(&background.timer)));
-        let open_max = registry.is_durable().then_some(options.open_max);
         let inner = Inner {
-            registry,
-            pool: Pool::new(open_max, Arc::clone(&closed)),
+            registry: Registry::open(home)?,
+            pool: Pool::new(options.open_max, Arc::clone(&closed)),
             closed,
             background,
             options,
@@ -146,11 +152,8 @@ impl Namespaces {
     /// something is due, without making anybody wait.
     fn warm(&self) -> Result<()> {
         let mut wanted = self.list()?;
-        for entry in &wanted {
-            let directory = self.inner.registry.directory(&entry.id);
-            if let Some(deadline) = directory.as_deref().and_then(wakes) {
-                self.inner.closed.note(entry.id.clone(), deadline);
-            }
+        for (id, due) in self.inner.registry.home.due_times()? {
+            self.inner.closed.note(id, due);
         }
         wanted.retain(|entry| entry.settings.warm);
         wanted.truncate(self.inner.options.open_max);
@@ -230,11 +233,11 @@ impl Namespaces {
                 0
             }
         };
-        let remains = self
+        let erase = self
             .inner
             .pool
             .remove(&entry.id, || self.inner.registry.remove(&entry.id))?;
-        remains.erase()?;
+        erase()?;
         Ok(events)
     }
 
@@ -315,9 +318,9 @@ impl Namespaces {
         self.database(&entry.id)?.reopen()
     }
 
-    /// How many bytes may still be written to the data directory; `None` in memory.
+    /// Returns how many bytes may still be written to the home; `None` if there is no limit.
     pub fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.registry.free_bytes()
+        self.inner.registry.home.free_bytes()
     }
 
     /// Says in which asynchronous runtime callers wait. Only the first call counts.
@@ -326,13 +329,13 @@ impl Namespaces {
         let _ = self.inner.background.host.set(host);
     }
 
-    /// Closes every database, also those that are held, and unlocks the data directory.
+    /// Closes every database, also those that are held, and the home.
     pub fn close(&self) -> Result<()> {
         let (began, namespaces) = (self.clock().steady(), self.inner.pool.open_count());
         let closed = self.inner.pool.close();
         let elapsed_ms = millis(self.clock().since(began));
         tracing::info!(namespaces, elapsed_ms, "closed");
-        self.inner.registry.unlock()?;
+        self.inner.registry.home.close()?;
         closed
     }
 }
@@ -359,15 +362,9 @@ impl Inner {
 
     fn open_database(&self, id: &NamespaceId) -> Result<Database> {
         let mut options = self.options.database.clone();
-        let Some(directory) = self.registry.directory(id) else {
-            return Database::open_home(Home::Memory, &options, Arc::clone(&self.background));
-        };
         options.cache_bytes = self.cache_bytes(id)?;
-        let home = Home::Directory(directory);
-        if self.registry.get(id.as_str())?.is_made {
-            home.require()?;
-        }
-        let database = Database::open_home(home, &options, Arc::clone(&self.background))?;
+        let claim = self.registry.claim(id)?;
+        let database = Database::open_sharing(claim, &options, Arc::clone(&self.background))?;
         // Before anything is written to it: what the registry does not know of is not missed.
         self.registry.note_made(id)?;
         let recovery = database.recovery();

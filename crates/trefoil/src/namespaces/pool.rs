@@ -37,8 +37,7 @@ pub(super) struct Pool {
     state: Mutex<State>,
     /// Told whenever an id leaves `busy`.
     settled: Condvar,
-    /// `None` where closing would lose data.
-    open_max: Option<usize>,
+    open_max: usize,
     closed: Arc<ClosedDeadlines>,
 }
 
@@ -82,7 +81,7 @@ impl Slot {
 }
 
 impl Pool {
-    pub(super) fn new(open_max: Option<usize>, closed: Arc<ClosedDeadlines>) -> Self {
+    pub(super) fn new(open_max: usize, closed: Arc<ClosedDeadlines>) -> Self {
         Self {
             closed,
             state: Mutex::default(),
@@ -159,9 +158,7 @@ impl Pool {
         state: &mut State,
         n_more: usize,
     ) -> Result<Option<(NamespaceId, Arc<Slot>)>> {
-        let Some(open_max) = self.open_max else {
-            return Ok(None);
-        };
+        let open_max = self.open_max;
         if state.open.len() + n_more <= open_max + state.n_due {
             return Ok(None);
         }

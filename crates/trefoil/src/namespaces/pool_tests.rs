@@ -27,7 +27,7 @@ struct Counted {
 impl Counted {
     fn new(open_max: usize) -> Self {
         Self {
-            pool: Pool::new(Some(open_max), deadlines()),
+            pool: Pool::new(open_max, deadlines()),
             opened: AtomicUsize::new(0),
         }
     }
@@ -171,7 +171,7 @@ fn what_something_is_due_of_takes_no_place_and_is_closed_again() {
 #[test]
 fn what_could_not_be_opened_stays_due() {
     let closed = deadlines();
-    let pool = Pool::new(Some(2), Arc::clone(&closed));
+    let pool = Pool::new(2, Arc::clone(&closed));
     closed.note(id("a"), 7);
     let fail = || Err(Error::invalid("broken"));
     assert!(pool.get(&id("a"), || Ok(()), fail).is_err());

@@ -1,71 +1,71 @@
-//! Which namespaces exist: a map in memory and, unless it is a registry for tests, files behind it.
+//! Which namespaces exist: a map in memory, and the entries of the home behind it.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
-use trefoil_core::{Error, NamespaceId, Result};
+use trefoil_core::{Damage, Error, NamespaceId, Result};
 
 use super::entry::{NamespaceEntry, Record, TokenHash};
-use super::files::{Files, Records, Remains};
+use crate::home::{Claim, Erasure, Home, Stamp, StoredEntry};
 
 #[derive(Debug)]
 pub(super) struct Registry {
-    records: RwLock<Records>,
+    pub(super) home: Arc<dyn Home>,
+    namespaces: RwLock<BTreeMap<String, Registered>>,
     /// The namespace of each token, for tokens that do not name it. Whether it still is the token of
     /// that namespace, its record says.
     by_token: RwLock<HashMap<TokenHash, String>>,
-    /// One change at a time; readers of the map do not wait for the disk.
+    /// One change at a time; readers of the map do not wait for the home.
     change: Mutex<()>,
-    files: Option<Files>,
+}
+
+/// A namespace that exists.
+#[derive(Debug, Clone)]
+struct Registered {
+    record: Record,
+    stamp: Stamp,
 }
 
 impl Registry {
-    pub(super) fn open(data: &Path) -> Result<Self> {
-        let files = Files::open(data)?;
-        let records = files.load()?;
-        let by_token = { records.iter() }.map(|(id, record)| (record.token_hash, id.clone()));
-        Ok(Self {
-            by_token: RwLock::new(by_token.collect()),
-            records: RwLock::new(records),
-            change: Mutex::default(),
-            files: Some(files),
-        })
-    }
-
-    pub(super) fn in_memory() -> Self {
-        Self {
-            records: RwLock::default(),
+    pub(super) fn open(home: Arc<dyn Home>) -> Result<Self> {
+        let registry = Self {
+            home,
+            namespaces: RwLock::default(),
             by_token: RwLock::default(),
             change: Mutex::default(),
-            files: None,
+        };
+        for (name, entry) in registry.home.entries()? {
+            let entry = entry?;
+            registry.put(
+                &name,
+                Registered {
+                    record: read_entry(&name, &entry)?,
+                    stamp: entry.stamp,
+                },
+            );
         }
-    }
-
-    pub(super) fn is_durable(&self) -> bool {
-        self.files.is_some()
-    }
-
-    pub(super) fn unlock(&self) -> Result<()> {
-        self.files.as_ref().map_or(Ok(()), Files::unlock)
-    }
-
-    /// How many bytes may still be written; `None` in memory.
-    pub(super) fn free_bytes(&self) -> Result<Option<u64>> {
-        self.files.as_ref().map(Files::free_bytes).transpose()
-    }
-
-    /// Where the namespace's database lives; `None` in memory.
-    pub(super) fn directory(&self, id: &NamespaceId) -> Option<PathBuf> {
-        self.files.as_ref().map(|files| files.directory(id))
+        Ok(registry)
     }
 
     pub(super) fn get(&self, id: &str) -> Result<Record> {
-        let record = self.records.read().get(id).cloned();
-        record.ok_or_else(|| Error::NamespaceNotFound(id.to_owned()))
+        self.registered(id).map(|registered| registered.record)
     }
 
-    /// The namespace that has a token of this hash.
+    fn registered(&self, id: &str) -> Result<Registered> {
+        let found = self.namespaces.read().get(id).cloned();
+        found.ok_or_else(|| Error::NamespaceNotFound(id.to_owned()))
+    }
+
+    /// Claims a namespace.
+    pub(super) fn claim(&self, id: &NamespaceId) -> Result<Arc<dyn Claim>> {
+        let Registered { record, stamp } = self.registered(id.as_str())?;
+        self.home.claim(id, stamp.incarnation, record.is_made)
+    }
+
+    /// Returns the namespace that has a token of this hash.
     pub(super) fn with_token(&self, token: &TokenHash) -> Option<Record> {
         let id = self.by_token.read().get(token).cloned()?;
         let record = self.get(&id).ok()?;
@@ -83,95 +83,152 @@ impl Registry {
     }
 
     pub(super) fn list(&self) -> Vec<NamespaceEntry> {
-        let records = self.records.read();
-        records
-            .values()
-            .map(|record| record.entry.clone())
-            .collect()
+        let namespaces = self.namespaces.read();
+        let entry = |registered: &Registered| registered.record.entry.clone();
+        namespaces.values().map(entry).collect()
     }
 
-    /// The shares of all namespaces beyond the one that each of them has.
+    /// Returns the shares of all namespaces beyond the one that each of them has.
     pub(super) fn extra_shares(&self) -> u64 {
-        let records = self.records.read();
-        records
-            .values()
-            .map(|record| u64::from(record.entry.settings.cache_share) - 1)
-            .sum()
+        let namespaces = self.namespaces.read();
+        let share = |registered: &Registered| registered.record.entry.settings.cache_share;
+        let shares = namespaces.values().map(share);
+        shares.map(|share| u64::from(share) - 1).sum()
     }
 
     pub(super) fn insert(&self, record: Record, count_max: usize) -> Result<()> {
         let _change = self.change.lock();
-        let id = record.entry.id.to_string();
-        let count = self.records.read().len();
-        if self.records.read().contains_key(&id) {
-            return Err(Error::NamespaceExists(id));
+        let id = record.entry.id.clone();
+        let count = self.namespaces.read().len();
+        if self.namespaces.read().contains_key(id.as_str()) {
+            return Err(Error::NamespaceExists(id.to_string()));
         }
         self.check_unused(&record.token_hash)?;
         if count >= count_max {
-            return Err(Error::over_limit(
-                "number of namespaces",
-                count + 1,
-                count_max,
-            ));
+            let what = "number of namespaces";
+            return Err(Error::over_limit(what, count + 1, count_max));
         }
-        if let Some(files) = &self.files {
-            files.create(&record)?;
-        }
-        self.by_token.write().insert(record.token_hash, id.clone());
-        self.records.write().insert(id, record);
+        let created = self.home.create(&id, &encode(&record)?);
+        let stamp = created.inspect_err(|_| self.look_again(&id))?;
+        self.put(id.as_str(), Registered { record, stamp });
         Ok(())
     }
 
-    /// Whether nothing has been made of the namespace but its registry file.
+    /// Returns whether nothing has been made of the namespace but its entry.
     pub(super) fn is_unused(&self, id: &NamespaceId) -> Result<bool> {
-        let is_made = self.get(id.as_str())?.is_made;
-        let directory = self.directory(id);
-        Ok(!is_made && directory.is_some_and(|directory| !directory.exists()))
+        Ok(!self.get(id.as_str())?.is_made && !self.home.has_storage(id)?)
     }
 
     /// Remembers that the namespace's database has been made: from now on it must be there.
     pub(super) fn note_made(&self, id: &NamespaceId) -> Result<()> {
-        let _change = self.change.lock();
-        let mut record = self.get(id.as_str())?;
-        let Some(files) = self.files.as_ref().filter(|_| !record.is_made) else {
+        if self.get(id.as_str())?.is_made {
             return Ok(());
-        };
-        record.is_made = true;
-        files.replace(&record)?;
-        self.records.write().insert(id.to_string(), record);
-        Ok(())
+        }
+        self.change(id, |record| {
+            record.is_made = true;
+            Ok(())
+        })
     }
 
     /// Makes `hash` the one of the namespace's token.
     pub(super) fn replace_token(&self, id: &NamespaceId, hash: TokenHash) -> Result<()> {
+        self.change(id, |record| {
+            if !record.token_hash.matches(&hash) {
+                self.check_unused(&hash)?;
+            }
+            record.token_hash = hash;
+            Ok(())
+        })
+    }
+
+    /// Changes what is known of a namespace; again, if somebody else has done so meanwhile.
+    fn change(&self, id: &NamespaceId, change: impl Fn(&mut Record) -> Result<()>) -> Result<()> {
         let _change = self.change.lock();
-        let mut record = self.get(id.as_str())?;
-        if !record.token_hash.matches(&hash) {
-            self.check_unused(&hash)?;
+        loop {
+            let Registered { mut record, stamp } = self.registered(id.as_str())?;
+            change(&mut record)?;
+            let replaced = self.home.replace(id, stamp, &encode(&record)?);
+            match replaced.inspect_err(|_| self.look_again(id))? {
+                Some(stamp) => {
+                    self.put(id.as_str(), Registered { record, stamp });
+                    return Ok(());
+                }
+                None => self.refresh(id)?,
+            }
         }
-        let old = std::mem::replace(&mut record.token_hash, hash);
-        if let Some(files) = &self.files {
-            files.replace(&record)?;
+    }
+
+    pub(super) fn remove(&self, id: &NamespaceId) -> Result<Erasure> {
+        let _change = self.change.lock();
+        let incarnation = self.registered(id.as_str())?.stamp.incarnation;
+        let deleted = self.home.delete(id, incarnation);
+        let erase = deleted.inspect_err(|_| self.look_again(id))?;
+        self.forget(id.as_str());
+        Ok(erase)
+    }
+
+    /// Reads the entry of a namespace again, after an error that left it unknown what counts.
+    fn look_again(&self, id: &NamespaceId) {
+        if let Err(error) = self.refresh(id) {
+            tracing::warn!(namespace = %id, %error, "cannot read the entry of the registry again");
         }
-        let mut by_token = self.by_token.write();
-        by_token.remove(&old);
-        by_token.insert(hash, id.to_string());
-        drop(by_token);
-        self.records.write().insert(id.to_string(), record);
+    }
+
+    fn refresh(&self, id: &NamespaceId) -> Result<()> {
+        match self.home.entry(id)? {
+            Some(entry) => self.put(
+                id.as_str(),
+                Registered {
+                    record: read_entry(id.as_str(), &entry)?,
+                    stamp: entry.stamp,
+                },
+            ),
+            None => self.forget(id.as_str()),
+        }
         Ok(())
     }
 
-    pub(super) fn remove(&self, id: &NamespaceId) -> Result<Remains> {
-        let _change = self.change.lock();
-        let token_hash = self.get(id.as_str())?.token_hash;
-        self.by_token.write().remove(&token_hash);
-        let Some(files) = &self.files else {
-            self.records.write().remove(id.as_str());
-            return Ok(Remains::default());
-        };
-        let remains = files.begin_deletion(id)?;
-        // From here on it is deleted, whatever else fails.
-        self.records.write().remove(id.as_str());
-        files.move_away(id, remains)
+    fn put(&self, id: &str, registered: Registered) {
+        self.forget_token(id);
+        let token = registered.record.token_hash;
+        self.by_token.write().insert(token, id.to_owned());
+        self.namespaces.write().insert(id.to_owned(), registered);
     }
+
+    fn forget(&self, id: &str) {
+        self.forget_token(id);
+        self.namespaces.write().remove(id);
+    }
+
+    fn forget_token(&self, id: &str) {
+        if let Ok(record) = self.get(id) {
+            self.by_token.write().remove(&record.token_hash);
+        }
+    }
+}
+
+fn encode(record: &Record) -> Result<Vec<u8>> {
+    record.encode().map_err(Error::invalid)
+}
+
+/// Reads the entry of the namespace `name`.
+pub(super) fn read_entry(name: &str, entry: &StoredEntry) -> Result<Record> {
+    let record = Record::decode(&entry.bytes).map_err(|what| damaged(&entry.place, &what))?;
+    match record.entry.id.as_str() == name {
+        true => Ok(record),
+        false => {
+            let what = format!("it holds namespace '{}'", record.entry.id);
+            Err(damaged(&entry.place, &what))
+        }
+    }
+}
+
+fn damaged(place: &Path, what: &str) -> Error {
+    Error::Damaged(Box::new(Damage {
+        file: place.to_owned(),
+        offset: 0,
+        position: 0,
+        what: format!("namespace entry ({what})"),
+        help: "restore this file from a backup, or move it away to do without the namespace".into(),
+    }))
 }

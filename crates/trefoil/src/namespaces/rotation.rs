@@ -1,14 +1,14 @@
 //! Another token for a namespace: the way out when one is lost, or known to too many.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use trefoil_core::limits::TOKEN_BYTES_MIN;
-use trefoil_core::{Error, NamespaceId, Result, Token};
+use trefoil_core::{NamespaceId, Result, Token};
 
 use super::entry::TokenHash;
-use super::files::Files;
 use super::registry::Registry;
 use super::{Namespaces, check_token, random_token};
+use crate::home::Home;
 
 impl Namespaces {
     /// Gives a namespace another token, `token` or a random one, and returns it. From then on the
@@ -19,16 +19,9 @@ impl Namespaces {
     }
 }
 
-/// The same in a data directory that no process has open. No namespace is opened for it.
-pub(crate) fn rotate_token(directory: &Path, id: &str, token: Option<Token>) -> Result<Token> {
-    if !Files::exist(directory) {
-        let shown = directory.display();
-        return Err(Error::invalid(format!("{shown} is not a data directory")));
-    }
-    let registry = Registry::open(directory)?;
-    let rotated = rotate(&registry, id, token, TOKEN_BYTES_MIN);
-    registry.unlock()?;
-    rotated
+/// The same in a home that no process has open. No namespace is opened for it.
+pub(crate) fn rotate_token(home: Arc<dyn Home>, id: &str, token: Option<Token>) -> Result<Token> {
+    rotate(&Registry::open(home)?, id, token, TOKEN_BYTES_MIN)
 }
 
 fn rotate(registry: &Registry, id: &str, token: Option<Token>, bytes_min: usize) -> Result<Token> {

@@ -1,12 +1,12 @@
-//! Verifying the registry of a data directory that no server has open.
+//! Verifying the registry of a home that no server has open.
 
 use std::path::Path;
 
-use trefoil_core::{Error, Result};
+use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::Finding;
 
-use super::files::Files;
-use crate::home::Home;
+use super::registry::read_entry;
+use crate::home::{Home, StoredEntry};
 
 /// What the registry holds and what is wrong with it.
 #[derive(Debug, Clone, Default)]
@@ -17,29 +17,28 @@ pub struct RegistryReport {
     pub findings: Vec<Finding>,
 }
 
-/// Reads every registry file and looks whether what it speaks of is there.
-pub(crate) fn verify(data: &Path) -> Result<Option<RegistryReport>> {
-    if !Files::exist(data) {
-        return Ok(None);
-    }
-    let files = Files::open(data)?;
+/// Reads every entry and looks whether what it speaks of is there.
+pub(crate) fn verify(home: &dyn Home) -> Result<RegistryReport> {
     let mut report = RegistryReport::default();
-    for (id, record) in files.read_each()? {
+    for (name, entry) in home.entries()? {
         report.namespaces += 1;
-        let home = Home::Directory(data.join(&id));
-        let checked = record.and_then(|record| match record.is_made || home.has_generations() {
-            true => home.require(),
-            false => Ok(()),
-        });
-        if let Err(error) = checked {
-            report.findings.push(finding(data, error));
+        if let Err(error) = entry.and_then(|entry| verify_one(home, &name, &entry)) {
+            report.findings.push(finding(&name, error));
         }
     }
-    files.unlock()?;
-    Ok(Some(report))
+    Ok(report)
 }
 
-fn finding(data: &Path, error: Error) -> Finding {
+fn verify_one(home: &dyn Home, name: &str, entry: &StoredEntry) -> Result<()> {
+    let is_made = read_entry(name, entry)?.is_made;
+    let id = NamespaceId::new(name)?;
+    if is_made || home.has_storage(&id)? {
+        home.claim(&id, entry.stamp.incarnation, true)?.release();
+    }
+    Ok(())
+}
+
+fn finding(name: &str, error: Error) -> Finding {
     match error {
         Error::Damaged(damage) => Finding {
             file: damage.file,
@@ -48,7 +47,7 @@ fn finding(data: &Path, error: Error) -> Finding {
             what: format!("{}; {}", damage.what, damage.help),
         },
         other => Finding {
-            file: data.to_owned(),
+            file: Path::new(name).to_owned(),
             offset: 0,
             position: 0,
             what: other.to_string(),

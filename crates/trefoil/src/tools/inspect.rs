@@ -1,12 +1,13 @@
 //! What is inside a database, for people.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use trefoil_core::{Direction, Result};
 use trefoil_storage::local::{RecordInfo, SegmentInfo};
-use trefoil_storage::{LocalOptions, LocalStorage, Snapshot, Storage as _};
+use trefoil_storage::{Snapshot, Storage};
 
-use super::generation_directory;
+use super::CACHE_BYTES;
+use crate::home::Claim;
 use crate::index::{Manifest, describe_entry};
 
 /// A run of the index.
@@ -25,7 +26,8 @@ pub struct RunInfo {
 /// A database that is open for inspection.
 #[derive(Debug)]
 pub struct Inspection {
-    storage: LocalStorage,
+    // Fields are dropped in this order: the claim goes last.
+    storage: Arc<dyn Storage>,
     /// The log's segments, in order.
     pub segments: Vec<SegmentInfo>,
     /// The snapshot of the state, if there is one.
@@ -34,14 +36,15 @@ pub struct Inspection {
     pub checkpoint_commit: u64,
     /// The runs of the index, oldest first.
     pub runs: Vec<RunInfo>,
+    _claim: Arc<dyn Claim>,
 }
 
-/// Opens the database in `directory` for inspection. Like any opening, this cuts an unfinished
-/// write from the end of the log.
-pub fn inspect(directory: impl AsRef<Path>) -> Result<Inspection> {
-    let generation = generation_directory(directory.as_ref())?;
-    let storage = LocalStorage::open(generation, LocalOptions::default())?;
-    let manifest = Manifest::load(&storage)?;
+/// Opens a database for inspection. Like any opening, this cuts an unfinished write from the end of
+/// the log.
+pub fn inspect(claim: Arc<dyn Claim>) -> Result<Inspection> {
+    let generation = claim.facts()?.generation;
+    let storage = claim.open(generation, CACHE_BYTES, &|_| Ok(0))?.storage;
+    let manifest = Manifest::load(storage.as_ref())?;
     let (checkpoint_commit, runs) =
         manifest.map_or((0, Vec::new()), |manifest| (manifest.commit, manifest.runs));
     let run_info = |run: crate::index::ManifestRun| RunInfo {
@@ -56,6 +59,7 @@ pub fn inspect(directory: impl AsRef<Path>) -> Result<Inspection> {
         storage,
         checkpoint_commit,
         runs: runs.into_iter().map(run_info).collect(),
+        _claim: claim,
     })
 }
 
@@ -66,7 +70,7 @@ impl Inspection {
     }
 
     /// Hands each entry of a run to `visit`, as text: what it is, and what it holds. Stops when
-    /// `visit` answers `false`.
+    /// `visit` returns `false`.
     pub fn keys(&self, run: &str, visit: &mut dyn FnMut(&str, &str) -> bool) -> Result<()> {
         let Some(map) = self.storage.map(run)? else {
             return Err(trefoil_core::Error::invalid(format!(

@@ -1,19 +1,18 @@
 //! Verifying a database: every checksum, the order of everything, and index against log.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use trefoil_core::{Error, Event, Result};
 use trefoil_storage::local::{Finding, LogReport};
-use trefoil_storage::{LocalOptions, LocalStorage, Record, Snapshot, Storage, StoredItem};
+use trefoil_storage::{Record, Snapshot, StoredItem};
 
+use super::CACHE_BYTES;
 use super::compare::Comparison;
-use super::generation_directory;
+use crate::home::{Claim, OpenedGeneration};
 use crate::index::Index;
 use crate::read::decode;
 use crate::read::label;
-use crate::time::wake;
 
 /// What a database holds and what is wrong with it.
 #[derive(Debug, Clone, Default)]
@@ -55,33 +54,22 @@ pub enum Step {
     },
 }
 
-/// Verifies the database in `directory`. It changes nothing, and finds all that is wrong rather
-/// than only the first. If the log is damaged, the index is not looked at.
-pub fn verify(directory: impl AsRef<Path>, progress: &mut dyn FnMut(Step)) -> Result<Report> {
-    let generation = generation_directory(directory.as_ref())?;
-    let log = LocalStorage::verify_log(&generation, &mut |step| {
+/// Verifies a database. It changes nothing, and finds all that is wrong rather than only the first.
+/// If the log is damaged, the index is not looked at.
+pub fn verify(claim: &dyn Claim, progress: &mut dyn FnMut(Step)) -> Result<Report> {
+    let verified = claim.verify(&mut |step| {
         progress(Step::Log {
             done: step.segments_done,
             total: step.segments_total,
         });
     })?;
-    let mut report = from_log(log);
+    let mut report = from_log(verified.log);
     if report.findings.is_empty() {
-        verify_events(&generation, &mut report, progress)?;
+        let opened = claim.open(claim.facts()?.generation, CACHE_BYTES, &|_| Ok(0))?;
+        verify_events(opened, &mut report, progress)?;
     }
-    report.findings.extend(verify_due(directory.as_ref()));
+    report.findings.extend(verified.beside);
     Ok(report)
-}
-
-fn verify_due(directory: &Path) -> Option<Finding> {
-    let what = "the time at which something is due is not valid; it counts as now, and closing the \
-                namespace writes it again";
-    (!wake::is_sound(directory)).then(|| Finding {
-        file: wake::path_of(directory),
-        offset: 0,
-        position: 0,
-        what: what.to_owned(),
-    })
 }
 
 fn from_log(log: LogReport) -> Report {
@@ -98,18 +86,17 @@ fn from_log(log: LogReport) -> Report {
 }
 
 fn verify_events(
-    generation: &Path,
+    opened: OpenedGeneration,
     report: &mut Report,
     progress: &mut dyn FnMut(Step),
 ) -> Result<()> {
-    let storage: Arc<dyn Storage> =
-        Arc::new(LocalStorage::open(generation, LocalOptions::default())?);
-    let log_file = generation.join("log");
+    let OpenedGeneration { storage, place, .. } = opened;
+    let log_file = place.join("log");
     let index = match Index::open(Arc::clone(&storage), usize::MAX, Arc::default()) {
         Ok(index) => Some(index),
         Err(Error::Damaged(damage)) => {
             report.findings.push(Finding {
-                file: generation.join(&damage.file),
+                file: place.join(&damage.file),
                 offset: damage.offset,
                 position: damage.position,
                 what: damage.what,
@@ -120,7 +107,7 @@ fn verify_events(
     };
     let mut comparison = index
         .as_ref()
-        .map(|index| Comparison::new(index, storage.as_ref(), generation.join("maps")))
+        .map(|index| Comparison::new(index, storage.as_ref(), place.join("maps")))
         .transpose()?;
     let mut order = Order::default();
     let (mut done, total) = (0, report.events);

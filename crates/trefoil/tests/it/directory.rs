@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use trefoil::{Commit, Database, Error, NewEvent, Options, Selection};
 
+use crate::claim;
+
 fn small() -> Options {
     Options {
         tail_events_max: 4,
@@ -42,10 +44,10 @@ fn a_repair_that_is_killed_leaves_all_of_the_maps_or_none() {
     fs::remove_dir_all(generation.join("maps.removed/loaded")).unwrap();
     assert_eq!(n_events(directory.path()), 20);
     assert!(!generation.join("maps.removed").exists());
-    let repaired = trefoil::tools::repair(directory.path(), &small()).unwrap();
+    let repaired = trefoil::tools::repair(claim(directory.path()), &small()).unwrap();
     assert_eq!(repaired.events, 20);
     assert!(!generation.join("maps.removed").exists());
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert_eq!(report.findings, []);
 }
 
@@ -71,11 +73,11 @@ fn a_damaged_sidecar_is_mended_by_repair() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&sidecar, bytes).unwrap();
     let findings = || {
-        let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+        let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
         report.findings.len()
     };
     assert_eq!(findings(), 1);
-    trefoil::tools::repair(directory.path(), &options).unwrap();
+    trefoil::tools::repair(claim(directory.path()), &options).unwrap();
     assert_eq!(findings(), 0);
 }
 
@@ -183,7 +185,7 @@ fn generations_that_do_not_count_are_removed() {
 fn the_tools_find_rebuild_and_show_what_is_there() {
     let directory = tempfile::tempdir().unwrap();
     with_events(directory.path(), 41);
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert_eq!(
         (report.events, report.findings.len()),
         (41, 0),
@@ -191,7 +193,7 @@ fn the_tools_find_rebuild_and_show_what_is_there() {
         report.findings
     );
     assert!(report.postings > 0);
-    let inspection = trefoil::tools::inspect(directory.path()).unwrap();
+    let inspection = trefoil::tools::inspect(claim(directory.path())).unwrap();
     assert!(!inspection.runs.is_empty() && !inspection.segments.is_empty());
     let mut keys = Vec::new();
     let name = inspection.runs[0].map.clone();
@@ -209,7 +211,7 @@ fn the_tools_find_rebuild_and_show_what_is_there() {
 
     // A run that is gone is found, named, and made again.
     fs::remove_dir_all(directory.path().join("1/maps/loaded").join(&name)).unwrap();
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(
         report
             .findings
@@ -220,12 +222,12 @@ fn the_tools_find_rebuild_and_show_what_is_there() {
     let opened = Database::open(directory.path(), &small());
     assert!(matches!(opened, Err(Error::Damaged(_))), "{opened:?}");
     assert_eq!(
-        trefoil::tools::repair(directory.path(), &small())
+        trefoil::tools::repair(claim(directory.path()), &small())
             .unwrap()
             .events,
         41
     );
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     assert_eq!(n_events(directory.path()), 41);
 }

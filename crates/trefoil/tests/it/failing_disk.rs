@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use trefoil::{Commit, Committed, Database, Error, NewEvent, Options, Result, Selection};
 use trefoil_storage::local::disk::SimulatedDisk;
 
+use crate::claim;
+
 struct Failing {
     directory: tempfile::TempDir,
     /// Where the disk keeps what may be taken back.
@@ -187,6 +189,6 @@ fn a_flipped_bit_in_a_commit_that_the_index_knows_of_is_damage_after_a_crash_too
     assert!(matches!(refused, Error::Damaged(_)), "{refused}");
     assert!(!refused.to_string().contains("repair"), "{refused}");
     assert_eq!(fs::read(segment(directory.path())).unwrap(), bytes);
-    trefoil::tools::repair(directory.path(), &Options::default()).unwrap_err();
+    trefoil::tools::repair(claim(directory.path()), &Options::default()).unwrap_err();
     assert_eq!(fs::read(segment(directory.path())).unwrap(), bytes);
 }

@@ -17,3 +17,13 @@ mod state;
 mod storage;
 mod tracking;
 mod waiting;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trefoil::home::{Claim, LocalHome};
+
+/// Claims the namespace in a directory, for the tools.
+fn claim(directory: &Path) -> Arc<dyn Claim> {
+    LocalHome::claim_existing(directory).unwrap()
+}

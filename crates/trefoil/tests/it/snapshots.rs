@@ -9,6 +9,8 @@ use trefoil::{Commit, Database, NewEvent, Options, Selection, Tracking, Transact
 
 use crate::waiting::wait_for_all;
 
+use crate::claim;
+
 const N_CHANGES: u64 = 1_000_000;
 const CHANGES_AT_ONCE: u64 = 2000;
 const MIB: u64 = 1024 * 1024;
@@ -92,7 +94,7 @@ fn check(directory: &Path, n_counters: u64) {
     }
     database.checkpoint().unwrap();
     database.close().unwrap();
-    let report = tools::verify(directory, &mut |_| {}).unwrap();
+    let report = tools::verify(&*claim(directory), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     assert_eq!(
         (report.events, report.commits),
@@ -112,7 +114,7 @@ fn counters_are_bounded_and_rebuilt(n_counters: u64) {
     wait_until_below(directory.path(), 48 * MIB);
     database.close().unwrap();
     check(directory.path(), n_counters);
-    tools::repair(directory.path(), &options()).unwrap();
+    tools::repair(claim(directory.path()), &options()).unwrap();
     check(directory.path(), n_counters);
     fs::remove_dir_all(directory.path().join("1/maps")).unwrap();
     check(directory.path(), n_counters);

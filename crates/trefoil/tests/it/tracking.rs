@@ -2,6 +2,8 @@
 
 use trefoil::{Commit, Database, Error, NewEvent, Options, Query, QueryItem, Tracking};
 
+use crate::claim;
+
 fn event(number: u64) -> NewEvent {
     NewEvent::new("copy-1", "Copied", format!("{{\"n\":{number}}}")).with_tag("copied")
 }
@@ -32,9 +34,9 @@ fn a_tracked_position_is_written_with_its_commit_and_survives() {
         }
         db.close().unwrap();
     }
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
-    trefoil::tools::repair(directory.path(), &tiny()).unwrap();
+    trefoil::tools::repair(claim(directory.path()), &tiny()).unwrap();
     let db = Database::open(directory.path(), &tiny()).unwrap();
     assert_eq!(db.tracking("upstream").unwrap(), Some(9));
 }
@@ -66,7 +68,7 @@ fn a_commit_may_have_a_tracked_position_and_no_events() {
     assert_eq!(db.commit(Commit::new([event(1)])).unwrap().position, 1);
     db.checkpoint().unwrap();
     db.close().unwrap();
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     assert_eq!(report.commits, n_commits + 1);
 }

@@ -2,10 +2,13 @@
 //! files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use trefoil::Token;
+use trefoil::home::LocalHome;
 use trefoil::tools::rotate_token;
 
 use crate::client::Connection;
@@ -67,7 +70,10 @@ impl Arguments {
         let token = token
             .transpose()
             .map_err(|error| Usage(format!("--namespace-token: {error}")))?;
-        let token = rotate_token(directory, &self.id, token)?;
+        let Some(home) = LocalHome::open_existing(directory)? else {
+            bail!("{} is not a data directory", directory.display());
+        };
+        let token = rotate_token(Arc::new(home), &self.id, token)?;
         Ok(Rotated {
             namespace: self.id.clone(),
             token: token.reveal().to_owned(),

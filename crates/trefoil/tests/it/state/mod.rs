@@ -16,6 +16,8 @@ use trefoil::{
 
 use crate::waiting::wait_for_all;
 
+use crate::claim;
+
 fn call(line: &str) -> Call {
     let words = line
         .split_whitespace()
@@ -315,7 +317,7 @@ fn removing_all_events_keeps_the_state() {
     next.steps.push(append("log-1", Some(-1)));
     db.transact(next).unwrap();
     db.close().unwrap();
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
 }
 
@@ -350,7 +352,7 @@ fn removing_all_events_fails_without_consequences() {
     db.clear().unwrap();
     assert_eq!((db.head(), look(&db, "GET text")), (0, bulk("abc")));
     db.close().unwrap();
-    let report = trefoil::tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
 }
 

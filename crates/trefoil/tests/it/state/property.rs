@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use trefoil::{Call, Database, Error, Failure, Options, Reply, Step, Transaction, tools};
 use trefoil_state::{Entries, Keyspace, Moment};
 
+use crate::claim;
+
 /// What can happen between two transactions.
 #[derive(Debug, Clone)]
 enum Action {
@@ -163,7 +165,7 @@ fn check(actions: &[Action]) {
             Action::Reopen | Action::Rebuild => {
                 db.close().unwrap();
                 if matches!(action, Action::Rebuild) {
-                    tools::repair(directory.path(), &Options::default()).unwrap();
+                    tools::repair(claim(directory.path()), &Options::default()).unwrap();
                 }
                 db = open();
             }
@@ -173,7 +175,7 @@ fn check(actions: &[Action]) {
         assert_eq!(db.look(&calls).unwrap(), expected, "after {action:?}");
     }
     db.close().unwrap();
-    let report = tools::verify(directory.path(), &mut |_| {}).unwrap();
+    let report = tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
 }
 
