@@ -16,6 +16,7 @@ mod harness;
 mod hostile;
 mod namespaces;
 mod python;
+mod releases;
 mod seats;
 mod soak;
 mod sse;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::harness::{Resp, Value};
 
 /// Of each key: its type, its value in an order of its own, and when it and its fields expire.
-pub(super) type Dump = BTreeMap<Value, [Value; 4]>;
+pub(crate) type Dump = BTreeMap<Value, [Value; 4]>;
 
 /// Reads everything.
-pub(super) fn dump(client: &mut Resp) -> Dump {
+pub(crate) fn dump(client: &mut Resp) -> Dump {
     let keys = client.line("KEYS *");
     let keys = keys.elements().unwrap().iter();
     keys.map(|key| (key.clone(), entry(client, key.bytes())))

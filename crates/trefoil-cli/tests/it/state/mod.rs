@@ -5,5 +5,5 @@ mod clients;
 mod crash;
 mod described;
 mod differential;
-mod dump;
+pub(crate) mod dump;
 mod redis;
