@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask test         everything that must hold before a change lands
 //! cargo xtask tidy         only the rules that no compiler checks
+//! cargo xtask deny         only what may be depended on
 //! cargo xtask soak NAME    a soak test in its full length
 //! cargo xtask bench ...    a benchmark of the release build
 //! ```
@@ -11,6 +12,7 @@
 
 mod bench;
 mod browser;
+mod deny;
 mod functions;
 mod links;
 mod packages;
@@ -24,7 +26,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-const USAGE: &str = "usage: cargo xtask test | tidy | soak NAME | bench SUBJECT [OPTION...]";
+const USAGE: &str = "usage: cargo xtask test | tidy | deny | soak NAME | bench SUBJECT [OPTION...]";
 
 fn main() -> ExitCode {
     match run() {
@@ -42,6 +44,7 @@ fn run() -> anyhow::Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test::run(&root),
         ["tidy"] => tidy::run(&root),
+        ["deny"] => deny::run(&root),
         ["soak", name] => soak::run(&root, name),
         ["bench", ref rest @ ..] => bench::run(&root, rest),
         _ => bail!("{USAGE}"),

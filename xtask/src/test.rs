@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::{browser, redis, tidy};
+use crate::{browser, deny, redis, tidy};
 
 /// Python packages that tests need.
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
@@ -35,6 +35,8 @@ const CLIPPY: [(&str, &str); 2] = [
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     println!("==> tidy");
     tidy::run(root)?;
+    println!("==> deny");
+    deny::run(root)?;
     announce();
     let path = python(root)?;
     redis::install(root, &python_of(root))?;
