@@ -2,6 +2,7 @@
 //!
 //! - Every source file begins with what it is for, and has at most [`FILE_LINES_MAX`] lines.
 //! - No function has more than [`FUNCTION_LINES_MAX`] lines.
+//! - A module that has a folder is `mod.rs` in it.
 //! - Nothing unfinished, and no characters that cannot be seen.
 //! - Files that documents name exist.
 
@@ -31,6 +32,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
             problems.push(format!("{name}: is not UTF-8"));
             continue;
         };
+        if is_beside_its_folder(&path) {
+            problems.push(format!("{name}: belongs into its folder, as mod.rs"));
+        }
         let found = check(root, &path, &text);
         problems.extend(found.into_iter().map(|problem| format!("{name}{problem}")));
     }
@@ -42,6 +46,15 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         writeln!(list, "  {problem}")?;
     }
     bail!("the repository is untidy:\n{list}");
+}
+
+/// Whether a module has a file beside the folder of its parts, instead of `mod.rs` in it.
+fn is_beside_its_folder(path: &Path) -> bool {
+    let is_source = |path: &Path| path.extension() == Some("rs".as_ref());
+    let parts = fs::read_dir(path.with_extension(""));
+    is_source(path)
+        && parts
+            .is_ok_and(|mut parts| parts.any(|part| part.is_ok_and(|part| is_source(&part.path()))))
 }
 
 /// What is wrong with one file, each as `:line: text` or `: text`.
@@ -149,6 +162,15 @@ mod tests {
             "    g();\n".repeat(FUNCTION_LINES_MAX)
         );
         assert_eq!(source(&long), [":2: function of 72 lines, the limit is 70"]);
+    }
+
+    #[test]
+    fn a_module_beside_its_folder_is_found() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // The sources of this program lie in a folder of that name.
+        assert!(is_beside_its_folder(&here.join("src.rs")));
+        assert!(!is_beside_its_folder(&here.join("src/tidy.rs")));
+        assert!(!is_beside_its_folder(&here.join("src.md")));
     }
 
     #[test]
