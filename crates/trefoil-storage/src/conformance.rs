@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::{Batch, Group, Items, KEY_BYTES_MAX, Label, Map, Record, Snapshot, Storage, Upkeep};
+use bytes::Bytes;
+
+use crate::{
+    Batch, Group, Items, KEY_BYTES_MAX, Label, Map, Record, Snapshot, Storage, StoredItem, Upkeep,
+};
 use trefoil_core::{Direction, Error};
 
 /// Checks the contract on `storage`, which must be empty.
@@ -15,6 +20,7 @@ pub fn check(storage: &dyn Storage) {
     what_cannot_be_a_key_is_not_there(storage);
     a_moment_of_a_map_does_not_change(storage);
     a_snapshot_stands_for_changes(storage);
+    items_are_replaced_and_dropped(storage);
 }
 
 /// Checks on the storage that [`check`] was called on, closed and opened again, that everything is
@@ -31,6 +37,7 @@ pub fn check_reopened(storage: &dyn Storage) {
             .iter()
             .all(|record| record.last_commit() > 7 || record.n_commits < 5)
     );
+    check_edited(storage);
     assert_eq!(storage.snapshot(), Some(SECOND));
     assert_eq!(snapshot_entries(storage), entries(SECOND));
     assert_eq!(storage.map_names().unwrap(), ["m", "n"]);
@@ -39,11 +46,10 @@ pub fn check_reopened(storage: &dyn Storage) {
     assert_eq!(map.get(b"c").unwrap(), None);
     let records = vec![record(9, 12, &["after"])];
     storage.append(&Group { records }).wait().unwrap();
-    let mut seen = Vec::new();
-    storage
-        .read(&[12, 1], &mut |item| seen.push(item.bytes))
-        .unwrap();
-    assert_eq!(seen, ["after", "a"]);
+    assert_eq!(
+        bodies(storage, &[12, 1]),
+        [(12, "after".into()), (1, "a".into())]
+    );
 }
 
 fn record(first_commit: u64, first_position: u64, bodies: &[&str]) -> Record {
@@ -89,25 +95,22 @@ fn log_holds_what_was_appended(storage: &dyn Storage) {
         .unwrap();
     assert_eq!((storage.end().commit, storage.end().position), (3, 10));
 
-    let mut seen = Vec::new();
-    storage
-        .read(&[2, 10, 1], &mut |item| {
-            seen.push((item.position, item.bytes));
-        })
-        .unwrap();
-    assert_eq!(
-        seen,
-        [(2, "bb".into()), (10, "ccc".into()), (1, "a".into())]
-    );
-    assert!(storage.read(&[5], &mut |_| {}).is_err());
-
-    let mut labels = Vec::new();
-    storage
-        .read_labels(&[2, 10], &mut |label| {
-            labels.push((label.flags, label.word));
-        })
-        .unwrap();
-    assert_eq!(labels, [(1, 2), (0, 3)]);
+    let expected = [(2, "bb".into()), (10, "ccc".into()), (1, "a".into())];
+    assert_eq!(bodies(storage, &[2, 10, 1]), expected);
+    assert_eq!(bodies(storage, &[5, 2, 0, 10, 7, 1, 99]), expected);
+    let mut n_seen = 0;
+    let mut first_two = |_| {
+        n_seen += 1;
+        match n_seen {
+            2 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    };
+    storage.read(&[1, 5, 2, 10], &mut first_two).unwrap();
+    assert_eq!(n_seen, 2, "whoever reads stops when it has seen enough");
+    let label = |flags, word| Label { flags, word };
+    let expected = [(2, label(1, 2)), (10, label(0, 3))];
+    assert_eq!(labels(storage, &[2, 5, 10]), expected);
 
     for (after, expected) in [(0, &records[..]), (1, &records[1..]), (3, &[])] {
         assert_eq!(replayed(storage, after), expected);
@@ -120,9 +123,79 @@ fn log_holds_what_was_appended(storage: &dyn Storage) {
     storage.append(&Group { records }).wait().unwrap();
     assert_eq!((storage.end().commit, storage.end().position), (4, 10));
     for position in [0, 3, 9, 11] {
-        assert!(storage.read(&[position], &mut |_| {}).is_err());
-        assert!(storage.read_labels(&[position], &mut |_| {}).is_err());
+        assert_eq!(bodies(storage, &[position]), []);
+        assert_eq!(labels(storage, &[position]), []);
     }
+}
+
+/// The positions and bytes of the items that are read at these positions.
+fn bodies(storage: &dyn Storage, positions: &[u64]) -> Vec<(u64, Bytes)> {
+    let mut seen = Vec::new();
+    let mut visit = |item: StoredItem| {
+        seen.push((item.position, item.bytes));
+        ControlFlow::Continue(())
+    };
+    storage.read(positions, &mut visit).unwrap();
+    seen
+}
+
+/// The positions and labels of the items at these positions.
+fn labels(storage: &dyn Storage, positions: &[u64]) -> Vec<(u64, Label)> {
+    let mut seen = Vec::new();
+    let mut visit = |position, label| seen.push((position, label));
+    storage.read_labels(positions, &mut visit).unwrap();
+    seen
+}
+
+const STUB: Label = Label {
+    flags: 128,
+    word: u64::MAX,
+};
+
+fn items_are_replaced_and_dropped(storage: &dyn Storage) {
+    let stub = |position| StoredItem {
+        position,
+        label: STUB,
+        bytes: "gone".into(),
+    };
+    let end = storage.end();
+    assert!(storage.replace_items(&[stub(2), stub(5)]).is_err());
+    assert_eq!(bodies(storage, &[2]), [(2, "bb".into())]);
+    // Each may be repeated.
+    for _ in 0..2 {
+        storage.replace_items(&[stub(2)]).unwrap();
+        storage.drop_items(&[8..11, 4..6]).unwrap();
+        check_edited(storage);
+        assert_eq!(storage.end(), end);
+    }
+    assert!(storage.replace_items(&[stub(10)]).is_err());
+    let mut lacking = record(9, 12, &["x"]);
+    lacking.items.push_dropped();
+    let records = vec![lacking];
+    assert!(storage.append(&Group { records }).wait().is_err());
+}
+
+/// Checks that one item is replaced, another dropped, and that nothing else is changed.
+fn check_edited(storage: &dyn Storage) {
+    let all: Vec<u64> = (0..=11).collect();
+    let expected: [(u64, Bytes); 3] = [
+        (1, "a".into()),
+        (2, "gone".into()),
+        (11, "with changes".into()),
+    ];
+    assert_eq!(bodies(storage, &all), expected);
+    assert_eq!(labels(storage, &[2, 10]), [(2, STUB)]);
+    let records = replayed(storage, 0);
+    let replayed = records.iter().flat_map(Record::items);
+    let replayed: Vec<_> = replayed
+        .map(|(position, _, bytes)| (position, Bytes::copy_from_slice(bytes)))
+        .collect();
+    assert_eq!(replayed, expected);
+    let lacking = records.iter().filter(|record| record.items.has_dropped());
+    let lacking: Vec<_> = lacking
+        .map(|record| (record.first_position, record.items.len()))
+        .collect();
+    assert_eq!(lacking, [(10, 1)]);
 }
 
 fn maps_are_ordered(storage: &dyn Storage) {
@@ -422,9 +495,7 @@ fn a_snapshot_stands_for_changes(storage: &dyn Storage) {
     );
     let enough = storage.read_snapshot(&mut |_, _| Err(Error::invalid("enough")));
     assert!(enough.is_err());
-    storage
-        .read(&[11], &mut |item| assert_eq!(item.bytes, "with changes"))
-        .unwrap();
+    assert_eq!(bodies(storage, &[11]), [(11, "with changes".into())]);
     let appended = storage
         .append(&Group {
             records: vec![Record {

@@ -12,6 +12,7 @@
 //! - Every other call may come from any thread at any time.
 
 use std::fmt::Debug;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -36,6 +37,8 @@ pub struct Items {
     bytes: Vec<u8>,
     /// The end of each item in `bytes`, and its label.
     entries: Vec<(usize, Label)>,
+    /// The places of those that were dropped, in order: mostly none.
+    dropped: Vec<usize>,
 }
 
 impl Items {
@@ -56,7 +59,18 @@ impl Items {
         self.push_with(label, |out| out.extend_from_slice(item));
     }
 
-    /// How many items there are.
+    /// Appends the place of an item that was dropped.
+    pub fn push_dropped(&mut self) {
+        self.dropped.push(self.entries.len());
+        self.entries.push((self.bytes.len(), Label::default()));
+    }
+
+    /// Whether some of the items were dropped.
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// How many items there are, dropped ones included.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -71,20 +85,30 @@ impl Items {
         self.bytes.len()
     }
 
-    /// The items in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Label, &[u8])> {
-        let mut start = 0;
-        self.entries.iter().map(move |&(end, label)| {
-            let item = &self.bytes[start..end];
-            start = end;
-            (label, item)
-        })
+    /// The items in order; `None` for one that was dropped.
+    pub fn iter(&self) -> impl Iterator<Item = Option<(Label, &[u8])>> {
+        let (mut start, mut dropped) = (0, self.dropped.as_slice());
+        self.entries
+            .iter()
+            .enumerate()
+            .map(move |(place, &(end, label))| {
+                let item = &self.bytes[start..end];
+                start = end;
+                match dropped.split_first() {
+                    Some((first, rest)) if *first == place => {
+                        dropped = rest;
+                        None
+                    }
+                    _ => Some((label, item)),
+                }
+            })
     }
 
     /// Forgets all items and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
+        self.dropped.clear();
     }
 }
 
@@ -120,6 +144,17 @@ impl Record {
         self.first_position + self.items.len() as u64
     }
 
+    /// The items that were not dropped, with their positions.
+    pub fn items(&self) -> impl Iterator<Item = (u64, Label, &[u8])> {
+        let items = (self.first_position..).zip(self.items.iter());
+        items.filter_map(|(position, item)| item.map(|(label, bytes)| (position, label, bytes)))
+    }
+
+    /// Whether the storage has dropped something of it.
+    pub(crate) fn lacks_something(&self) -> bool {
+        self.changes_dropped || self.items.has_dropped()
+    }
+
     /// Drops the changes, if they are of commits up to `commit`.
     pub(crate) fn drop_changes(&mut self, commit: u64) {
         if self.last_commit() <= commit {
@@ -149,9 +184,14 @@ impl Record {
     }
 }
 
-/// What says that a record without its changes cannot be appended.
+/// What says that a record without its changes or its items cannot be appended.
 pub(crate) fn dropped() -> Error {
-    Error::invalid("a record without its changes cannot be appended")
+    Error::invalid("a record without its changes or some of its items cannot be appended")
+}
+
+/// What says that there is nothing to be replaced at `position`.
+pub(crate) fn no_item(position: u64) -> Error {
+    Error::invalid(format!("there is no item at position {position}"))
 }
 
 /// What says that there cannot be a snapshot of `commit`, where the last one is of `last` and the
@@ -270,6 +310,12 @@ pub type Scan<'a> = Box<dyn Iterator<Item = Result<Entry>> + 'a>;
 /// Takes a key and its value.
 pub type Sink<'a> = dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()> + 'a;
 
+/// Looks at an item. It breaks off when it has seen enough.
+pub type VisitItem<'a> = dyn FnMut(StoredItem) -> ControlFlow<()> + 'a;
+
+/// Looks at the position of an item and its label.
+pub type VisitLabel<'a> = dyn FnMut(u64, Label) + 'a;
+
 /// Looks at a key and its value.
 pub type VisitEntry<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
@@ -336,12 +382,33 @@ pub trait Storage: Send + Sync + Debug {
     /// Where the durable log ends.
     fn end(&self) -> LogEnd;
 
-    /// Hands the items at these positions, which must exist and be durable, to `visit` in order.
-    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()>;
+    /// Hands the items at these positions to `visit` in order, until it has seen enough. A position
+    /// without a durable item is passed over: there never was one, or it was dropped.
+    ///
+    /// What is needed at once is asked for together, so that a storage that has to fetch its items
+    /// can fetch them together.
+    fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()>;
 
-    /// Hands the labels of the items at these positions to `visit` in order, without reading the
-    /// items.
-    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()>;
+    /// Hands the labels of the items at these positions to `visit` as [`Self::read`] does, without
+    /// reading the items.
+    fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()>;
+
+    /// Puts stubs in the place of the items at their positions, for good, and returns when that is
+    /// durable and the storage has nothing left of the old bytes. If one of them has no item to
+    /// replace, nothing is replaced.
+    ///
+    /// If this fails or the process dies, some items may be replaced and others not, and the call may
+    /// be repeated.
+    fn replace_items(&self, stubs: &[StoredItem]) -> Result<()>;
+
+    /// Drops the items at these positions for good, and returns when that is durable and the storage
+    /// has nothing left of them. The end of the log stays where it is, and so do the commits that
+    /// the items belonged to: [`Items::iter`] tells which items a record lacks. Positions without an
+    /// item are passed over.
+    ///
+    /// If this fails or the process dies, some items may be dropped and others not, and the call may
+    /// be repeated.
+    fn drop_items(&self, positions: &[Range<u64>]) -> Result<()>;
 
     /// Hands every durable record with a commit after `after_commit` to `visit`, in order, until
     /// it fails. A record that straddles `after_commit` is handed over whole.

@@ -8,6 +8,7 @@
 mod completion;
 pub mod conformance;
 mod contract;
+mod edits;
 pub mod local;
 mod memory;
 mod range;
@@ -16,6 +17,7 @@ pub use completion::{Completer, Completion, Pending};
 pub use contract::{
     Batch, Entry, Fill, FindMap, Group, GroupLimits, Items, KEY_BYTES_MAX, Label, LogEnd, Map,
     ReadReach, Record, Scan, Sink, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
+    VisitItem, VisitLabel,
 };
 pub use local::{LocalOptions, LocalStorage};
 pub use memory::MemoryStorage;

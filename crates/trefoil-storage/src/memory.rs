@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
-use crate::contract::{check_key, dropped, no_such_snapshot};
+use crate::contract::{check_key, dropped, no_item, no_such_snapshot};
+use crate::edits::Edits;
 use crate::range::range;
 use crate::{
     Batch, Completion, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Snapshot, Storage,
-    StoredItem, Upkeep, Usage, VisitEntry,
+    StoredItem, Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
 };
 
 /// A namespace in memory.
@@ -69,12 +70,18 @@ fn filled(fill: &mut Fill<'_>) -> Result<Entries> {
 }
 
 impl Log {
+    fn edit(&mut self, edits: &Edits<'_>) {
+        self.records
+            .iter_mut()
+            .for_each(|record| edits.apply(record));
+    }
+
     fn append(&mut self, group: &Group) -> Result<()> {
-        if group.records.iter().any(|record| record.changes_dropped) {
+        if group.records.iter().any(Record::lacks_something) {
             return Err(dropped());
         }
         for record in &group.records {
-            for (position, (label, item)) in (record.first_position..).zip(record.items.iter()) {
+            for (position, label, item) in record.items() {
                 let item = Bytes::copy_from_slice(item);
                 self.items.insert(position, (label, item));
             }
@@ -100,10 +107,6 @@ impl Log {
     }
 }
 
-fn no_item(position: u64) -> Error {
-    Error::invalid(format!("there is no item at position {position}"))
-}
-
 impl Storage for MemoryStorage {
     fn append(&self, group: &Group) -> Completion {
         self.log.write().append(group).into()
@@ -113,24 +116,55 @@ impl Storage for MemoryStorage {
         self.log.read().end
     }
 
-    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+    fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
         let log = self.log.read();
         for &position in positions {
-            let (label, bytes) = log.items.get(&position).ok_or_else(|| no_item(position))?;
-            visit(StoredItem {
+            let Some((label, bytes)) = log.items.get(&position) else {
+                continue;
+            };
+            let item = StoredItem {
                 position,
                 label: *label,
                 bytes: bytes.clone(),
-            });
+            };
+            if visit(item).is_break() {
+                break;
+            }
         }
         Ok(())
     }
 
-    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()> {
+    fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
         let log = self.log.read();
         for &position in positions {
-            visit(log.items.get(&position).ok_or_else(|| no_item(position))?.0);
+            if let Some((label, _)) = log.items.get(&position) {
+                visit(position, *label);
+            }
         }
+        Ok(())
+    }
+
+    fn replace_items(&self, stubs: &[StoredItem]) -> Result<()> {
+        let mut log = self.log.write();
+        let missing = stubs
+            .iter()
+            .find(|stub| !log.items.contains_key(&stub.position));
+        if let Some(stub) = missing {
+            return Err(no_item(stub.position));
+        }
+        for stub in stubs {
+            let item = (stub.label, stub.bytes.clone());
+            log.items.insert(stub.position, item);
+        }
+        log.edit(&Edits::replacing(stubs));
+        Ok(())
+    }
+
+    fn drop_items(&self, positions: &[Range<u64>]) -> Result<()> {
+        let edits = Edits::dropping(positions);
+        let mut log = self.log.write();
+        log.items.retain(|position, _| !edits.drop(*position));
+        log.edit(&edits);
         Ok(())
     }
 

@@ -17,14 +17,16 @@ mod verify;
 mod local_tests;
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use trefoil_core::{Damage, Error, Result};
 
+use crate::edits::Edits;
 use crate::{
-    Batch, Completion, Fill, Group, Label, LogEnd, Map, ReadReach, Record, Snapshot, Storage,
-    StoredItem, Upkeep, Usage, VisitEntry,
+    Batch, Completion, Fill, Group, LogEnd, Map, ReadReach, Record, Snapshot, Storage, StoredItem,
+    Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
 };
 
 pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
@@ -174,12 +176,20 @@ impl Storage for LocalStorage {
         self.log.end()
     }
 
-    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+    fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
         self.log.read(positions, visit)
     }
 
-    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()> {
+    fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
         self.log.read_labels(positions, visit)
+    }
+
+    fn replace_items(&self, stubs: &[StoredItem]) -> Result<()> {
+        self.log.edit(&Edits::replacing(stubs))
+    }
+
+    fn drop_items(&self, positions: &[Range<u64>]) -> Result<()> {
+        self.log.edit(&Edits::dropping(positions))
     }
 
     fn replay(

@@ -115,7 +115,7 @@ fn replay_record(
 ) -> Result<Timestamp> {
     let mut clock = Timestamp::default();
     let mut events = Vec::with_capacity(record.items.len());
-    for (position, (label, bytes)) in (record.first_position..).zip(record.items.iter()) {
+    for (position, label, bytes) in record.items() {
         let bytes = Bytes::copy_from_slice(bytes);
         let event = decode(StoredItem {
             position,

@@ -1,5 +1,6 @@
 //! A storage for tests: in memory, and at fault when a test wants it to be.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -7,8 +8,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::{
-    Batch, Completer, Completion, Fill, Group, GroupLimits, Label, LogEnd, Map, MemoryStorage,
-    Record, Scan, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
+    Batch, Completer, Completion, Fill, Group, GroupLimits, LogEnd, Map, MemoryStorage, Record,
+    Scan, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
 };
 
 /// A key of a map that ends with this makes whoever asks for it panic.
@@ -146,12 +147,20 @@ impl Storage for TestStorage {
         self.inner.end()
     }
 
-    fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+    fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
         self.inner.read(positions, visit)
     }
 
-    fn read_labels(&self, positions: &[u64], visit: &mut dyn FnMut(Label)) -> Result<()> {
+    fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
         self.inner.read_labels(positions, visit)
+    }
+
+    fn replace_items(&self, stubs: &[StoredItem]) -> Result<()> {
+        self.inner.replace_items(stubs)
+    }
+
+    fn drop_items(&self, positions: &[Range<u64>]) -> Result<()> {
+        self.inner.drop_items(positions)
     }
 
     fn replay(&self, after: u64, visit: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {

@@ -10,6 +10,8 @@ mod plan;
 mod search;
 pub(crate) mod subscription;
 
+use std::ops::ControlFlow;
+
 use trefoil_core::{Direction, Error, Event, Result, Selection, Source, StartAt, limits};
 use trefoil_storage::{Storage, StoredItem};
 
@@ -40,10 +42,30 @@ pub struct Page {
 
 /// The event at a position that holds one.
 pub(crate) fn fetch(storage: &dyn Storage, position: u64) -> Result<Event> {
-    let mut found = None;
-    storage.read(&[position], &mut |item| found = Some(item))?;
-    let item = found.ok_or_else(|| Error::invalid(format!("no event at position {position}")))?;
-    decode(item)
+    let mut events = fetch_all(storage, &[position])?;
+    events.pop().ok_or_else(|| missing(position))
+}
+
+/// The events at these positions, as far as they hold one, in the same order.
+pub(crate) fn fetch_all(storage: &dyn Storage, positions: &[u64]) -> Result<Vec<Event>> {
+    let mut events = Vec::with_capacity(positions.len());
+    let mut failure = None;
+    storage.read(positions, &mut |item| match decode(item) {
+        Ok(event) => {
+            events.push(event);
+            ControlFlow::Continue(())
+        }
+        Err(error) => {
+            failure = Some(error);
+            ControlFlow::Break(())
+        }
+    })?;
+    failure.map_or(Ok(events), Err)
+}
+
+/// What says that the log has no event where there should be one.
+fn missing(position: u64) -> Error {
+    Error::invalid(format!("there is no event at position {position}"))
 }
 
 /// Turns a stored item into an event. Its checksum was right, so if this fails, what wrote it did
@@ -228,38 +250,40 @@ impl Gathering<'_> {
         self.page.events.len() < self.read.limit && self.bytes_left > 0
     }
 
-    /// Reads the events at these positions until the page is full. Answers the first position that
+    /// Reads the events at these positions until the page is full. Returns the first position that
     /// was not taken, if any.
     fn take(&mut self, mut positions: Vec<u64>) -> Result<Option<u64>> {
         self.keep_group(&mut positions)?;
-        let (mut next, mut failure) = (None, None);
-        let missing = self.read.limit - self.page.events.len();
-        self.page.events.reserve(positions.len().min(missing));
+        let n_missing = self.read.limit - self.page.events.len();
+        self.page.events.reserve(positions.len().min(n_missing));
         let (storage, matcher) = (self.storage, Matcher::of_selection(self.read));
-        // In pieces, so that large events beyond the bounds are not read.
-        for piece in positions.chunks(64) {
-            storage.read(piece, &mut |item| {
-                if next.is_some() || failure.is_some() {
-                    return;
-                }
-                if !self.wants_more() {
-                    next = Some(item.position);
-                    return;
-                }
-                match decode(item) {
-                    Ok(event) if self.verify && !matcher.matches(&event) => {}
-                    Ok(event) => {
-                        self.bytes_left = self.bytes_left.saturating_sub(event.stored_bytes());
-                        self.page.events.push(event);
-                    }
-                    Err(error) => failure = Some(error),
-                }
-            })?;
-            if next.is_some() || failure.is_some() {
-                break;
+        let mut expected = positions.iter().copied();
+        let (mut next, mut failure) = (None, None);
+        storage.read(&positions, &mut |item| {
+            match expected.next() {
+                Some(position) if position != item.position => failure = Some(missing(position)),
+                _ if !self.wants_more() => next = Some(item.position),
+                _ => failure = self.take_item(item, matcher).err(),
             }
+            match next.is_some() || failure.is_some() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        match (failure, next) {
+            (Some(error), _) => Err(error),
+            (None, Some(next)) => Ok(Some(next)),
+            (None, None) => expected.next().map_or(Ok(None), |left| Err(missing(left))),
         }
-        failure.map_or(Ok(next), Err)
+    }
+
+    fn take_item(&mut self, item: StoredItem, matcher: Matcher<'_>) -> Result<()> {
+        let event = decode(item)?;
+        if !self.verify || matcher.matches(&event) {
+            self.bytes_left = self.bytes_left.saturating_sub(event.stored_bytes());
+            self.page.events.push(event);
+        }
+        Ok(())
     }
 
     /// Drops the positions of events that do not belong to the read's member of a consumer group.
@@ -267,12 +291,14 @@ impl Gathering<'_> {
         let Some(group) = self.read.filter.group else {
             return Ok(());
         };
-        let mut keep = Vec::with_capacity(positions.len());
-        self.storage.read_labels(positions, &mut |label| {
-            keep.push(label::belongs_to(label, group));
-        })?;
-        let mut keep = keep.into_iter();
-        positions.retain(|_| keep.next().unwrap_or(false));
+        let mut kept = Vec::with_capacity(positions.len());
+        self.storage
+            .read_labels(positions, &mut |position, label| {
+                if label::belongs_to(label, group) {
+                    kept.push(position);
+                }
+            })?;
+        *positions = kept;
         Ok(())
     }
 }

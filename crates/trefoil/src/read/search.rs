@@ -1,14 +1,19 @@
 //! Finding out whether there is an event at all, for conditions.
 
+use std::ops::ControlFlow;
+
 use trefoil_core::{Direction, Result};
 use trefoil_storage::Storage;
 
 use super::plan::{Plan, Range};
-use super::{Matcher, fetch};
+use super::{Matcher, decode};
 use crate::index::{Cursor, Effort, Layers, Step};
 
 /// How many positions are expected to be wanted: one, mostly.
 const PAGE_SIZE: usize = 8;
+
+/// How many events are fetched together at most. The first one alone, since it mostly is selected.
+const CANDIDATES_MAX: usize = 64;
 
 /// What a search came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +48,47 @@ pub(crate) fn first_match(
         return Ok(Found::Nothing);
     };
     let mut cursor = Cursor::new(walk, Direction::Forwards, range.low, head);
+    let (mut candidates, mut wanted) = (Vec::new(), 1);
     loop {
-        match cursor.next(effort)? {
-            Step::At(position) if !verify => return Ok(Found::Match(position)),
-            Step::At(position) => {
-                if matcher.matches(&fetch(storage, position)?) {
-                    return Ok(Found::Match(position));
-                }
-                if !effort.spend(4) {
-                    return Ok(Found::Paused(position + 1));
-                }
+        let step = cursor.next(effort)?;
+        if let Step::At(position) = step {
+            if !verify {
+                return Ok(Found::Match(position));
             }
+            candidates.push(position);
+            if candidates.len() < wanted {
+                continue;
+            }
+        }
+        if let Some(position) = first_of(storage, &candidates, matcher)? {
+            return Ok(Found::Match(position));
+        }
+        match step {
+            Step::At(position) if !effort.spend(4 * candidates.len()) => {
+                return Ok(Found::Paused(position + 1));
+            }
+            Step::At(_) => {}
             Step::Paused(position) => return Ok(Found::Paused(position)),
             Step::End => return Ok(Found::Nothing),
         }
+        candidates.clear();
+        wanted = (wanted * 4).min(CANDIDATES_MAX);
     }
+}
+
+/// The first of these positions whose event is selected.
+fn first_of(storage: &dyn Storage, positions: &[u64], matcher: Matcher<'_>) -> Result<Option<u64>> {
+    let mut found = None;
+    if positions.is_empty() {
+        return Ok(None);
+    }
+    storage.read(positions, &mut |item| {
+        let position = item.position;
+        match decode(item) {
+            Ok(event) if !matcher.matches(&event) => return ControlFlow::Continue(()),
+            decoded => found = Some(decoded.map(|_| position)),
+        }
+        ControlFlow::Break(())
+    })?;
+    found.transpose()
 }

@@ -140,9 +140,9 @@ fn verify_events(
 }
 
 fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::Label)>> {
-    let items = (record.first_position..).zip(record.items.iter());
-    items
-        .map(|(position, (label, bytes))| {
+    record
+        .items()
+        .map(|(position, label, bytes)| {
             let bytes = bytes::Bytes::copy_from_slice(bytes);
             Ok((
                 decode(StoredItem {

@@ -1,5 +1,7 @@
 //! Staging a transaction: its commands run on the group's view of the state, its events follow.
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
 use trefoil_core::{Appended, Error, Event, Result};
@@ -8,7 +10,7 @@ use trefoil_state::{Call, Failure, Keyspace, Meter, Reply};
 use super::conditions::check_version;
 use super::known::replayed;
 use super::stage::Stage;
-use super::staged::StagedEvent;
+use super::staged::{Staged, StagedEvent};
 use crate::read::condition::Checked;
 use crate::state::StoredReplies;
 use crate::write::transaction::{Executed, Guard, Step, Transaction, Wanted};
@@ -57,10 +59,10 @@ impl<'a> Stage<'a> {
             return Ok(None);
         };
         let positions = stored.position..stored.position + stored.n_events;
-        let events = positions.map(|position| self.appended_at(position));
+        let events = self.appended_at(positions)?;
         Ok(Some(Executed {
             commit: (stored.commit > 0).then_some(stored.commit),
-            events: events.collect::<Result<_>>()?,
+            events,
             replies: stored.replies,
             replayed: true,
         }))
@@ -85,17 +87,19 @@ impl<'a> Stage<'a> {
         }))
     }
 
-    /// Where the event at a position, staged or durable, went.
-    fn appended_at(&self, position: u64) -> Result<Appended> {
-        let appended = |event: &Event| Appended {
+    /// Where the events at these positions, staged or durable, went. They are all there.
+    fn appended_at(&self, positions: Range<u64>) -> Result<Vec<Appended>> {
+        let is_durable = |position: &u64| self.staged_event(*position).is_none();
+        let durable: Vec<u64> = positions.clone().filter(is_durable).collect();
+        let appended = |event: Event| Appended {
             id: event.id(),
-            position,
+            position: event.position(),
             stream_position: event.stream_position(),
         };
-        match self.staged_event(position) {
-            Some(staged) => Ok(staged.appended()),
-            None => self.durable(position).map(|event| appended(&event)),
-        }
+        // What is staged comes after what is durable.
+        let events = self.durable(&durable)?.into_iter().map(appended);
+        let staged = positions.filter_map(|position| self.staged_event(position));
+        Ok(events.chain(staged.map(Staged::appended)).collect())
     }
 
     fn check_watch(&mut self, transaction: &Transaction) -> Result<()> {

@@ -3,6 +3,7 @@
 use hashbrown::{HashMap, HashSet};
 use trefoil_core::{Committed, Error, EventId, ImportedEvent, NewEvent, Result};
 
+use super::known::Known;
 use super::stage::{Front, Place, Stage};
 use super::staged::StagedEvent;
 
@@ -18,11 +19,13 @@ impl<'a> Stage<'a> {
     /// Stages imported events, or says why they are not written.
     pub(crate) fn import(&mut self, import: &'a Import) -> Result<Committed> {
         let events = &import.events;
+        let known = self.known_of(events.iter().map(|event| &event.event))?;
+        let known = |index: usize| known.get(index).and_then(Option::as_ref);
         let renamed = match import.with_new_ids {
-            true => self.with_known_ids(events)?,
+            true => with_known_ids(events, &known),
             false => HashSet::new(),
         };
-        self.check_import(events, &renamed)?;
+        self.check_import(events, &renamed, &known)?;
         let streams = events.iter().map(|event| event.event.stream.as_deref());
         let streams = self.resolve(streams)?;
         self.whole_or_not(|stage| {
@@ -71,12 +74,17 @@ impl<'a> Stage<'a> {
     }
 
     /// Checks events, of which those at the positions `renamed` get new ids.
-    fn check_import(&self, events: &[ImportedEvent], renamed: &HashSet<u64>) -> Result<()> {
+    fn check_import(
+        &self,
+        events: &[ImportedEvent],
+        renamed: &HashSet<u64>,
+        known: &KnownAt<'_>,
+    ) -> Result<()> {
         let mut checked = Checked::default();
         for (index, event) in events.iter().enumerate() {
             let mut taken = self.check_imported(event, &events[..index], &mut checked);
             if taken.is_ok() && !renamed.contains(&event.position) {
-                taken = self.check_imported_id(event, &mut checked.ids);
+                taken = check_imported_id(event, known(index), &mut checked.ids);
             }
             taken.map_err(|error| Error::ImportStopped {
                 index,
@@ -109,42 +117,9 @@ impl<'a> Stage<'a> {
         check_stream_position(stream, event.stream_position, before)
     }
 
-    /// What stands in a stream has an id of its own. Events without a stream may share one: UmaDB
-    /// allows that.
-    fn check_imported_id(
-        &self,
-        event: &ImportedEvent,
-        seen: &mut HashMap<EventId, u64>,
-    ) -> Result<()> {
-        let Some(id) = event.event.id else {
-            return Ok(());
-        };
-        let before = seen.insert(id, event.position);
-        if event.event.stream.is_none() {
-            return Ok(());
-        }
-        let known = self.find_known(&event.event)?;
-        let known = known.map(|known| known.appended.position);
-        match known.or(before) {
-            Some(position) => Err(Error::DuplicateId { id, position }),
-            None => Ok(()),
-        }
-    }
-
-    /// The positions of events whose ids others have.
-    fn with_known_ids(&self, events: &[ImportedEvent]) -> Result<HashSet<u64>> {
-        let mut seen: HashSet<EventId> = HashSet::new();
-        let mut found = HashSet::new();
-        for ImportedEvent {
-            event, position, ..
-        } in events
-        {
-            let Some(id) = event.id else { continue };
-            if !seen.insert(id) || self.find_known(event)?.is_some() {
-                found.insert(*position);
-            }
-        }
-        Ok(found)
+    fn is_durable(&self, position: u64) -> bool {
+        self.durable(&[position])
+            .is_ok_and(|events| !events.is_empty())
     }
 
     /// Why an imported position at or below the `last` one is refused, after `earlier` ones.
@@ -153,7 +128,7 @@ impl<'a> Stage<'a> {
             .binary_search_by_key(&position, |event| event.position)
             .is_ok()
             || self.staged_event(position).is_some()
-            || (position > 0 && position <= self.base && self.durable(position).is_ok());
+            || (position > 0 && position <= self.base && self.is_durable(position));
         if is_taken {
             return Error::PositionExists(position);
         }
@@ -162,6 +137,48 @@ impl<'a> Stage<'a> {
              {HOW_TO_MERGE}"
         ))
     }
+}
+
+/// The event that has the id of the one of this index already, if there is one.
+type KnownAt<'a> = dyn Fn(usize) -> Option<&'a Known> + 'a;
+
+/// What stands in a stream has an id of its own. Events without a stream may share one: UmaDB allows
+/// that.
+fn check_imported_id(
+    event: &ImportedEvent,
+    known: Option<&Known>,
+    seen: &mut HashMap<EventId, u64>,
+) -> Result<()> {
+    let Some(id) = event.event.id else {
+        return Ok(());
+    };
+    let before = seen.insert(id, event.position);
+    if event.event.stream.is_none() {
+        return Ok(());
+    }
+    match known.map(|known| known.appended.position).or(before) {
+        Some(position) => Err(Error::DuplicateId { id, position }),
+        None => Ok(()),
+    }
+}
+
+/// The positions of events whose ids others have.
+fn with_known_ids(events: &[ImportedEvent], known: &KnownAt<'_>) -> HashSet<u64> {
+    let mut seen: HashSet<EventId> = HashSet::new();
+    let mut found = HashSet::new();
+    for (
+        index,
+        ImportedEvent {
+            event, position, ..
+        },
+    ) in events.iter().enumerate()
+    {
+        let Some(id) = event.id else { continue };
+        if !seen.insert(id) || known(index).is_some() {
+            found.insert(*position);
+        }
+    }
+    found
 }
 
 /// An event that gets a new id.

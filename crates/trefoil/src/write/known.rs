@@ -1,5 +1,6 @@
 //! Events that are known already: how a commit that is sent again is recognised.
 
+use hashbrown::{HashMap, HashSet};
 use trefoil_core::{
     Appended, Commit, Committed, Error, Event, EventId, Ids, NewEvent, Result, Tracking,
     located_position,
@@ -7,6 +8,12 @@ use trefoil_core::{
 
 use super::stage::Stage;
 use super::staged::Staged;
+
+/// How many ids are looked for together: those of most commits.
+const IDS_TOGETHER: usize = 1024;
+
+/// The first durable events that have certain ids.
+type DurableIds = HashMap<EventId, Event>;
 
 /// The first event that was stored under an id which a request brings again.
 #[derive(Debug)]
@@ -102,17 +109,23 @@ impl Stage<'_> {
         if events.clone().all(|event| event.id.is_none()) {
             return Ok(Vec::new());
         }
-        events.map(|event| self.find_known(event)).collect()
+        let events: Vec<&NewEvent> = events.collect();
+        let mut known = Vec::with_capacity(events.len());
+        for some in events.chunks(IDS_TOGETHER) {
+            let durable = self.find_durable(some.iter().filter_map(|event| event.id.as_ref()))?;
+            known.extend(some.iter().map(|event| self.known_in(&durable, event)));
+        }
+        Ok(known)
     }
 
-    /// The first event that has the id of this one.
-    pub(super) fn find_known(&self, new: &NewEvent) -> Result<Option<Known>> {
-        let Some(id) = &new.id else { return Ok(None) };
-        if let Some(event) = self.find_durable(id)? {
-            return Ok(Some(Known::durable(&event, new)));
+    /// The first event that has the id of this one, given the durable ones.
+    fn known_in(&self, durable: &DurableIds, new: &NewEvent) -> Option<Known> {
+        let id = new.id.as_ref()?;
+        if let Some(event) = durable.get(id) {
+            return Some(Known::durable(event, new));
         }
-        let staged = self.staged_with_id(id);
-        Ok(staged.map(|staged| Known::staged(staged, new)))
+        let staged = self.staged_with_id(id)?;
+        Some(Known::staged(staged, new))
     }
 
     fn staged_with_id(&self, id: &EventId) -> Option<&Staged<'_>> {
@@ -124,22 +137,31 @@ impl Stage<'_> {
         (staged.id == *id).then_some(staged)
     }
 
-    /// The first durable event that has this id.
-    fn find_durable(&self, id: &EventId) -> Result<Option<Event>> {
-        let hash = self.index.id_hash(id);
-        let mut positions = self.index.layers().positions_of_id(hash)?;
-        positions.extend(located_position(id).filter(|at| (1..=self.base).contains(at)));
-        positions.sort_unstable();
-        for position in positions {
-            match self.durable(position) {
-                Ok(event) if event.id() == *id => return Ok(Some(event)),
-                Ok(_) => {}
-                // A position that an id merely seems to carry need not exist.
-                Err(Error::Invalid(_)) => {}
-                Err(error) => return Err(error),
+    /// The first durable events that have these ids. All that may have one are fetched together.
+    fn find_durable<'e>(&self, ids: impl Iterator<Item = &'e EventId>) -> Result<DurableIds> {
+        let layers = self.index.layers();
+        let (mut positions, mut wanted) = (Vec::new(), HashSet::new());
+        for id in ids {
+            let n_before = positions.len();
+            positions.append(&mut layers.positions_of_id(self.index.id_hash(id))?);
+            positions.extend(located_position(id).filter(|at| (1..=self.base).contains(at)));
+            if positions.len() > n_before {
+                wanted.insert(*id);
             }
         }
-        Ok(None)
+        let mut found = DurableIds::default();
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+        positions.sort_unstable();
+        positions.dedup();
+        // A position that an id merely seems to carry need not exist.
+        for event in self.durable(&positions)? {
+            if wanted.contains(&event.id()) {
+                found.entry(event.id()).or_insert(event);
+            }
+        }
+        Ok(found)
     }
 
     /// Records the tracked position of a commit that was written before, if it is a new one.

@@ -20,8 +20,8 @@ use crate::read::condition::CheckedCommit;
 use crate::read::label;
 use crate::state::{Entries, Store, ToClean, Touched, View};
 
-/// Finds the event at a durable position.
-pub(crate) type Fetch<'a> = dyn Fn(u64) -> Result<Event> + 'a;
+/// Finds the events at durable positions, as far as they hold one, in the same order.
+pub(crate) type Fetch<'a> = dyn Fn(&[u64]) -> Result<Vec<Event>> + 'a;
 
 /// Finds the first selected event between two durable positions, inclusive.
 pub(crate) type Search<'a> = dyn Fn(Matcher<'_>, u64, u64) -> Result<Option<u64>> + 'a;
@@ -340,9 +340,9 @@ impl<'a> Stage<'a> {
         self.staged.get(index.ok()?)
     }
 
-    /// The event at a durable position.
-    pub(super) fn durable(&self, position: u64) -> Result<Event> {
-        (self.fetch)(position)
+    /// The events at durable positions, as far as they hold one, in the same order.
+    pub(super) fn durable(&self, positions: &[u64]) -> Result<Vec<Event>> {
+        (self.fetch)(positions)
     }
 
     /// Ends the changes of state of the commit of this number, which is in the last record.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use trefoil_core::{Error, Event, Result, Timestamp};
+use trefoil_core::{Error, Result, Timestamp};
 use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
 use super::append::{AppendedGroup, GroupSize, add_to_index, append};
@@ -17,7 +17,7 @@ use super::queue::{LetGo, Queue, Request};
 use super::stage::{Front, Stage};
 use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
-use crate::read::{Found, Matcher, fetch, first_match};
+use crate::read::{Found, Matcher, fetch_all, first_match};
 use crate::state::Store;
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
@@ -182,7 +182,7 @@ impl Writer {
                 .for_each(|request| request.refuse(&error));
             return Written::Now(0);
         }
-        let find = |position: u64| -> Result<Event> { fetch(self.storage.as_ref(), position) };
+        let find = |positions: &[u64]| fetch_all(self.storage.as_ref(), positions);
         let layers = self.index.layers();
         let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
             search(self.storage.as_ref(), &layers, matcher, from, head)

@@ -18,12 +18,13 @@ fn nothing_wrong_is_read(storage: &dyn Storage, model: &Model) {
         assert_eq!(entries, Model::entries(snapshot.commit));
     }
     for record in &records {
-        for (position, (label, body)) in (record.first_position..).zip(record.items.iter()) {
+        for (position, label, body) in record.items() {
             let mut check = |item: crate::StoredItem| {
                 assert_eq!((item.label, &item.bytes[..]), (label, body));
+                ControlFlow::Continue(())
             };
             storage.read(&[position], &mut check).ok();
-            let mut check = |found| assert_eq!(found, label);
+            let mut check = |_, found| assert_eq!(found, label);
             storage.read_labels(&[position], &mut check).ok();
         }
     }

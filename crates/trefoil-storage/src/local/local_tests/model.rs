@@ -1,5 +1,7 @@
 //! What a log should hold, kept in memory, and random groups to append.
 
+use std::ops::ControlFlow;
+
 use super::{Random, replay};
 use crate::{Group, Items, Label, Record, Storage};
 
@@ -94,7 +96,7 @@ impl Model {
         check_records(storage, &records);
         self.check_snapshot(storage);
         for record in &records {
-            for (position, (label, body)) in (record.first_position..).zip(record.items.iter()) {
+            for (position, label, body) in record.items() {
                 check_item(storage, position, label, body);
             }
         }
@@ -146,9 +148,10 @@ fn check_item(storage: &dyn Storage, position: u64, label: Label, body: &[u8]) {
         assert_eq!((item.position, item.label), (position, label));
         assert_eq!(item.bytes, body);
         seen += 1;
+        ControlFlow::Continue(())
     };
     storage.read(&[position], &mut visit).unwrap();
-    let visit = &mut |found| assert_eq!(found, label);
+    let visit = &mut |at, found| assert_eq!((at, found), (position, label));
     storage.read_labels(&[position], visit).unwrap();
     assert_eq!(seen, 1);
 }

@@ -214,8 +214,10 @@ impl CompressedSegment {
             place.fill(&mut record);
             for at in 0..place.n_items {
                 let position = place.first_position + at as u64;
-                let item = self.item_at(place.ordinal + at, position)?;
-                record.items.push(item.label, &item.bytes);
+                match self.item_at(place.ordinal + at, position)? {
+                    Some(item) => record.items.push(item.label, &item.bytes),
+                    None => record.items.push_dropped(),
+                }
             }
             visit(&record)
         })

@@ -135,25 +135,56 @@ pub(crate) fn shrink(segment: &CompressedSegment, level: i32) -> Result<Vec<u8>>
 
 /// A dictionary for the segment's items; empty if they are too few or have nothing in common.
 fn train(segment: &PlainSegment) -> Result<Vec<u8>> {
-    let summary = segment.summary();
-    let size = (summary.used_bytes as usize / DICTIONARY_SHARE).min(DICTIONARY_BYTES_MAX);
-    let stride = (summary.used_bytes as usize / SAMPLE_BYTES_MAX).max(1);
-    let (mut samples, mut sizes) = (Vec::new(), Vec::new());
-    let mut n_items = 0usize;
+    let mut sampler = Sampler::new(&segment.summary());
     for found in segment.headers() {
         let (offset, header) = found?;
         let body = segment.body(offset, &header)?;
-        for (_, _, bytes) in items_of(&header, body, segment.header.salt) {
-            n_items += 1;
-            if n_items.is_multiple_of(stride) && samples.len() < SAMPLE_BYTES_MAX {
-                let sample = &bytes[..bytes.len().min(SAMPLE_ITEM_BYTES_MAX)];
-                samples.extend_from_slice(sample);
-                sizes.push(sample.len());
+        items_of(&header, body, segment.header.salt).for_each(|(_, _, bytes)| sampler.add(bytes));
+    }
+    Ok(sampler.train())
+}
+
+/// Some of the items of a segment, to train a dictionary on.
+pub(super) struct Sampler {
+    dictionary_bytes: usize,
+    /// One item in so many is taken.
+    stride: usize,
+    n_items: usize,
+    samples: Vec<u8>,
+    sizes: Vec<usize>,
+}
+
+impl Sampler {
+    pub(super) fn new(summary: &Summary) -> Self {
+        let bytes = summary.used_bytes as usize;
+        Self {
+            dictionary_bytes: (bytes / DICTIONARY_SHARE).min(DICTIONARY_BYTES_MAX),
+            stride: (bytes / SAMPLE_BYTES_MAX).max(1),
+            n_items: 0,
+            samples: Vec::new(),
+            sizes: Vec::new(),
+        }
+    }
+
+    /// Takes the next item, or passes it over.
+    pub(super) fn add(&mut self, item: &[u8]) {
+        self.n_items += 1;
+        if self.n_items.is_multiple_of(self.stride) && self.samples.len() < SAMPLE_BYTES_MAX {
+            let sample = &item[..item.len().min(SAMPLE_ITEM_BYTES_MAX)];
+            self.samples.extend_from_slice(sample);
+            self.sizes.push(sample.len());
+        }
+    }
+
+    /// The dictionary; empty if the items are too few or have nothing in common.
+    pub(super) fn train(self) -> Vec<u8> {
+        match self.dictionary_bytes < DICTIONARY_BYTES_MIN {
+            true => Vec::new(),
+            false => {
+                let (samples, sizes) = (&self.samples, &self.sizes);
+                zstd::dict::from_continuous(samples, sizes, self.dictionary_bytes)
+                    .unwrap_or_default()
             }
         }
     }
-    if size < DICTIONARY_BYTES_MIN {
-        return Ok(Vec::new());
-    }
-    Ok(zstd::dict::from_continuous(&samples, &sizes, size).unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 //!
 //! The file is a header, the dictionary, the items, the records in blocks, and the index. Items
 //! stand in the order of their ordinals; the index has one offset more than there are items, so
-//! that each item's end is known.
+//! that each item's end is known. An item that ends where it begins was dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -287,7 +287,9 @@ impl CompressedSegment {
     pub(crate) fn check_items(&self, find: &mut dyn FnMut(trefoil_core::Error)) -> Result<u64> {
         let index = self.reader()?.index;
         let mut n_sound = 0;
-        for (ordinal, position) in index.positions(&self.mapping) {
+        let items = index.positions(&self.mapping);
+        let is_there = |&(ordinal, _): &(usize, u64)| !self.place(&index, ordinal).is_dropped();
+        for (ordinal, position) in items.filter(is_there) {
             match self.item_at(ordinal, position) {
                 Ok(_) => n_sound += 1,
                 Err(error) => find(error),
@@ -296,9 +298,13 @@ impl CompressedSegment {
         Ok(n_sound)
     }
 
-    /// The item with this ordinal, which is at `position`.
-    pub(crate) fn item_at(&self, ordinal: usize, position: u64) -> Result<StoredItem> {
-        self.item(position, self.place(&self.reader()?.index, ordinal))
+    /// The item with this ordinal, which is at `position`, unless it was dropped.
+    pub(crate) fn item_at(&self, ordinal: usize, position: u64) -> Result<Option<StoredItem>> {
+        let place = self.place(&self.reader()?.index, ordinal);
+        match place.is_dropped() {
+            true => Ok(None),
+            false => self.item(position, place).map(Some),
+        }
     }
 
     /// The item at `position`, which is at this place.

@@ -22,6 +22,13 @@ pub(crate) struct Place {
     pub(crate) end: usize,
 }
 
+impl Place {
+    /// Whether nothing is left of the item: one that is there has a header.
+    pub(crate) fn is_dropped(self) -> bool {
+        self.start == self.end
+    }
+}
+
 /// How long the last item of a plain segment is taken to be.
 const LAST_ITEM_BYTES: usize = 512;
 

@@ -275,7 +275,7 @@ pub(crate) fn encode_record(
     } = placement;
     let start = out.len();
     out.resize(start + RECORD_HEADER_BYTES, 0);
-    for (position, (label, item)) in (record.first_position..).zip(record.items.iter()) {
+    for (position, label, item) in record.items() {
         let seed = salt.wrapping_add(position);
         offsets.push(group_start + out.len() as u64);
         let check = short_checksum(item, seed);

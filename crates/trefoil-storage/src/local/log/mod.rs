@@ -4,7 +4,7 @@
 //! - [`plain`] and [`compressed`] read items from the two kinds of segment; [`sidecar`] and
 //!   [`index`] find them.
 //! - [`snapshot`] is what stands for changes that were dropped.
-//! - [`writer`] appends, [`upkeep`] works behind it, [`seal`] says where the log ended when it was
+//! - [`writer`] appends, [`upkeep`] works behind it, [`edit`] replaces and drops items, [`seal`] says where the log ended when it was
 //!   closed, [`recovery`] opens and [`settle`] makes the end durable.
 
 pub(crate) mod blocks;
@@ -12,6 +12,7 @@ mod codec;
 mod compress;
 pub(crate) mod compressed;
 pub(crate) mod create;
+mod edit;
 mod growing;
 pub(crate) mod index;
 pub(crate) mod layout;
@@ -31,6 +32,7 @@ mod upkeep;
 pub(crate) mod writer;
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -38,7 +40,7 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::Result;
 
-use crate::{Label, LogEnd, Record, StoredItem, Usage};
+use crate::{LogEnd, Record, Usage, VisitItem, VisitLabel};
 
 use super::options::LocalOptions;
 use create::NewSegment;
@@ -48,7 +50,7 @@ use writer::Writer;
 
 /// The log.
 ///
-/// Locks are taken in the order `writer`, `prepared`, `segments`, `end`.
+/// Locks are taken in the order `rewriting`, `writer`, `prepared`, `segments`, `end`.
 #[derive(Debug)]
 pub(crate) struct Log {
     dir: PathBuf,
@@ -62,6 +64,8 @@ pub(crate) struct Log {
     snapshot: RwLock<Option<Arc<SnapshotFile>>>,
     /// The segment after the active one, if it is ready.
     prepared: Mutex<Option<NewSegment>>,
+    /// Held while a segment is written again.
+    rewriting: Mutex<()>,
     /// The numbers of segments that cannot be compressed.
     skipped: Mutex<BTreeSet<u64>>,
     /// The average size of a group, which decides how room is made.
@@ -91,6 +95,7 @@ impl Log {
             writer: Mutex::new(writer),
             snapshot: RwLock::new(snapshot),
             prepared: Mutex::new(prepared),
+            rewriting: Mutex::default(),
             skipped: Mutex::default(),
             demand: AtomicU64::new(0),
         }
@@ -114,32 +119,29 @@ impl Log {
     }
 
     /// Hands the items at these positions to `visit`.
-    pub(crate) fn read(&self, positions: &[u64], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+    pub(crate) fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
         let touch = |found: &Found<'_>| found.touch();
         self.find_some(positions, touch, |some| together::read(some, visit))
     }
 
     /// Hands the labels of the items at these positions to `visit`.
-    pub(crate) fn read_labels(
-        &self,
-        positions: &[u64],
-        visit: &mut dyn FnMut(Label),
-    ) -> Result<()> {
+    pub(crate) fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
         let touch = |found: &Found<'_>| found.touch_beginning();
         self.find_some(positions, touch, |some| {
-            some.iter().try_for_each(|found| {
-                visit(found.label()?);
-                Ok(())
-            })
+            for found in some {
+                visit(found.position, found.label()?);
+            }
+            Ok(ControlFlow::Continue(()))
         })
     }
 
-    /// Looks up the items at these positions, and hands some at a time to `read` after `touch`.
+    /// Looks up the items at these positions, and hands some at a time to `read` after `touch`, until
+    /// it has seen enough.
     fn find_some(
         &self,
         positions: &[u64],
         touch: impl Fn(&Found<'_>) -> u8,
-        mut read: impl FnMut(&[Found<'_>]) -> Result<()>,
+        mut read: impl FnMut(&[Found<'_>]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let segments = self.segments();
         let mut found = Vec::with_capacity(positions.len().min(TOUCHED_TOGETHER));
@@ -148,7 +150,9 @@ impl Log {
             segments.find(some, &mut found)?;
             let touched = found.iter().map(&touch);
             std::hint::black_box(touched.fold(0, std::ops::BitXor::bitxor));
-            read(&found)?;
+            if read(&found)?.is_break() {
+                break;
+            }
         }
         Ok(())
     }

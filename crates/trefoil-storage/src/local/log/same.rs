@@ -7,14 +7,17 @@ use crate::Record;
 
 use super::segments::Segment;
 
-/// The checksum of all that a segment's records hold, without the changes of commits up to
-/// `snapshot`. Records that may be told as one make no difference to it.
-fn checksum(segment: &Segment, snapshot: u64) -> Result<u128> {
+/// What a record loses when it is written again.
+pub(super) type Change<'a> = dyn Fn(&mut Record) + 'a;
+
+/// The checksum of all that a segment's records hold after `change`. Records that may be told as one
+/// make no difference to it.
+fn checksum(segment: &Segment, change: &Change<'_>) -> Result<u128> {
     let mut hash = Xxh3::new();
     let mut last: Option<Record> = None;
     segment.replay(0, &mut |record| {
         let mut record = record.clone();
-        record.drop_changes(snapshot);
+        change(&mut record);
         let is_absorbed = last.as_mut().is_some_and(|last| last.absorb(&record));
         if !is_absorbed {
             add(&mut hash, last.replace(record).as_ref());
@@ -37,7 +40,9 @@ fn add(hash: &mut Xxh3, record: Option<&Record>) {
     number(record.commits.len() as u64);
     number(record.changes.len() as u64);
     number(record.changes_dropped.into());
-    for (label, item) in record.items.iter() {
+    for item in record.items.iter() {
+        hash.update(&[item.is_some().into()]);
+        let (label, item) = item.unwrap_or_default();
         hash.update(&label.word.to_le_bytes());
         hash.update(&[label.flags]);
         hash.update(&(item.len() as u64).to_le_bytes());
@@ -47,7 +52,12 @@ fn add(hash: &mut Xxh3, record: Option<&Record>) {
     hash.update(&record.changes);
 }
 
-/// Reads both segments and compares all that they hold, but for the changes up to `snapshot`.
-pub(super) fn holds_the_same(before: &Segment, after: &Segment, snapshot: u64) -> Result<bool> {
-    Ok(checksum(before, snapshot)? == checksum(after, snapshot)?)
+/// Reads both segments and compares all that they hold after `change`, which changes nothing about
+/// what it has changed already.
+pub(super) fn holds_the_same(
+    before: &Segment,
+    after: &Segment,
+    change: &Change<'_>,
+) -> Result<bool> {
+    Ok(checksum(before, change)? == checksum(after, change)?)
 }

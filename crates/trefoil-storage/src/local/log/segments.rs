@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_core::{Error, Result};
+use trefoil_core::Result;
 
 use crate::{Label, Record, StoredItem};
 
@@ -44,6 +44,14 @@ impl Segment {
         match self {
             Self::Plain(_) => 0,
             Self::Compressed(segment) => segment.header.dropped_commit,
+        }
+    }
+
+    /// The seed of its checksums.
+    pub(crate) fn salt(&self) -> u64 {
+        match self {
+            Self::Plain(segment) => segment.header.salt,
+            Self::Compressed(segment) => segment.header.salt,
         }
     }
 
@@ -166,10 +174,6 @@ pub(crate) struct Entry {
     pub(crate) segment: Segment,
 }
 
-fn no_item(position: u64) -> Error {
-    Error::invalid(format!("there is no item at position {position}"))
-}
-
 /// All segments in order; the last one is being written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segments {
@@ -185,24 +189,25 @@ impl Segments {
         Some(&self.entries.get(after.checked_sub(1)?)?.segment)
     }
 
-    /// Looks up the items at all these positions.
+    /// Looks up the items at all these positions, as far as there are any.
     pub(crate) fn find<'a>(&'a self, positions: &[u64], found: &mut Vec<Found<'a>>) -> Result<()> {
         let mut rest = positions;
         while let [first, ..] = rest {
-            let before = found.len();
+            let mut n_located = 0;
             if let Some(segment) = self.holding(*first) {
                 segment.locate(rest, |position, place| {
-                    found.push(Found {
-                        segment,
-                        position,
-                        place,
-                    });
+                    n_located += 1;
+                    if !place.is_dropped() {
+                        found.push(Found {
+                            segment,
+                            position,
+                            place,
+                        });
+                    }
                 })?;
             }
-            if found.len() == before {
-                return Err(no_item(*first));
-            }
-            rest = &rest[found.len() - before..];
+            // If the first was not located, there is nothing at its position.
+            rest = &rest[n_located.max(1)..];
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! Reading several items at once into one piece of memory, which costs less than one for each.
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use trefoil_core::Result;
 
-use crate::StoredItem;
+use crate::{StoredItem, VisitItem};
 
 use super::segments::Found;
 
@@ -11,25 +13,27 @@ use super::segments::Found;
 /// them keeps little else.
 const TOGETHER_BYTES_MAX: usize = 16 * 1024;
 
-/// Hands items that were looked up to `visit`.
-pub(super) fn read(some: &[Found<'_>], visit: &mut dyn FnMut(StoredItem)) -> Result<()> {
+/// Hands items that were looked up to `visit`. Returns whether it has seen enough.
+pub(super) fn read(some: &[Found<'_>], visit: &mut VisitItem<'_>) -> Result<ControlFlow<()>> {
     let n_bytes = some.iter().map(Found::n_bytes).sum();
     let are_plain = some.iter().all(Found::is_plain);
     if are_plain && some.len() > 1 && n_bytes <= TOGETHER_BYTES_MAX {
         return read_together(some, n_bytes, visit);
     }
-    some.iter().try_for_each(|found| {
-        visit(found.item()?);
-        Ok(())
-    })
+    for found in some {
+        if visit(found.item()?).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Hands items of plain segments, of about `n_bytes` bytes, to `visit`.
 fn read_together(
     some: &[Found<'_>],
     n_bytes: usize,
-    visit: &mut dyn FnMut(StoredItem),
-) -> Result<()> {
+    visit: &mut VisitItem<'_>,
+) -> Result<ControlFlow<()>> {
     let mut bytes = Vec::with_capacity(n_bytes);
     let mut ends = Vec::with_capacity(some.len());
     for found in some {
@@ -39,12 +43,15 @@ fn read_together(
     let bytes = Bytes::from(bytes);
     let mut start = 0;
     for (found, (label, end)) in some.iter().zip(ends) {
-        visit(StoredItem {
+        let item = StoredItem {
             position: found.position,
             label,
             bytes: bytes.slice(start..end),
-        });
+        };
+        if visit(item).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         start = end;
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }

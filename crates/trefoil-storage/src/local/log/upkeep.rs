@@ -15,7 +15,7 @@ use super::compressed::CompressedSegment;
 use super::create::Room;
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
-use super::same::holds_the_same;
+use super::same::{Change, holds_the_same};
 use super::segments::{Segment, Segments};
 use super::sidecar;
 
@@ -45,6 +45,7 @@ impl Log {
             Err(Error::DiskFull(_)) => {}
             Err(error) => return Err(error),
         }
+        let _rewriting = self.rewriting.lock();
         let (state, segment) = self.to_rewrite(is_busy);
         let Some(segment) = segment else {
             return Ok(state);
@@ -161,22 +162,29 @@ impl Log {
     /// Replaces a segment by its compressed form without the changes that the snapshot has, once
     /// that is known to hold the same otherwise.
     fn rewrite_segment(&self, segment: &Segment) -> Result<()> {
-        let disk = &*self.options.disk;
-        let (number, level) = (segment.number(), self.options.compression_level);
+        let level = self.options.compression_level;
         let snapshot = self.snapshot_commit();
         let bytes = match segment {
             Segment::Plain(segment) => compress(segment, level, snapshot)?,
             Segment::Compressed(segment) => shrink(segment, level)?,
         };
+        self.put_compressed(segment, &bytes, &|record| record.drop_changes(snapshot))
+    }
+
+    /// Puts a compressed segment in the place of one that held the same but for `change`.
+    pub(super) fn put_compressed(
+        &self,
+        segment: &Segment,
+        bytes: &[u8],
+        change: &Change<'_>,
+    ) -> Result<()> {
+        let (disk, number) = (&*self.options.disk, segment.number());
         let path = names::path_of(&self.dir, number, FileKind::Compressed);
         let unfinished = files::unfinished(&path);
-        files::write_unfinished(disk, &unfinished, &bytes)?;
+        files::write_unfinished(disk, &unfinished, bytes)?;
         let same = CompressedSegment::open(&unfinished, number).and_then(|compressed| {
-            holds_the_same(
-                segment,
-                &Segment::Compressed(Arc::new(compressed)),
-                snapshot,
-            )
+            let compressed = Segment::Compressed(Arc::new(compressed));
+            holds_the_same(segment, &compressed, change)
         });
         if !matches!(same, Ok(true)) {
             files::remove(disk, &unfinished)?;

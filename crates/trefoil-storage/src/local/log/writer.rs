@@ -72,7 +72,7 @@ impl Writer {
                     "the group does not continue the log: {wrong}"
                 )));
             }
-            if record.changes_dropped {
+            if record.lacks_something() {
                 return Err(dropped());
             }
             bytes += encoded_bytes(record) as u64;
@@ -198,7 +198,7 @@ impl Log {
     }
 
     /// Goes on in the next segment, which has room for `bytes`.
-    fn rotate(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
+    pub(super) fn rotate(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
         // A segment without records would be a hole in the log: it is replaced.
         let is_unused = writer.summary.n_records == 0;
         let number = writer.active.header.number + u64::from(!is_unused);
@@ -282,7 +282,7 @@ fn take_back(disk: &dyn Disk, file: &File, start: u64, length: usize) -> std::io
 }
 
 /// Refuses all writes from now on.
-fn poison(writer: &mut Writer, reason: String) -> Error {
+pub(super) fn poison(writer: &mut Writer, reason: String) -> Error {
     tracing::error!(%reason, "the log refuses writes after an I/O error");
     writer.poison = Some(reason.clone());
     Error::Poisoned(reason)
