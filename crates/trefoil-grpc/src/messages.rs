@@ -1,4 +1,7 @@
 //! The messages of the protocol; `proto/umadb.v1.proto` says what their fields mean.
+//!
+//! They are written by hand, as prost would generate them, so that a build needs no compiler for
+//! protobuf. A test compares them with the `.proto` file.
 
 use bytes::Bytes;
 

@@ -75,7 +75,7 @@ impl Failure {
 
     /// Adds a number to the details.
     #[must_use]
-    pub(crate) fn with_number(mut self, name: &str, value: impl Into<i128>) -> Self {
+    pub(crate) fn with_number(mut self, name: &str, value: impl itoa::Integer) -> Self {
         self.put_name(name);
         put_number(&mut self.details, value);
         self

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
+
 /// The parameters of a query string, as they stand in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Query<'a>(&'a str);
@@ -32,37 +34,15 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Replaces `+` by a space and `%xx` by the byte it stands for.
+/// Replaces `+` by a space and `%xx` by the byte it stands for; `None` if that is not UTF-8. A form's
+/// decoder would replace such bytes, and find a name that was not asked for.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
-    if !text.contains(['%', '+']) {
-        return Some(Cow::Borrowed(text));
+    if !text.contains('+') {
+        return percent_decode_str(text).decode_utf8().ok();
     }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match (first, after) {
-            (b'%', [high, low, after @ ..]) if both_hex(*high, *low) => {
-                decoded.push(hex_digit(*high) << 4 | hex_digit(*low));
-                rest = after;
-            }
-            (b'+', _) => decoded.push(b' '),
-            _ => decoded.push(*first),
-        }
-    }
-    String::from_utf8(decoded).ok().map(Cow::Owned)
-}
-
-fn both_hex(high: u8, low: u8) -> bool {
-    high.is_ascii_hexdigit() && low.is_ascii_hexdigit()
-}
-
-/// The value of a digit that is known to be hexadecimal.
-pub(crate) fn hex_digit(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
+    let text = text.replace('+', " ");
+    let decoded = percent_decode_str(&text).decode_utf8().ok()?;
+    Some(Cow::Owned(decoded.into_owned()))
 }
 
 #[cfg(test)]

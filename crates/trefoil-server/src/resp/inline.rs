@@ -5,8 +5,6 @@
 
 use bytes::Bytes;
 
-use crate::query::hex_digit;
-
 /// The words of a line; `None` if a quote is not closed, or closed in the middle of a word.
 pub(super) fn split_words(line: &[u8]) -> Option<Vec<Bytes>> {
     let mut words = Vec::new();
@@ -37,6 +35,14 @@ fn take_word<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
 /// A zero byte ends a word as a space does.
 fn skip_zero(rest: &[u8]) -> &[u8] {
     rest.strip_prefix(&[0]).unwrap_or(rest)
+}
+
+/// The value of a digit that is known to be hexadecimal.
+fn hex_digit(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
 }
 
 fn take_double_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
