@@ -20,7 +20,7 @@ use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
 #[derive(Debug)]
 pub(crate) struct Reader {
     incoming: Incoming,
-    inflater: Option<Inflater>,
+    inflater: Option<Box<Inflater>>,
     silence_max: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Reader {
             .map(|value| value.as_bytes())
         {
             None | Some(b"identity") => None,
-            Some(b"gzip" | b"x-gzip") => Some(Inflater::new()),
+            Some(b"gzip" | b"x-gzip") => Some(Box::new(Inflater::new())),
             Some(_) => {
                 return Err(Failure::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,

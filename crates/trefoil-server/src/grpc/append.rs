@@ -30,7 +30,8 @@ pub(super) async fn answer(
 ) -> Result<Answer> {
     let commit = decode(&request.message)?;
     let position = if commit.events.is_empty() {
-        append_nothing(shared, database, commit).await?;
+        // What is rare is boxed: the future of a call is moved to its task, so it is kept small.
+        Box::pin(append_nothing(shared, database, commit)).await?;
         0
     } else {
         append(shared, database, commit, &request).await?
@@ -53,7 +54,7 @@ async fn append(
         Err(Error::ConditionFailed { position, .. }) => {
             // The commit is gone: one that succeeds need not be kept for this.
             let commit = decode(&request.message)?;
-            repetition::answer(shared, database, commit, position).await
+            Box::pin(repetition::answer(shared, database, commit, position)).await
         }
         Err(failure) => Err(of_error(&failure)),
     }

@@ -149,7 +149,7 @@ async fn run(
     };
     match method {
         Method::Append => append::answer(shared, database, request).await,
-        Method::Read => read::answer(&guest.share, database, &request).await,
+        Method::Read => Box::pin(read::answer(&guest.share, database, &request)).await,
         Method::Subscribe => subscribe::answer(shared, guest, &database, request),
         Method::GetTrackingInfo => lookup::tracking(&database, &request),
         _ => Ok(lookup::head(&database)),
