@@ -100,7 +100,7 @@ pub(super) fn no_section(names: &SectionNames) -> Failure {
     ))
 }
 
-/// Returns a key holds something that is none of ours, because a plain command put it there.
+/// Returns the refusal of a key that holds something else, because a plain command put it there.
 pub(super) fn not_ours(key: &[u8], what: &str) -> Failure {
     let key = String::from_utf8_lossy(key);
     Failure::because(format!("ERR {what} under {key} is not as it should be"))

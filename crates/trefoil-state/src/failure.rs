@@ -25,12 +25,12 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// Returns the command is at fault.
+    /// Returns a refusal: the command itself is at fault.
     pub const fn refused(text: &'static str) -> Self {
         Self::Refused(Cow::Borrowed(text))
     }
 
-    /// Returns the command is at fault, as a text made for it says.
+    /// Returns a refusal with a text that was made for it.
     pub const fn because(text: String) -> Self {
         Self::Refused(Cow::Owned(text))
     }

@@ -27,14 +27,14 @@ pub struct World {
 }
 
 impl Default for World {
-    /// Returns no keys, and the commands of Redis.
+    /// Returns a world without keys, with the commands of Redis.
     fn default() -> Self {
         Self::new(Commands::redis().clone())
     }
 }
 
 impl World {
-    /// Returns no keys, and these commands.
+    /// Returns a world without keys, with these commands.
     pub fn new(commands: Commands) -> Self {
         Self {
             commands,

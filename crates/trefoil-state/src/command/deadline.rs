@@ -51,7 +51,7 @@ impl<'a> Deadline<'a> {
     }
 }
 
-/// Returns a time that cannot be one.
+/// Returns the refusal of a time that cannot be one.
 pub(crate) fn invalid_time(command: &str) -> Failure {
     Failure::because(format!("ERR invalid expire time in '{command}' command"))
 }

@@ -65,7 +65,7 @@ impl ScanOptions {
     }
 }
 
-/// Returns a cursor alone: it is read before the key is looked at, the options after.
+/// Reads a cursor alone: it is read before the key is looked at, the options after.
 pub(crate) fn parse_cursor(argument: &[u8]) -> Result<u32> {
     let text = std::str::from_utf8(argument).ok();
     let cursor = text.and_then(|text| text.parse::<u64>().ok());

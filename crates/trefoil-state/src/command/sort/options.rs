@@ -87,7 +87,7 @@ impl SortOptions {
         }
     }
 
-    /// Returns what is returned of an element.
+    /// Returns the part of an element that the reply has.
     pub(super) fn values(
         &self,
         keyspace: &Keyspace<'_>,

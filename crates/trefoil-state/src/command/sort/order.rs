@@ -61,7 +61,7 @@ fn sorted<T>(
     elements.map(|(_, element)| element).collect()
 }
 
-/// Returns what is not there, or is empty, is zero. As in C, a text ends with its first zero byte.
+/// What is not there, or is empty, is zero. As in C, a text ends with its first zero byte.
 fn number(weight: Option<&Bytes>) -> Result<f64> {
     let text = weight.map(AsRef::as_ref).unwrap_or_default();
     let text: &[u8] = text;
