@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trefoil_state::{Failure, Keyspace};
+use trefoil_state::{CommandError, Keyspace};
 
 use super::booking::{Booking, Status};
 use super::counts::SeatCounts;
@@ -212,7 +212,7 @@ impl Findings {
             let booking = match Booking::load(keyspace, prefix, id) {
                 Ok(Some(booking)) if is_here(&booking.names) => booking,
                 // What cannot be read says nothing of this place: others may have such keys too.
-                Ok(_) | Err(Failure::Refused(_)) => continue,
+                Ok(_) | Err(CommandError::Refused(_)) => continue,
                 Err(failure) => return Err(failure),
             };
             if let Some(state) = state_of_seats(booking.status) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use trefoil_state::{Failure, HashReader, Keyspace, parse_integer};
+use trefoil_state::{CommandError, HashReader, Keyspace, parse_integer};
 
 use super::refusal;
 use crate::Result;
@@ -61,7 +61,7 @@ impl<'k, 'a> HashFields<'k, 'a> {
     }
 
     /// Returns what says that a field is not as it should be.
-    pub(super) fn wrong(&self, name: &str) -> Failure {
+    pub(super) fn wrong(&self, name: &str) -> CommandError {
         refusal::not_ours(&self.key, &format!("field {name}"))
     }
 }

@@ -4,7 +4,7 @@
 //! before another command changes seats, if that comes first.
 
 use bytes::Bytes;
-use trefoil_state::{Failure, Keyspace, Timer};
+use trefoil_state::{CommandError, Keyspace, Timer};
 
 use super::booking::{Booking, Status};
 use super::names::split_booking_key;
@@ -19,7 +19,7 @@ fn end_hold(keyspace: &mut Keyspace<'_>, key: &Bytes, time: u64) -> Result<()> {
     match held(keyspace, key, time) {
         Ok(Some(settlement)) => settlement.complete(keyspace, Status::Expired).map(drop),
         // A plain command has changed what belongs to the booking: there is nothing to return.
-        Ok(None) | Err(Failure::Refused(_)) => Ok(()),
+        Ok(None) | Err(CommandError::Refused(_)) => Ok(()),
         Err(failure) => Err(failure),
     }
 }

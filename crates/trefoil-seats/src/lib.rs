@@ -26,7 +26,7 @@
 //! Whatever changes seats first reads and checks all that it is going to change: after that it
 //! cannot be refused any more.
 
-use trefoil_state::{Application, Failure};
+use trefoil_state::{Application, CommandError};
 
 mod best;
 mod booking;
@@ -63,7 +63,7 @@ pub(crate) use section::{Section, sections};
 pub(crate) use settle::{finalize, release};
 
 /// What a command on seats comes to, or why it does not.
-type Result<T, E = Failure> = std::result::Result<T, E>;
+type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 /// Seats as an application: its commands, and the timer that ends holds.
 pub static SEATS: Application = Application::new(

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trefoil_core::limits::TAG_BYTES_MAX;
-use trefoil_state::Failure;
+use trefoil_state::CommandError;
 
 use crate::Result;
 use crate::limits::{SEAT_ID_BYTES_MAX, SEAT_PREFIX_BYTES_MAX};
@@ -17,7 +17,7 @@ const BOOKING: &str = "booking:";
 pub(crate) fn check_id(what: &str, id: &[u8]) -> Result<String> {
     let is_fine = (1..=SEAT_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(is_id_byte);
     if !is_fine {
-        return Err(Failure::because(format!(
+        return Err(CommandError::because(format!(
             "ERR the {what} must be 1 to {SEAT_ID_BYTES_MAX} letters, digits and any of - _ . @"
         )));
     }
@@ -28,7 +28,7 @@ pub(crate) fn check_id(what: &str, id: &[u8]) -> Result<String> {
 pub(crate) fn check_prefix(prefix: &[u8]) -> Result<String> {
     let is_prefix_byte = |byte: &u8| *byte == b':' || is_id_byte(byte);
     if prefix.len() > SEAT_PREFIX_BYTES_MAX || !prefix.iter().all(is_prefix_byte) {
-        return Err(Failure::because(format!(
+        return Err(CommandError::because(format!(
             "ERR the prefix must be at most {SEAT_PREFIX_BYTES_MAX} letters, digits and any of \
              - _ . @ :"
         )));

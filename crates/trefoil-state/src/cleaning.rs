@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::{Keyspace, damaged};
 use crate::layout;
 
@@ -60,7 +60,8 @@ impl Keyspace<'_> {
     /// Removes what has expired, up to about `n_max` entries of it. Nothing that expires is before
     /// `from`.
     pub fn expire(&mut self, from: &ExpiryPlace, n_max: usize) -> trefoil_core::Result<Expired> {
-        self.expire_some(from, n_max).map_err(Failure::into_error)
+        self.expire_some(from, n_max)
+            .map_err(CommandError::into_error)
     }
 
     fn expire_some(&mut self, from: &ExpiryPlace, n_max: usize) -> Result<Expired> {

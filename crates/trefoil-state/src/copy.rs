@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::{Element, Keyspace};
 use crate::meta::{Meta, StoredValue};
 

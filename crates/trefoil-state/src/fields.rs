@@ -7,9 +7,9 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::{Keyspace, damaged};
-use crate::meta::{Collection, Kind, StoredValue};
+use crate::meta::{Collection, StoredValue, ValueKind};
 use crate::named::AFTER_NAMED;
 
 /// A time and the field that expires then.
@@ -83,7 +83,9 @@ impl Keyspace<'_> {
 
     fn field_expiry_from(&self, value: &StoredValue, from: u64) -> Result<Option<u64>> {
         let id = match value {
-            StoredValue::Collection(hash) if hash.kind == Kind::Hash && hash.extra > 0 => hash.id,
+            StoredValue::Collection(hash) if hash.kind == ValueKind::Hash && hash.extra > 0 => {
+                hash.id
+            }
             _ => return Ok(None),
         };
         let first = self.field_times(id, from, Direction::Forwards).next();
@@ -93,7 +95,7 @@ impl Keyspace<'_> {
     /// Returns whether a collection is a hash all of whose fields have expired.
     pub(crate) fn fields_are_gone(&self, collection: &Collection) -> Result<bool> {
         let all_expire = i64::try_from(collection.len) == Ok(collection.extra);
-        if collection.kind != Kind::Hash || !all_expire {
+        if collection.kind != ValueKind::Hash || !all_expire {
             return Ok(false);
         }
         let mut times = self.field_times(collection.id, 0, Direction::Backwards);

@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::testing::World;
-    use crate::{ExpiryPlace, Moment, Scan, Space};
+    use crate::{ExpiryPlace, Moment, Space, SpaceScan};
 
     /// Entries of which what was removed is still there and has to be passed, as in a tree that
     /// keeps changes until they are written. Counts what is passed.
@@ -156,7 +156,7 @@ mod tests {
             Ok(())
         }
 
-        fn scan(&self, from: &[u8], to: &[u8], _: Direction) -> Scan<'_> {
+        fn scan(&self, from: &[u8], to: &[u8], _: Direction) -> SpaceScan<'_> {
             let range = (Bound::Included(from), Bound::Excluded(to));
             let walk = self.entries.range::<[u8], _>(range);
             Box::new(walk.filter_map(|(key, value)| {

@@ -10,9 +10,9 @@ use trefoil_core::{Damage, Direction, Error, NewEvent};
 
 use crate::application::Timer;
 use crate::command::Commands;
-use crate::failure::{Failure, Result, WRONG_TYPE};
+use crate::error::{CommandError, Result, WRONG_TYPE};
 use crate::layout::{self, HASH_BYTES};
-use crate::meta::{Collection, Kind, Meta, Root, StoredValue};
+use crate::meta::{Collection, Meta, Root, StoredValue, ValueKind};
 use crate::meter::{Meter, Weighed};
 use crate::space::Space;
 
@@ -176,11 +176,15 @@ impl<'a> Keyspace<'a> {
             let first = self.next_field_expiry(&meta.value)?;
             Ok(Some(meta.expires.into_iter().chain(first).min()))
         };
-        expiry().map_err(Failure::into_error)
+        expiry().map_err(CommandError::into_error)
     }
 
     /// Returns the collection under a key, which must be of this type if it is there.
-    pub(crate) fn collection(&self, key: &[u8], kind: Kind) -> Result<Option<FoundCollection>> {
+    pub(crate) fn collection(
+        &self,
+        key: &[u8],
+        kind: ValueKind,
+    ) -> Result<Option<FoundCollection>> {
         let Some(meta) = self.find(key)? else {
             return Ok(None);
         };
@@ -197,7 +201,11 @@ impl<'a> Keyspace<'a> {
 
     /// Returns the collection under a key, or a new one, which becomes one with
     /// [`Self::put_collection`].
-    pub(crate) fn collection_or_new(&mut self, key: &[u8], kind: Kind) -> Result<FoundCollection> {
+    pub(crate) fn collection_or_new(
+        &mut self,
+        key: &[u8],
+        kind: ValueKind,
+    ) -> Result<FoundCollection> {
         if let Some(found) = self.collection(key, kind)? {
             return Ok(found);
         }
@@ -205,7 +213,7 @@ impl<'a> Keyspace<'a> {
     }
 
     /// Returns a new collection, which becomes one with [`Self::put_collection`].
-    pub(crate) fn new_collection(&mut self, kind: Kind) -> FoundCollection {
+    pub(crate) fn new_collection(&mut self, kind: ValueKind) -> FoundCollection {
         let id = self.new_id();
         let collection = Collection {
             kind,

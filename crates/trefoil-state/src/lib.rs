@@ -15,7 +15,7 @@
 //! layout     the names of all entries
 //! space      what must be there to stand on: ordered entries, bytes under bytes
 //! meter      how much memory replies take while they are made
-//! reply      what a command replies, and stored: how that is kept; failure: why it does not
+//! reply      what a command replies, and stored: how that is kept; error: why it does not
 //! ```
 //!
 //! Nothing here does I/O or reads a clock. The caller of a command brings the entries and the time,
@@ -25,7 +25,7 @@ mod application;
 mod cleaning;
 mod command;
 mod copy;
-mod failure;
+mod error;
 mod fields;
 mod garbage;
 mod glob;
@@ -45,17 +45,19 @@ mod survey;
 
 pub use application::{Application, HashReader, Timer};
 pub use cleaning::{Expired, ExpiryPlace};
-pub use command::{Access, ArgumentReader, Call, Commands, Keys, Spec, index_range, string_range};
-pub use failure::{Failure, SYNTAX};
+pub use command::{
+    ArgumentReader, Call, CommandAccess, CommandSpec, Commands, Keys, index_range, string_range,
+};
+pub use error::{CommandError, SYNTAX};
 pub use garbage::{Collected, GarbagePlace, Portion};
 pub use glob::matches_glob;
 pub use keyspace::{Keyspace, Moment, damaged};
 pub use layout::{KEY_BYTES_MAX, ROOT, STRING_BYTES_MAX};
-pub use meta::{Kind, is_younger};
+pub use meta::{ValueKind, is_younger};
 pub use meter::{Allowance, Meter};
 pub use number::{format_double, parse_double, parse_integer};
 pub use reply::Reply;
-pub use space::{Entries, Scan, Space};
+pub use space::{MemorySpace, Space, SpaceScan};
 pub use string::{StoredString, StringDraft};
 pub use survey::Survey;
 

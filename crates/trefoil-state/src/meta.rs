@@ -8,7 +8,7 @@ use crate::pack::Pack;
 
 /// The types of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Bytes.
     String,
     /// Values under fields.
@@ -21,7 +21,7 @@ pub enum Kind {
     SortedSet,
 }
 
-impl Kind {
+impl ValueKind {
     /// Returns the name that `TYPE` replies.
     pub fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ pub(crate) enum StoredValue {
 /// Elements under an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Collection {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) id: u64,
     /// How many elements there are. It is never 0: a collection without elements is no key.
     pub(crate) len: u64,
@@ -79,10 +79,10 @@ const SMALL_HASH: u8 = 6;
 const EXPIRES: u8 = 0x80;
 
 impl Meta {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ValueKind {
         match &self.value {
-            StoredValue::String(_) | StoredValue::LongString { .. } => Kind::String,
-            StoredValue::SmallHash(_) => Kind::Hash,
+            StoredValue::String(_) | StoredValue::LongString { .. } => ValueKind::String,
+            StoredValue::SmallHash(_) => ValueKind::Hash,
             StoredValue::Collection(collection) => collection.kind,
         }
     }
@@ -112,11 +112,11 @@ impl Meta {
             StoredValue::LongString { .. } => LONG_STRING,
             StoredValue::SmallHash(_) => SMALL_HASH,
             StoredValue::Collection(collection) => match collection.kind {
-                Kind::Hash => HASH,
-                Kind::List => LIST,
-                Kind::Set => SET,
+                ValueKind::Hash => HASH,
+                ValueKind::List => LIST,
+                ValueKind::Set => SET,
                 // A string is not a collection.
-                Kind::SortedSet | Kind::String => SORTED_SET,
+                ValueKind::SortedSet | ValueKind::String => SORTED_SET,
             },
         };
         match self.expires {
@@ -165,10 +165,10 @@ impl Meta {
                 let value = StoredValue::SmallHash(Pack::decode(bytes, rest)?);
                 return Some(Self { expires, value });
             }
-            HASH => Kind::Hash,
-            LIST => Kind::List,
-            SET => Kind::Set,
-            SORTED_SET => Kind::SortedSet,
+            HASH => ValueKind::Hash,
+            LIST => ValueKind::List,
+            SET => ValueKind::Set,
+            SORTED_SET => ValueKind::SortedSet,
             _ => return None,
         };
         let id = take_varint(&mut rest)?;

@@ -6,7 +6,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::{HASH_BYTES, hash};
 

@@ -10,7 +10,7 @@
 use bytes::Bytes;
 use trefoil_core::{put_bytes, put_varint, take_bytes, take_varint};
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::damaged;
 use crate::layout::hash;
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use trefoil_core::{Direction, Result};
 
 /// An ordered walk over entries.
-pub type Scan<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + 'a>;
+pub type SpaceScan<'a> = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + 'a>;
 
 /// Ordered entries that can be read and changed.
 pub trait Space {
@@ -18,7 +18,7 @@ pub trait Space {
     fn set(&mut self, key: Bytes, value: Option<Bytes>) -> Result<()>;
 
     /// Returns the entries with `from <= key < to`, in either direction.
-    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_>;
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_>;
 
     /// Notes that something under this key of the user was changed.
     fn touch(&mut self, key: &Bytes);
@@ -39,9 +39,9 @@ pub trait Space {
 }
 
 /// Entries in memory and nothing else: for tests and for trying things out.
-pub type Entries = BTreeMap<Bytes, Bytes>;
+pub type MemorySpace = BTreeMap<Bytes, Bytes>;
 
-impl Space for Entries {
+impl Space for MemorySpace {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         Ok(BTreeMap::get(self, key).cloned())
     }
@@ -54,7 +54,7 @@ impl Space for Entries {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_> {
         if from >= to {
             return Box::new(std::iter::empty());
         }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use trefoil_core::Direction;
 
-use crate::failure::{Failure, Result, WRONG_TYPE};
+use crate::error::{CommandError, Result, WRONG_TYPE};
 use crate::keyspace::{Keyspace, damaged};
 use crate::layout::STRING_BYTES_MAX;
 use crate::meta::{Meta, StoredValue};
@@ -22,8 +22,8 @@ const CHUNK_BYTES: usize = 4096;
 
 const CHUNK: u64 = CHUNK_BYTES as u64;
 
-const TOO_LONG: Failure =
-    Failure::refused("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+const TOO_LONG: CommandError =
+    CommandError::refused("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 
 /// Checks how long a string is to become.
 fn check_len(len: u64) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use trefoil_core::Direction;
 
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::{Keyspace, damaged};
 use crate::layout;
 use crate::meta::Meta;
@@ -48,7 +48,7 @@ impl Keyspace<'_> {
             Some(left) => Ok((left.n, left.mean())),
             None => self.sample_left(),
         });
-        let (expiring, mean_ttl) = left.map_err(Failure::into_error)?;
+        let (expiring, mean_ttl) = left.map_err(CommandError::into_error)?;
         Ok(Survey {
             keys: self.n_keys(),
             expiring,

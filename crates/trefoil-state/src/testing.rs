@@ -7,8 +7,8 @@ use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, NewEvent, Result};
 
 use crate::{
-    Commands, Entries, ExpiryPlace, Failure, GarbagePlace, Keyspace, Moment, Portion, Reply, Scan,
-    Space,
+    CommandError, Commands, ExpiryPlace, GarbagePlace, Keyspace, MemorySpace, Moment, Portion,
+    Reply, Space, SpaceScan,
 };
 
 /// Keys in memory, with a clock that the test sets.
@@ -17,7 +17,7 @@ pub struct World {
     /// The commands that are known.
     pub commands: Commands,
     /// The entries.
-    pub entries: Entries,
+    pub entries: MemorySpace,
     /// The time, and the position that the next event gets.
     pub moment: Moment,
     /// The keys that the last command touched.
@@ -38,7 +38,7 @@ impl World {
     pub fn new(commands: Commands) -> Self {
         Self {
             commands,
-            entries: Entries::default(),
+            entries: MemorySpace::default(),
             moment: Moment::default(),
             touched: Vec::new(),
             events: Vec::new(),
@@ -145,7 +145,7 @@ pub fn clean(keyspace: &mut Keyspace<'_>, n_max: usize) {
 
 /// Entries that note what is touched.
 struct Recorder<'a> {
-    entries: &'a mut Entries,
+    entries: &'a mut MemorySpace,
     touched: Vec<Bytes>,
 }
 
@@ -158,7 +158,7 @@ impl Space for Recorder<'_> {
         self.entries.set(key, value)
     }
 
-    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_> {
         self.entries.scan(from, to, direction)
     }
 
@@ -173,10 +173,10 @@ impl Space for Recorder<'_> {
     fn garbage(&mut self, _: &Bytes) {}
 }
 
-fn error(failure: Failure) -> Reply {
+fn error(failure: CommandError) -> Reply {
     match failure {
-        Failure::Refused(text) => Reply::Error(text),
-        Failure::Engine(error) => panic!("{error}"),
+        CommandError::Refused(text) => Reply::Error(text),
+        CommandError::Engine(error) => panic!("{error}"),
     }
 }
 

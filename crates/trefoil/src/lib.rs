@@ -84,7 +84,7 @@ pub use trefoil_core::{
 };
 pub use trefoil_seats as seats;
 pub use trefoil_state::{
-    Access, Allowance, Call, Commands, Failure, Keys, Meter, Reply, Spec, Survey,
+    Allowance, Call, CommandAccess, CommandError, CommandSpec, Commands, Keys, Meter, Reply, Survey,
 };
 pub use write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 

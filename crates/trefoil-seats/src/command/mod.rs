@@ -9,8 +9,8 @@
 //! ```
 
 use trefoil_state::{
-    Access::{FastRead, Read, Write},
-    Keys, Spec,
+    CommandAccess::{FastRead, Read, Write},
+    CommandSpec, Keys,
 };
 
 mod book;
@@ -23,14 +23,14 @@ mod show;
 mod tests;
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("seats.init", -7, Write, Keys::NONE, open::init),
-    Spec::new("seats.sections", -2, Read, Keys::NONE, open::sections),
-    Spec::new("seats.stats", -2, FastRead, Keys::NONE, open::stats),
-    Spec::new("seats.map", -3, Read, Keys::NONE, show::map),
-    Spec::new("seats.check", -2, Read, Keys::NONE, show::check),
-    Spec::new("seats.reserve", -7, Write, Keys::NONE, book::reserve),
-    Spec::new("seats.finalize", -3, Write, Keys::NONE, book::finalize),
-    Spec::new("seats.release", -3, Write, Keys::NONE, book::release),
-    Spec::new("seats.booking", -2, FastRead, Keys::NONE, book::booking),
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("seats.init", -7, Write, Keys::NONE, open::init),
+    CommandSpec::new("seats.sections", -2, Read, Keys::NONE, open::sections),
+    CommandSpec::new("seats.stats", -2, FastRead, Keys::NONE, open::stats),
+    CommandSpec::new("seats.map", -3, Read, Keys::NONE, show::map),
+    CommandSpec::new("seats.check", -2, Read, Keys::NONE, show::check),
+    CommandSpec::new("seats.reserve", -7, Write, Keys::NONE, book::reserve),
+    CommandSpec::new("seats.finalize", -3, Write, Keys::NONE, book::finalize),
+    CommandSpec::new("seats.release", -3, Write, Keys::NONE, book::release),
+    CommandSpec::new("seats.booking", -2, FastRead, Keys::NONE, book::booking),
 ];

@@ -1,7 +1,7 @@
 //! Sections: to open, to list, to count.
 
 use bytes::Bytes;
-use trefoil_state::{ArgumentReader, Failure, Keyspace, Reply, SYNTAX};
+use trefoil_state::{ArgumentReader, CommandError, Keyspace, Reply, SYNTAX};
 
 use super::options::{end, next, number, section, split};
 use super::replies::{self, entry, number as answer_number, text};
@@ -66,7 +66,7 @@ fn opening(mut rest: ArgumentReader<'_>) -> Result<SectionOpening> {
 fn check_size(opening: &SectionOpening) -> Result<()> {
     let n = opening.rows.saturating_mul(opening.seats_per_row);
     if n > SEATS_PER_SECTION_MAX {
-        return Err(Failure::because(format!(
+        return Err(CommandError::because(format!(
             "ERR a section of {n} seats is over the limit of {SEATS_PER_SECTION_MAX}"
         )));
     }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
-use trefoil_state::{ArgumentReader, Failure, SYNTAX, parse_integer};
+use trefoil_state::{ArgumentReader, CommandError, SYNTAX, parse_integer};
 
 use crate::Result;
 use crate::{EventNames, SectionNames, check_prefix};
@@ -44,7 +44,7 @@ pub(super) fn number<T: TryFrom<i64>>(
     let number = number.and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| {
         let (low, high) = range.into_inner();
-        Failure::because(format!("ERR {word} must be a number from {low} to {high}"))
+        CommandError::because(format!("ERR {word} must be a number from {low} to {high}"))
     })
 }
 

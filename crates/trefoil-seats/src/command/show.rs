@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
-use trefoil_state::{ArgumentReader, Failure, Keyspace, Reply, SYNTAX};
+use trefoil_state::{ArgumentReader, CommandError, Keyspace, Reply, SYNTAX};
 
 use super::options::{end, next, number, section, split};
 use super::replies::{entry, number as answer_number};
@@ -76,7 +76,7 @@ fn options(mut rest: ArgumentReader<'_>, section: &Section) -> Result<(MapPart, 
 
 fn corners(first: Seat, last: Seat) -> Result<MapPart> {
     if first.row > last.row || first.number > last.number {
-        return Err(Failure::because(format!(
+        return Err(CommandError::because(format!(
             "BADSEAT the range from {first} to {last} is empty"
         )));
     }

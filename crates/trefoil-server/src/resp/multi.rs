@@ -10,7 +10,7 @@ use std::io;
 
 use bytes::Bytes;
 use trefoil::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
-use trefoil::{Call, Condition, Error, OpenDatabase, Reply, Spec, Step, Transaction, Watch};
+use trefoil::{Call, CommandSpec, Condition, Error, OpenDatabase, Reply, Step, Transaction, Watch};
 
 use super::command::{Action, AtOnce, Found, Own, append, requirement};
 use super::criteria::ExecOptions;
@@ -132,10 +132,10 @@ impl Multi {
 }
 
 /// The call of a command on the state.
-pub(super) fn call(spec: &'static Spec, words: Vec<Bytes>) -> Answer<Call> {
+pub(super) fn call(spec: &'static CommandSpec, words: Vec<Bytes>) -> Answer<Call> {
     spec.call(words).map_err(|failure| match failure {
-        trefoil::Failure::Refused(text) => Reply::Error(text),
-        trefoil::Failure::Engine(failure) => of_error(&failure),
+        trefoil::CommandError::Refused(text) => Reply::Error(text),
+        trefoil::CommandError::Engine(failure) => of_error(&failure),
     })
 }
 

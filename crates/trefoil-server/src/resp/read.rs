@@ -3,7 +3,7 @@
 //! transaction may return much.
 
 use bytes::Bytes;
-use trefoil::{Access, Call, Database, Meter, OpenDatabase, Reply, Step, Transaction};
+use trefoil::{Call, CommandAccess, Database, Meter, OpenDatabase, Reply, Step, Transaction};
 
 use super::failure::{of_error, of_failure};
 use super::session::Outcomes;
@@ -93,7 +93,7 @@ pub(super) fn answers_much(transaction: &Transaction) -> bool {
         "set" => n_words > 3,
         "getset" | "getdel" | "getex" | "hgetdel" | "hgetex" | "sort" | "lmpop" | "zmpop" => true,
         "lpop" | "rpop" | "spop" | "zpopmin" | "zpopmax" => n_words > 2,
-        _ => call.spec().access != Access::Write || call.spec().is_of_application(),
+        _ => call.spec().access != CommandAccess::Write || call.spec().is_of_application(),
     }
 }
 

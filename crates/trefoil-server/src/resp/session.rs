@@ -24,7 +24,8 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use trefoil::{
-    Access, Allowance, Call, Error, Executed, NamespaceId, OpenDatabase, Reply, Spec, Transaction,
+    Allowance, Call, CommandAccess, CommandSpec, Error, Executed, NamespaceId, OpenDatabase, Reply,
+    Transaction,
 };
 
 use super::clients::Client;
@@ -271,7 +272,7 @@ impl Session {
     /// Carries out a command on the state.
     async fn state_command(
         &mut self,
-        spec: &'static Spec,
+        spec: &'static CommandSpec,
         words: Vec<Bytes>,
         output: &mut Output<'_>,
     ) -> io::Result<()> {
@@ -280,17 +281,17 @@ impl Session {
             Err(reply) => return self.answer(reply, output).await,
         };
         match spec.access {
-            Access::Read => self.read(call, output).await,
-            Access::FastRead if self.batch.transactions.is_empty() => {
+            CommandAccess::Read => self.read(call, output).await,
+            CommandAccess::FastRead if self.batch.transactions.is_empty() => {
                 self.read_soon(call, output).await
             }
             // The writer does not read a long string for a client.
-            Access::FastRead if spec.name == "get" && self.is_long(&call).await => {
+            CommandAccess::FastRead if spec.name == "get" && self.is_long(&call).await => {
                 self.read(call, output).await
             }
             access => {
                 let mut transaction = Transaction::of_call(call).lenient();
-                if access == Access::Write {
+                if access == CommandAccess::Write {
                     transaction.id = self.wishes.commit_id.take();
                 }
                 self.transact(transaction, Shape::Single, output).await

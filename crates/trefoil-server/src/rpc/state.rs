@@ -30,10 +30,10 @@ pub(super) fn call(commands: &Commands, words: Vec<Bytes>, what: &str) -> Result
     let name = name.unwrap_or_default().into_owned();
     match commands.call(words) {
         Some(Ok(call)) => Ok(call),
-        Some(Err(trefoil::Failure::Refused(text))) => {
+        Some(Err(trefoil::CommandError::Refused(text))) => {
             Err(Failure::invalid(format!("{what}: {text}")))
         }
-        Some(Err(trefoil::Failure::Engine(error))) => Err(error.into()),
+        Some(Err(trefoil::CommandError::Engine(error))) => Err(error.into()),
         None => {
             let shown: String = name.chars().take(NAME_SHOWN_MAX).collect();
             Err(Failure::invalid(format!(

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use limits::LIMITS;
 use trefoil::{
     Clock, DEFAULT_NAMESPACE, Database, Error, ManualTime, NamespaceId, Namespaces,
-    NamespacesOptions, OpenDatabase, Options, Reply, Selection, Step, Timestamp, Transaction,
+    NamespacesOptions, OpenDatabase, Options, Reply, Selection, Step, Timestamp, Transaction, cmd,
 };
 use trefoil_server::Config;
 
@@ -194,11 +194,9 @@ fn what_falls_due_happens_once_and_outlives_a_restart() {
 fn in_a_program() -> trefoil::Result<()> {
     let options = Options::default().application(&LIMITS);
     let db = Database::in_memory(&options)?;
-    let words = ["LIMIT.TAKE", "mails:ada", "5", "60"].map(Bytes::from);
-    if let Some(Ok(call)) = db.commands().call(words.to_vec()) {
-        let executed = db.transact(Transaction::of_call(call))?;
-        assert_eq!(executed.replies, [Reply::Integer(4)]);
-    }
+    let take = cmd!(db, "LIMIT.TAKE", "mails:ada", 5, 60)?;
+    let executed = db.transact(Transaction::of_call(take))?;
+    assert_eq!(executed.replies, [Reply::Integer(4)]);
     Ok(())
 }
 

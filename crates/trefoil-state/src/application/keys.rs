@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::command::Commands;
 use crate::command::hash::{Hash, HashChange, HashField};
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -16,7 +16,7 @@ impl<'a> Keyspace<'a> {
     pub fn run(&mut self, words: &[&[u8]]) -> Result<Reply> {
         let words = words.iter().map(|word| Bytes::copy_from_slice(word));
         let call = Commands::redis().call(words.collect());
-        call.ok_or(Failure::refused("ERR unknown command"))??
+        call.ok_or(CommandError::refused("ERR unknown command"))??
             .run(self)
     }
 

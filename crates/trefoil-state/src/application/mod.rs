@@ -16,8 +16,8 @@ pub use keys::HashReader;
 
 use bytes::Bytes;
 
-use crate::command::Spec;
-use crate::failure::Result;
+use crate::command::CommandSpec;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::FIELDS_EXPIRE;
 
@@ -26,7 +26,7 @@ use crate::layout::FIELDS_EXPIRE;
 pub struct Application {
     name: &'static str,
     summary: &'static str,
-    commands: &'static [Spec],
+    commands: &'static [CommandSpec],
     timers: &'static [&'static Timer],
 }
 
@@ -37,7 +37,7 @@ impl Application {
     pub const fn new(
         name: &'static str,
         summary: &'static str,
-        commands: &'static [Spec],
+        commands: &'static [CommandSpec],
         timers: &'static [&'static Timer],
     ) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Application {
     }
 
     /// Returns the commands.
-    pub fn commands(&self) -> &'static [Spec] {
+    pub fn commands(&self) -> &'static [CommandSpec] {
         self.commands
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::Timer;
 use crate::cleaning::ExpiryEntry;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout;
 
@@ -74,8 +74,8 @@ impl Keyspace<'_> {
 mod tests {
     use super::*;
     use crate::application::Application;
-    use crate::command::Access::Write;
-    use crate::command::{Commands, Keys, Spec};
+    use crate::command::CommandAccess::Write;
+    use crate::command::{CommandSpec, Commands, Keys};
     use crate::reply::Reply;
     use crate::testing::World;
 
@@ -84,8 +84,8 @@ mod tests {
         "egg",
         "Boils eggs",
         &[
-            Spec::new("egg.boil", 3, Write, Keys::ONE, boil),
-            Spec::new("egg.look", 2, Write, Keys::ONE, look),
+            CommandSpec::new("egg.boil", 3, Write, Keys::ONE, boil),
+            CommandSpec::new("egg.look", 2, Write, Keys::ONE, look),
         ],
         &[&BOILED],
     );

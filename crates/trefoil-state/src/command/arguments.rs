@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::failure::{Failure, NOT_FLOAT, NOT_INTEGER, Result, SYNTAX};
+use crate::error::{CommandError, NOT_FLOAT, NOT_INTEGER, Result, SYNTAX};
 use crate::layout::KEY_BYTES_MAX;
 use crate::number::{parse_double, parse_integer};
 
@@ -27,7 +27,7 @@ pub(crate) fn is_word(argument: &[u8], word: &str) -> bool {
 pub(crate) fn check_name(name: &[u8]) -> Result<()> {
     if name.len() > KEY_BYTES_MAX {
         let n = name.len();
-        return Err(Failure::because(format!(
+        return Err(CommandError::because(format!(
             "ERR a key, field or member of {n} bytes is over the limit of {KEY_BYTES_MAX}"
         )));
     }
@@ -35,8 +35,8 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
 }
 
 /// Returns what says that a command has too few or too many arguments.
-pub(crate) fn wrong_arity(command: &str) -> Failure {
-    Failure::because(format!(
+pub(crate) fn wrong_arity(command: &str) -> CommandError {
+    CommandError::because(format!(
         "ERR wrong number of arguments for '{command}' command"
     ))
 }
@@ -53,7 +53,7 @@ pub(crate) fn subcommand(
     let found = names.iter().find(|name| is_word(word, name));
     found.copied().ok_or_else(|| {
         let word = String::from_utf8_lossy(&word[..word.len().min(REPEATED_BYTES_MAX)]);
-        Failure::because(format!(
+        CommandError::because(format!(
             "ERR unknown subcommand '{word}'. Try {command} HELP."
         ))
     })
@@ -68,7 +68,7 @@ pub(crate) fn count(argument: &[u8]) -> Result<usize> {
 pub(crate) fn integer_from(min: i64, argument: &[u8], error: &'static str) -> Result<usize> {
     let number = parse_integer(argument).filter(|number| *number >= min);
     let number = number.and_then(|number| usize::try_from(number).ok());
-    number.ok_or(Failure::refused(error))
+    number.ok_or(CommandError::refused(error))
 }
 
 /// Returns the indexes that `start` and `end`, both included and from the end if negative, mean

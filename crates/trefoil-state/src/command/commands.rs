@@ -7,9 +7,9 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use trefoil_core::Error;
 
-use super::{Call, FAMILIES, Spec};
+use super::{Call, CommandSpec, FAMILIES};
 use crate::application::{Application, Timer};
-use crate::failure::Result;
+use crate::error::Result;
 
 /// The longest name of a command.
 const NAME_BYTES_MAX: usize = 32;
@@ -25,7 +25,7 @@ pub struct Commands {
 
 #[derive(Clone)]
 struct CommandTable {
-    by_name: HashMap<&'static [u8], &'static Spec>,
+    by_name: HashMap<&'static [u8], &'static CommandSpec>,
     applications: Vec<&'static Application>,
     timers: Vec<&'static Timer>,
     /// What is wrong with an application.
@@ -71,7 +71,7 @@ impl Commands {
     }
 
     /// Returns the command of this name, in any case.
-    pub fn find(&self, name: &[u8]) -> Option<&'static Spec> {
+    pub fn find(&self, name: &[u8]) -> Option<&'static CommandSpec> {
         let mut lower = [0; NAME_BYTES_MAX];
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
@@ -86,7 +86,7 @@ impl Commands {
     }
 
     /// Returns all commands.
-    pub fn iter(&self) -> impl Iterator<Item = &'static Spec> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = &'static CommandSpec> + '_ {
         let applications = self.table.applications.iter();
         let applications = applications.map(|application| application.commands());
         FAMILIES.iter().copied().chain(applications).flatten()
@@ -152,7 +152,7 @@ impl CommandTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Access, Keys};
+    use crate::command::{CommandAccess, Keys};
     use crate::keyspace::Keyspace;
     use crate::reply::Reply;
 
@@ -164,8 +164,8 @@ mod tests {
         Ok(())
     }
 
-    const fn spec(name: &'static str) -> Spec {
-        Spec::new(name, 1, Access::Write, Keys::NONE, nothing)
+    const fn spec(name: &'static str) -> CommandSpec {
+        CommandSpec::new(name, 1, CommandAccess::Write, Keys::NONE, nothing)
     }
 
     static TIMER: Timer = Timer::new(16, ring);
@@ -205,7 +205,7 @@ mod tests {
         check(&EVENT, "application event: this cannot be the name of one");
         static PLAIN: Application = Application::new("two", "", &[spec("get")], &[]);
         check(&PLAIN, "command get should be named two.…");
-        static LONG: &[Spec] = &[spec("two.abcdefghijklmnopqrstuvwxyz0123456789")];
+        static LONG: &[CommandSpec] = &[spec("two.abcdefghijklmnopqrstuvwxyz0123456789")];
         static LONG_NAME: Application = Application::new("two", "", LONG, &[]);
         check(&LONG_NAME, "in at most 32 lower-case letters");
         static TWICE: Application = Application::new("one", "", &[spec("one.go")], &[]);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::arguments::{ArgumentReader, integer};
 use super::clock::TimeUnit;
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 
 /// `EX seconds`, `PX milliseconds`, `EXAT second` or `PXAT millisecond`, which is read when the
 /// command gets to it.
@@ -52,6 +52,6 @@ impl<'a> Deadline<'a> {
 }
 
 /// Returns the refusal of a time that cannot be one.
-pub(crate) fn invalid_time(command: &str) -> Failure {
-    Failure::because(format!("ERR invalid expire time in '{command}' command"))
+pub(crate) fn invalid_time(command: &str) -> CommandError {
+    CommandError::because(format!("ERR invalid expire time in '{command}' command"))
 }

@@ -4,22 +4,34 @@ use bytes::Bytes;
 
 use super::arguments::{integer, is_word};
 use super::deadline::invalid_time;
-use super::{Access, Keys, Spec};
-use crate::failure::{Failure, Result};
+use super::{CommandAccess, CommandSpec, Keys};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("expire", -3, Access::Write, Keys::ONE, expire),
-    Spec::new("pexpire", -3, Access::Write, Keys::ONE, pexpire),
-    Spec::new("expireat", -3, Access::Write, Keys::ONE, expireat),
-    Spec::new("pexpireat", -3, Access::Write, Keys::ONE, pexpireat),
-    Spec::new("ttl", 2, Access::FastRead, Keys::ONE, ttl),
-    Spec::new("pttl", 2, Access::FastRead, Keys::ONE, pttl),
-    Spec::new("expiretime", 2, Access::FastRead, Keys::ONE, expiretime),
-    Spec::new("pexpiretime", 2, Access::FastRead, Keys::ONE, pexpiretime),
-    Spec::new("persist", 2, Access::Write, Keys::ONE, persist),
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("expire", -3, CommandAccess::Write, Keys::ONE, expire),
+    CommandSpec::new("pexpire", -3, CommandAccess::Write, Keys::ONE, pexpire),
+    CommandSpec::new("expireat", -3, CommandAccess::Write, Keys::ONE, expireat),
+    CommandSpec::new("pexpireat", -3, CommandAccess::Write, Keys::ONE, pexpireat),
+    CommandSpec::new("ttl", 2, CommandAccess::FastRead, Keys::ONE, ttl),
+    CommandSpec::new("pttl", 2, CommandAccess::FastRead, Keys::ONE, pttl),
+    CommandSpec::new(
+        "expiretime",
+        2,
+        CommandAccess::FastRead,
+        Keys::ONE,
+        expiretime,
+    ),
+    CommandSpec::new(
+        "pexpiretime",
+        2,
+        CommandAccess::FastRead,
+        Keys::ONE,
+        pexpiretime,
+    ),
+    CommandSpec::new("persist", 2, CommandAccess::Write, Keys::ONE, persist),
 ];
 
 /// Milliseconds of a second.
@@ -93,18 +105,20 @@ impl Conditions {
                 word if is_word(word, "LT") => &mut conditions.later,
                 word => {
                     let word = String::from_utf8_lossy(word);
-                    return Err(Failure::because(format!("ERR Unsupported option {word}")));
+                    return Err(CommandError::because(format!(
+                        "ERR Unsupported option {word}"
+                    )));
                 }
             };
             *condition = true;
         }
         if conditions.none && (conditions.any || conditions.earlier || conditions.later) {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR NX and XX, GT or LT options at the same time are not compatible",
             ));
         }
         if conditions.earlier && conditions.later {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR GT and LT options at the same time are not compatible",
             ));
         }

@@ -22,13 +22,13 @@ pub use string::string_range;
 
 use bytes::Bytes;
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
 /// What a command does to the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum CommandAccess {
     /// Reads little, whatever the size of what it reads from.
     FastRead,
     /// Reads as much as there is.
@@ -67,13 +67,13 @@ impl Keys {
 
 /// A command's name, what it takes and what it does.
 #[derive(Debug)]
-pub struct Spec {
+pub struct CommandSpec {
     /// The name, in lower case.
     pub name: &'static str,
     /// The number of arguments, the name included; if negative, the least number.
     pub arity: i32,
     /// What it does to the state.
-    pub access: Access,
+    pub access: CommandAccess,
     /// Which arguments are keys.
     pub keys: Keys,
     /// Does it. The arguments are those of the client, the name first; there are as many as the
@@ -84,12 +84,12 @@ pub struct Spec {
 /// Runs a command.
 type RunCommand = fn(&mut Keyspace<'_>, &[Bytes]) -> Result<Reply>;
 
-impl Spec {
+impl CommandSpec {
     /// Returns a command of this name, in lower case, and what it takes and does.
     pub const fn new(
         name: &'static str,
         arity: i32,
-        access: Access,
+        access: CommandAccess,
         keys: Keys,
         run: RunCommand,
     ) -> Self {
@@ -128,7 +128,7 @@ impl Spec {
 }
 
 /// All families of Redis.
-const FAMILIES: &[&[Spec]] = &[
+const FAMILIES: &[&[CommandSpec]] = &[
     keys::COMMANDS,
     expiry::COMMANDS,
     string::COMMANDS,
@@ -143,7 +143,7 @@ const FAMILIES: &[&[Spec]] = &[
 /// A command with its arguments, of the right number.
 #[derive(Debug, Clone)]
 pub struct Call {
-    spec: &'static Spec,
+    spec: &'static CommandSpec,
     arguments: Vec<Bytes>,
 }
 
@@ -155,7 +155,7 @@ impl Call {
     }
 
     /// Returns the command.
-    pub fn spec(&self) -> &'static Spec {
+    pub fn spec(&self) -> &'static CommandSpec {
         self.spec
     }
 

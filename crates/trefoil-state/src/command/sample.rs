@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::arguments::integer;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 
 /// At most how many elements are chosen if any of them may come more than once.
@@ -36,7 +36,7 @@ impl SampleChoice {
         let count = integer(argument)?;
         if count == i64::MIN {
             let (least, most) = (-i64::MAX, i64::MAX);
-            return Err(Failure::because(format!(
+            return Err(CommandError::because(format!(
                 "ERR value is out of range, value must between {least} and {most}"
             )));
         }
@@ -66,7 +66,7 @@ impl SampleChoice {
 
     fn check(self) -> Result<()> {
         if self.may_repeat && self.count > REPEATED_MAX {
-            return Err(Failure::because(format!(
+            return Err(CommandError::because(format!(
                 "ERR value is out of range, at most {REPEATED_MAX} elements that may repeat"
             )));
         }

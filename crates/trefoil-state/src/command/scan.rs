@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::arguments::{ArgumentReader, integer, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::matches_glob;
 use crate::number::integer_bytes;
 use crate::reply::Reply;
@@ -69,7 +69,7 @@ impl ScanOptions {
 pub(crate) fn parse_cursor(argument: &[u8]) -> Result<u32> {
     let text = std::str::from_utf8(argument).ok();
     let cursor = text.and_then(|text| text.parse::<u64>().ok());
-    let cursor = cursor.ok_or(Failure::refused("ERR invalid cursor"))?;
+    let cursor = cursor.ok_or(CommandError::refused("ERR invalid cursor"))?;
     // One beyond all hashes is beyond all elements.
     Ok(u32::try_from(cursor).unwrap_or(u32::MAX))
 }

@@ -1,7 +1,7 @@
 //! Reading the state: commands that change nothing, all on the state of one moment.
 
 use trefoil_core::{Error, Result};
-use trefoil_state::{Access, Call, Failure, Keyspace, Meter, Moment, Reply, Survey};
+use trefoil_state::{Call, CommandAccess, CommandError, Keyspace, Meter, Moment, Reply, Survey};
 
 use crate::database::engine::Engine;
 use crate::state::View;
@@ -31,14 +31,14 @@ impl Snapshot {
 
     /// Runs a command. What its reply takes is counted by `meter`.
     pub fn look(&mut self, call: &Call, meter: &Meter<'_>) -> Result<Reply> {
-        if call.spec().access == Access::Write {
+        if call.spec().access == CommandAccess::Write {
             return Err(Error::invalid(format!("{} may write", call.spec().name)));
         }
         let mut keyspace = Keyspace::new(&mut self.view, self.moment)?.metered(meter);
         match call.run(&mut keyspace) {
             Ok(reply) => Ok(reply),
-            Err(Failure::Refused(text)) => Ok(Reply::Error(text)),
-            Err(Failure::Engine(error)) => Err(error),
+            Err(CommandError::Refused(text)) => Ok(Reply::Error(text)),
+            Err(CommandError::Engine(error)) => Err(error),
         }
     }
 }
@@ -94,7 +94,8 @@ impl Looks {
     /// Whether nobody is kept for long by running them.
     fn are_short(&self) -> bool {
         let calls = || self.0.iter().flat_map(calls);
-        calls().nth(SHORT_MAX).is_none() && calls().all(|call| call.spec().access != Access::Read)
+        calls().nth(SHORT_MAX).is_none()
+            && calls().all(|call| call.spec().access != CommandAccess::Read)
     }
 
     /// Runs them, with as much memory for replies as each is allowed.

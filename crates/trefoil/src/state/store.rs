@@ -18,7 +18,7 @@ use imbl::OrdMap;
 use parking_lot::Mutex;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, Result};
-use trefoil_state::{Commands, ExpiryPlace, GarbagePlace, ROOT, Scan, is_younger};
+use trefoil_state::{Commands, ExpiryPlace, GarbagePlace, ROOT, SpaceScan, is_younger};
 use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
@@ -395,7 +395,7 @@ impl Reader {
         to: &[u8],
         direction: Direction,
         over: impl DoubleEndedIterator<Item = (&'b Bytes, &'b Option<Bytes>)> + 'b,
-    ) -> Scan<'b> {
+    ) -> SpaceScan<'b> {
         let mut sources = vec![Source::changed(over, direction)];
         let changed = [Some(&self.live), self.frozen.as_ref()];
         for changed in changed.into_iter().flatten() {

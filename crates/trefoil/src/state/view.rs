@@ -13,7 +13,7 @@ use bytes::Bytes;
 use hashbrown::HashSet;
 use trefoil_core::limits::STATE_BYTES_PER_COMMIT_MAX;
 use trefoil_core::{Direction, Error, Result};
-use trefoil_state::{Scan, Space};
+use trefoil_state::{Space, SpaceScan};
 use trefoil_storage::KEY_BYTES_MAX;
 
 use super::change::Changes;
@@ -190,7 +190,7 @@ impl View {
     }
 
     /// The entries with `from <= key < to`, in either direction.
-    pub(crate) fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+    pub(crate) fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_> {
         if from >= to {
             return Box::new(std::iter::empty());
         }
@@ -287,7 +287,7 @@ impl Space for View {
         View::set(self, key, value)
     }
 
-    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_> {
         View::scan(self, from, to, direction)
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trefoil_core::{Error, Result};
-use trefoil_state::{Call, Failure};
+use trefoil_state::{Call, CommandError};
 
 use crate::Database;
 
@@ -59,8 +59,8 @@ impl Database {
             return Err(unknown(&words));
         };
         spec.call(words).map_err(|failure| match failure {
-            Failure::Refused(text) => Error::invalid(text),
-            Failure::Engine(error) => error,
+            CommandError::Refused(text) => Error::invalid(text),
+            CommandError::Engine(error) => error,
         })
     }
 }

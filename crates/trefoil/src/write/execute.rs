@@ -5,7 +5,7 @@ use std::ops::Range;
 use hashbrown::HashMap;
 use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
 use trefoil_core::{Appended, Error, Event, Result};
-use trefoil_state::{Call, Failure, Keyspace, Meter, Reply};
+use trefoil_state::{Call, CommandError, Keyspace, Meter, Reply};
 
 use super::conditions::check_version;
 use super::known::replayed;
@@ -190,15 +190,15 @@ impl<'a> Stage<'a> {
                 }
                 Ok(reply)
             }
-            Err(Failure::Refused(text)) if is_strict => Err(Error::CommandFailed {
+            Err(CommandError::Refused(text)) if is_strict => Err(Error::CommandFailed {
                 index,
                 text: text.into_owned(),
             }),
-            Err(Failure::Refused(text)) => {
+            Err(CommandError::Refused(text)) => {
                 view.take_back_command();
                 Ok(Reply::Error(text))
             }
-            Err(Failure::Engine(error)) => Err(error),
+            Err(CommandError::Engine(error)) => Err(error),
         }
     }
 
@@ -257,8 +257,8 @@ fn holds(keyspace: &mut Keyspace<'_>, guard: &Guard) -> Result<bool> {
     };
     let answer = match call.run(keyspace) {
         Ok(answer) => answer,
-        Err(Failure::Refused(_)) => return Ok(false),
-        Err(Failure::Engine(error)) => return Err(error),
+        Err(CommandError::Refused(_)) => return Ok(false),
+        Err(CommandError::Engine(error)) => return Err(error),
     };
     Ok(match (&guard.wanted, answer) {
         (Wanted::Present, answer) => answer == Reply::Integer(1),

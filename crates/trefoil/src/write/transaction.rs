@@ -10,7 +10,7 @@ use trefoil_core::limits::{
 use trefoil_core::{
     Appended, Condition, Error, NewEvent, Result, Tracking, validate_conditions, validate_ids,
 };
-use trefoil_state::{Access, Allowance, Call, Reply};
+use trefoil_state::{Allowance, Call, CommandAccess, Reply};
 
 use crate::state::Watch;
 
@@ -198,7 +198,7 @@ impl Transaction {
     /// harm, and a read must not cost a write.
     pub fn is_read_only(&self) -> bool {
         let reads = |step: &Step| match step {
-            Step::Call(call) => call.spec().access != Access::Write,
+            Step::Call(call) => call.spec().access != CommandAccess::Write,
             Step::Append { .. } => false,
         };
         self.tracking.is_none() && self.steps.iter().all(reads)

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use trefoil::application::Application;
-use trefoil::{Access, Commands, Spec};
+use trefoil::{CommandAccess, CommandSpec, Commands};
 
 use super::super::words::{integer, is};
 use crate::VERSION;
@@ -186,11 +186,11 @@ fn parse_key(text: &'static str) -> Option<KeySpec> {
 
 impl Entry {
     /// What is known of a command of an application.
-    fn of_application(application: &Application, spec: &Spec) -> Self {
+    fn of_application(application: &Application, spec: &CommandSpec) -> Self {
         let (flags, key_flags) = match spec.access {
-            Access::FastRead => (vec!["readonly", "fast"], vec!["RO", "access"]),
-            Access::Read => (vec!["readonly"], vec!["RO", "access"]),
-            Access::Write => (vec!["write", "denyoom"], vec!["RW", "access", "update"]),
+            CommandAccess::FastRead => (vec!["readonly", "fast"], vec!["RO", "access"]),
+            CommandAccess::Read => (vec!["readonly"], vec!["RO", "access"]),
+            CommandAccess::Write => (vec!["write", "denyoom"], vec!["RW", "access", "update"]),
         };
         let keys = spec.keys;
         let first = usize::try_from(keys.first).unwrap_or_default();
@@ -337,7 +337,7 @@ mod tests {
             if ["object", "memory"].contains(&spec.name) {
                 continue;
             }
-            let writes = spec.access == Access::Write;
+            let writes = spec.access == CommandAccess::Write;
             assert_eq!(entry.flags.contains(&"write"), writes, "{}", spec.name);
             assert_eq!(entry.flags.contains(&"readonly"), !writes, "{}", spec.name);
             let keys = [spec.keys.first, spec.keys.last, spec.keys.step].map(i64::from);

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use trefoil::{Reply, Spec};
+use trefoil::{CommandSpec, Reply};
 
 use super::session::Session;
 use super::wishes::Wish;
@@ -33,7 +33,7 @@ pub(super) use plain::sleep;
 pub(super) struct Own {
     /// The name in lower case, with the name of the subcommand after a `|`.
     pub(super) name: &'static str,
-    /// The number of words, as in [`Spec::arity`].
+    /// The number of words, as in [`CommandSpec::arity`].
     pub(super) arity: i32,
     pub(super) action: Action,
 }
@@ -157,7 +157,7 @@ const CONTAINERS: [&str; 5] = ["acl", "client", "command", "config", "debug"];
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Found {
     /// It is about state.
-    State(&'static Spec),
+    State(&'static CommandSpec),
     Own(&'static Own),
 }
 

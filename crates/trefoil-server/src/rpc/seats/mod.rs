@@ -21,7 +21,7 @@ pub(super) use bookings::{booking, finalize, release, reserve};
 pub(super) use sections::{check, init, map, sections, stats};
 
 use serde_json::value::RawValue;
-use trefoil::{Access, Error, Meter, Reply, Transaction};
+use trefoil::{CommandAccess, Error, Meter, Reply, Transaction};
 
 use self::command::Command;
 use super::Context;
@@ -52,7 +52,7 @@ fn arguments<'a, const N: usize>(
 async fn run(context: Context<'_>, command: Command) -> Result<Answer> {
     let call = command.into_call(context.shared.namespaces.commands())?;
     let database = context.database().await?;
-    let replies = if call.spec().access == Access::Write {
+    let replies = if call.spec().access == CommandAccess::Write {
         let transaction = Transaction::of_call(call).lenient();
         let executed = database.transact_async(transaction).await?;
         context.shared.metrics.count_executed(&executed);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::check_name;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::layout::STRING_BYTES_MAX;
 use crate::number::parse_integer;
@@ -21,7 +21,7 @@ pub(super) fn offset(argument: &[u8], width: Option<u32>) -> Result<u64> {
     offset
         .and_then(|offset| u64::try_from(offset).ok())
         .filter(|offset| offset / 8 < STRING_BYTES_MAX as u64)
-        .ok_or(Failure::refused(
+        .ok_or(CommandError::refused(
             "ERR bit offset is not an integer or out of range",
         ))
 }
@@ -39,7 +39,7 @@ pub(super) fn setbit(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
         Some(0) => false,
         Some(1) => true,
         _ => {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR bit is not an integer or out of range",
             ));
         }

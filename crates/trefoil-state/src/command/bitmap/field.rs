@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::bit::offset;
 use crate::command::arguments::{ArgumentReader, check_name, integer, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::number::parse_integer;
 use crate::reply::Reply;
@@ -48,7 +48,7 @@ pub(super) fn bitfield_ro(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
         .iter()
         .any(|(_, action)| !matches!(action, BitfieldAction::Get))
     {
-        return Err(Failure::refused(
+        return Err(CommandError::refused(
             "ERR BITFIELD_RO only supports the GET subcommand",
         ));
     }
@@ -93,7 +93,7 @@ impl Overflow {
             word if is_word(word, "WRAP") => Ok(Self::Wrap),
             word if is_word(word, "SAT") => Ok(Self::Saturate),
             word if is_word(word, "FAIL") => Ok(Self::Fail),
-            _ => Err(Failure::refused("ERR Invalid OVERFLOW type specified")),
+            _ => Err(CommandError::refused("ERR Invalid OVERFLOW type specified")),
         }
     }
 }
@@ -131,7 +131,7 @@ impl BitField {
         let width = parse_integer(digits)
             .filter(|width| (1..=width_max).contains(width))
             .and_then(|width| u32::try_from(width).ok())
-            .ok_or(Failure::refused(
+            .ok_or(CommandError::refused(
                 "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not \
                  supported but i64 is.",
             ))?;

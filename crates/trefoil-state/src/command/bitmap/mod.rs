@@ -6,26 +6,38 @@ mod operation;
 mod range;
 mod walk;
 
-use super::{Access, Keys, Spec};
+use super::{CommandAccess, CommandSpec, Keys};
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("setbit", 4, Access::Write, Keys::ONE, bit::setbit),
-    Spec::new("getbit", 3, Access::FastRead, Keys::ONE, bit::getbit),
-    Spec::new("bitcount", -2, Access::Read, Keys::ONE, walk::bitcount),
-    Spec::new("bitpos", -3, Access::Read, Keys::ONE, walk::bitpos),
-    Spec::new(
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("setbit", 4, CommandAccess::Write, Keys::ONE, bit::setbit),
+    CommandSpec::new("getbit", 3, CommandAccess::FastRead, Keys::ONE, bit::getbit),
+    CommandSpec::new(
+        "bitcount",
+        -2,
+        CommandAccess::Read,
+        Keys::ONE,
+        walk::bitcount,
+    ),
+    CommandSpec::new("bitpos", -3, CommandAccess::Read, Keys::ONE, walk::bitpos),
+    CommandSpec::new(
         "bitop",
         -4,
-        Access::Write,
+        CommandAccess::Write,
         Keys::at(2, -1, 1),
         operation::bitop,
     ),
-    Spec::new("bitfield", -2, Access::Write, Keys::ONE, field::bitfield),
-    Spec::new(
+    CommandSpec::new(
+        "bitfield",
+        -2,
+        CommandAccess::Write,
+        Keys::ONE,
+        field::bitfield,
+    ),
+    CommandSpec::new(
         "bitfield_ro",
         -2,
-        Access::FastRead,
+        CommandAccess::FastRead,
         Keys::ONE,
         field::bitfield_ro,
     ),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{check_name, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 use crate::string::StoredString;
@@ -23,7 +23,7 @@ pub(super) fn bitop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
         _ => return Err(SYNTAX),
     };
     if is_word(word, "NOT") && sources.len() != 1 {
-        return Err(Failure::refused(
+        return Err(CommandError::refused(
             "ERR BITOP NOT must be called with a single source key.",
         ));
     }

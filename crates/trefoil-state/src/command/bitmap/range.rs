@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::command::arguments::is_word;
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 
 /// Returns whether a range is one of bits rather than bytes, as `BYTE` or `BIT` says.
 pub(super) fn is_bits(word: Option<&Bytes>) -> Result<bool> {

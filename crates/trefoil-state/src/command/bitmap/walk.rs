@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::range::{between, bytes_of, is_bits, mask};
 use crate::command::arguments::integer;
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 use crate::string::StoredString;
@@ -61,7 +61,11 @@ pub(super) fn bitpos(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     let bit = match integer(&arguments[2])? {
         0 => false,
         1 => true,
-        _ => return Err(Failure::refused("ERR The bit argument must be 1 or 0.")),
+        _ => {
+            return Err(CommandError::refused(
+                "ERR The bit argument must be 1 or 0.",
+            ));
+        }
     };
     let Some(text) = keyspace.string(&arguments[1])? else {
         return Ok(Reply::Integer(if bit { -1 } else { 0 }));

@@ -7,7 +7,7 @@ use super::fields::{Hash, HashChange};
 use super::options::{NOT_POSITIVE, field_names, field_time};
 use crate::command::arguments::ArgumentReader;
 use crate::command::clock::TimeUnit;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -89,7 +89,7 @@ fn expire(
     let time = field_time(clock, &arguments[2], now, command)?;
     let mut rest = ArgumentReader::new(&arguments[3..]);
     let condition = ExpiryCondition::take(&mut rest);
-    let not_positive = Failure::refused("ERR Parameter `numFields` should be greater than 0");
+    let not_positive = CommandError::refused("ERR Parameter `numFields` should be greater than 0");
     let names = field_names(rest, not_positive)?;
     change_each(change, names, |change, name, before| {
         if !condition.holds(before.expires, time) {

@@ -7,7 +7,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::damaged;
 
 const PLAIN: u8 = 0;

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::field::HashField;
-use crate::failure::{Result, WRONG_TYPE};
+use crate::error::{Result, WRONG_TYPE};
 use crate::keyspace::{FoundCollection, Keyspace};
 use crate::layout::hash;
-use crate::meta::{Collection, Kind, Meta, StoredValue};
+use crate::meta::{Collection, Meta, StoredValue, ValueKind};
 use crate::named::WalkPart;
 use crate::pack::Pack;
 
@@ -96,7 +96,7 @@ fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<(Hash, Option<u64>
     };
     let hash = match value {
         StoredValue::SmallHash(pack) => Hash::Small(pack),
-        StoredValue::Collection(hash) if hash.kind == Kind::Hash => Hash::Large(hash),
+        StoredValue::Collection(hash) if hash.kind == ValueKind::Hash => Hash::Large(hash),
         _ => return Err(WRONG_TYPE),
     };
     Ok(Some((hash, expires)))
@@ -234,7 +234,7 @@ impl<'k, 'a> HashChange<'k, 'a> {
             Hash::Large(collection) => return Ok(*collection),
             Hash::Small(pack) => pack,
         };
-        let mut collection = self.keyspace.new_collection(Kind::Hash).collection;
+        let mut collection = self.keyspace.new_collection(ValueKind::Hash).collection;
         for field in plain_fields(pack) {
             let (name, field) = field?;
             let stored = Some(field.encode());

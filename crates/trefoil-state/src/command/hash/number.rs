@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::field::HashField;
 use super::fields::HashChange;
 use crate::command::arguments::{check_name, integer};
-use crate::failure::{Failure, NOT_FLOAT, OVERFLOW, Result};
+use crate::error::{CommandError, NOT_FLOAT, OVERFLOW, Result};
 use crate::keyspace::Keyspace;
 use crate::long_double::LongDouble;
 use crate::number::{integer_bytes, parse_integer};
@@ -18,7 +18,7 @@ pub(super) fn hincrby(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
     update(keyspace, arguments, |before| {
         if let Some(before) = before {
             let before = parse_integer(before)
-                .ok_or(Failure::refused("ERR hash value is not an integer"))?;
+                .ok_or(CommandError::refused("ERR hash value is not an integer"))?;
             sum = before.checked_add(increment).ok_or(OVERFLOW)?;
         }
         Ok(integer_bytes(sum))
@@ -30,13 +30,13 @@ pub(super) fn hincrby(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
 pub(super) fn hincrbyfloat(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let increment = LongDouble::parse(&arguments[3]).ok_or(NOT_FLOAT)?;
     if increment == LongDouble::Infinite {
-        return Err(Failure::refused("ERR value is NaN or Infinity"));
+        return Err(CommandError::refused("ERR value is NaN or Infinity"));
     }
     let value = update(keyspace, arguments, |before| {
         let before = before.map_or(&b"0"[..], Bytes::as_ref);
         let before = LongDouble::parse(before);
-        let before = before.ok_or(Failure::refused("ERR hash value is not a float"))?;
-        let sum = before.add(&increment).ok_or(Failure::refused(
+        let before = before.ok_or(CommandError::refused("ERR hash value is not a float"))?;
+        let sum = before.add(&increment).ok_or(CommandError::refused(
             "ERR increment would produce NaN or Infinity",
         ))?;
         Ok(Bytes::from(sum.to_string()))

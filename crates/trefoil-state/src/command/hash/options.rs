@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::command::arguments::{ArgumentReader, integer};
 use crate::command::clock::TimeUnit;
 use crate::command::deadline::invalid_time;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::number::parse_integer;
 
 /// The latest time at which a field may expire, as in Redis: in milliseconds since 1970.
@@ -16,7 +16,7 @@ pub(super) fn field_time(clock: TimeUnit, argument: &[u8], now: u64, command: &s
     let number = integer(argument)?;
     if number < 0 {
         let text = "ERR invalid expire time, must be >= 0";
-        return Err(Failure::refused(text));
+        return Err(CommandError::refused(text));
     }
     let time = clock.time(number, now);
     let time = time.filter(|time| *time <= FIELD_EXPIRY_MAX);
@@ -25,23 +25,23 @@ pub(super) fn field_time(clock: TimeUnit, argument: &[u8], now: u64, command: &s
 }
 
 /// What most commands say if a number of fields is none.
-pub(super) const NOT_POSITIVE: Failure =
-    Failure::refused("ERR Number of fields must be a positive integer");
+pub(super) const NOT_POSITIVE: CommandError =
+    CommandError::refused("ERR Number of fields must be a positive integer");
 
 /// `FIELDS numfields field [field …]`, to the end of the arguments.
 pub(super) fn field_names<'a>(
     mut rest: ArgumentReader<'a>,
-    not_positive: Failure,
+    not_positive: CommandError,
 ) -> Result<&'a [Bytes]> {
     if !rest.take("FIELDS") {
-        return Err(Failure::refused(
+        return Err(CommandError::refused(
             "ERR Mandatory argument FIELDS is missing or not at the right position",
         ));
     }
     let count = rest.word().and_then(|count| parse_integer(count));
     let count = count.filter(|count| *count > 0).ok_or(not_positive)?;
     if usize::try_from(count) != Ok(rest.all().len()) {
-        return Err(Failure::refused(
+        return Err(CommandError::refused(
             "ERR The `numfields` parameter must match the number of arguments",
         ));
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::field::HashField;
 use super::fields::Hash;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::meter::Weighed;
 use crate::reply::Reply;

@@ -8,7 +8,7 @@ use super::fields::HashChange;
 use super::options::{NOT_POSITIVE, field_names, field_time};
 use crate::command::arguments::{ArgumentReader, check_name, is_word};
 use crate::command::clock::TimeUnit;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::number::parse_integer;
 use crate::reply::Reply;
@@ -142,7 +142,7 @@ impl<'a> SetOptions<'a> {
                 if expiry.is_some() {
                     let text = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be \
                                 specified";
-                    return Err(Failure::refused(text));
+                    return Err(CommandError::refused(text));
                 }
                 expiry = Some(match clock {
                     Some(clock) => FieldExpiry::At(take_time(&mut rest, clock, now)?),
@@ -152,11 +152,13 @@ impl<'a> SetOptions<'a> {
                 let before = must_exist.replace(is_word(word, "FXX"));
                 if before.is_some() {
                     let text = "ERR Only one of FXX or FNX arguments can be specified";
-                    return Err(Failure::refused(text));
+                    return Err(CommandError::refused(text));
                 }
             } else {
                 let word = String::from_utf8_lossy(word);
-                return Err(Failure::because(format!("ERR unknown argument: {word}")));
+                return Err(CommandError::because(format!(
+                    "ERR unknown argument: {word}"
+                )));
             }
         }
         Err(WRONG_NUMBER)
@@ -175,11 +177,11 @@ impl<'a> SetOptions<'a> {
     }
 }
 
-const WRONG_NUMBER: Failure =
-    Failure::refused("ERR wrong number of arguments for 'hsetex' command");
+const WRONG_NUMBER: CommandError =
+    CommandError::refused("ERR wrong number of arguments for 'hsetex' command");
 
 fn take_time(rest: &mut ArgumentReader<'_>, clock: TimeUnit, now: u64) -> Result<u64> {
-    let missing = Failure::refused("ERR missing expire time");
+    let missing = CommandError::refused("ERR missing expire time");
     field_time(clock, rest.word().ok_or(missing)?, now, "hsetex")
 }
 
@@ -190,7 +192,7 @@ fn pairs<'a>(mut rest: ArgumentReader<'a>) -> Result<&'a [[Bytes; 2]]> {
     }
     let count = rest.word().and_then(|count| parse_integer(count));
     let count = count.filter(|count| *count > 0);
-    let count = count.ok_or(Failure::refused("ERR invalid number of fields"))?;
+    let count = count.ok_or(CommandError::refused("ERR invalid number of fields"))?;
     let (pairs, odd) = rest.all().as_chunks::<2>();
     if !odd.is_empty() || usize::try_from(count) != Ok(pairs.len()) {
         return Err(WRONG_NUMBER);

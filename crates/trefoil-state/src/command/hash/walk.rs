@@ -7,7 +7,7 @@ use super::fields::Hash;
 use crate::command::arguments::is_word;
 use crate::command::sample::{SampleChoice, at_indexes};
 use crate::command::scan::{self, ScanOptions, parse_cursor};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -45,7 +45,7 @@ pub(super) fn hrandfield(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
         _ => return Err(SYNTAX),
     };
     if with_values && choice.count > i64::MAX as u64 / 2 {
-        return Err(Failure::refused("ERR value is out of range"));
+        return Err(CommandError::refused("ERR value is out of range"));
     }
     let found = sample(keyspace, &arguments[1], choice)?.into_iter();
     if !with_values {

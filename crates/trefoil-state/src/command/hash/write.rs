@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::field::HashField;
 use super::fields::HashChange;
 use crate::command::arguments::check_name;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -25,7 +25,7 @@ fn set_all(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], command: &str) -> R
     let (fields, rest) = arguments[2..].as_chunks::<2>();
     if !rest.is_empty() {
         let text = format!("ERR wrong number of arguments for '{command}' command");
-        return Err(Failure::because(text));
+        return Err(CommandError::because(text));
     }
     check_name(&arguments[1])?;
     let mut change = HashChange::existing_or_new(keyspace, &arguments[1])?;

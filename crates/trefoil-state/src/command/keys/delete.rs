@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::ArgumentReader;
 use crate::command::string::StringComparison;
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -24,7 +24,7 @@ pub(super) fn delex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
     let is_allowed = match rest.word() {
         None => true,
         Some(_) if arguments.len() != 4 => {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR wrong number of arguments for 'delex' command",
             ));
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use trefoil_core::Direction;
 
 use crate::command::arguments::{integer, is_word, subcommand, wrong_arity};
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::layout::{self, FIELDS_EXPIRE, KEY_EXPIRES};
 use crate::reply::Reply;

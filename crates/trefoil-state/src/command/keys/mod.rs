@@ -9,45 +9,51 @@ mod walk;
 use bytes::Bytes;
 
 use super::arguments::is_word;
-use super::{Access, Keys, Spec};
-use crate::failure::{Result, SYNTAX};
+use super::{CommandAccess, CommandSpec, Keys};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("del", -2, Access::Write, Keys::ALL, delete::del),
-    Spec::new("unlink", -2, Access::Write, Keys::ALL, delete::del),
-    Spec::new("delex", -2, Access::Write, Keys::ONE, delete::delex),
-    Spec::new("exists", -2, Access::FastRead, Keys::ALL, exists),
-    Spec::new("touch", -2, Access::FastRead, Keys::ALL, exists),
-    Spec::new("type", 2, Access::FastRead, Keys::ONE, kind),
-    Spec::new("rename", 3, Access::Write, Keys::TWO, rename::rename),
-    Spec::new("renamenx", 3, Access::Write, Keys::TWO, rename::renamenx),
-    Spec::new("copy", -3, Access::Write, Keys::TWO, rename::copy),
-    Spec::new(
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("del", -2, CommandAccess::Write, Keys::ALL, delete::del),
+    CommandSpec::new("unlink", -2, CommandAccess::Write, Keys::ALL, delete::del),
+    CommandSpec::new("delex", -2, CommandAccess::Write, Keys::ONE, delete::delex),
+    CommandSpec::new("exists", -2, CommandAccess::FastRead, Keys::ALL, exists),
+    CommandSpec::new("touch", -2, CommandAccess::FastRead, Keys::ALL, exists),
+    CommandSpec::new("type", 2, CommandAccess::FastRead, Keys::ONE, kind),
+    CommandSpec::new("rename", 3, CommandAccess::Write, Keys::TWO, rename::rename),
+    CommandSpec::new(
+        "renamenx",
+        3,
+        CommandAccess::Write,
+        Keys::TWO,
+        rename::renamenx,
+    ),
+    CommandSpec::new("copy", -3, CommandAccess::Write, Keys::TWO, rename::copy),
+    CommandSpec::new(
         "randomkey",
         1,
-        Access::FastRead,
+        CommandAccess::FastRead,
         Keys::NONE,
         walk::randomkey,
     ),
-    Spec::new("keys", 2, Access::Read, Keys::NONE, walk::keys),
-    Spec::new("scan", -2, Access::Read, Keys::NONE, walk::scan),
-    Spec::new("dbsize", 1, Access::FastRead, Keys::NONE, dbsize),
-    Spec::new("flushdb", -1, Access::Write, Keys::NONE, flush),
-    Spec::new("flushall", -1, Access::Write, Keys::NONE, flush),
-    Spec::new(
+    CommandSpec::new("keys", 2, CommandAccess::Read, Keys::NONE, walk::keys),
+    CommandSpec::new("scan", -2, CommandAccess::Read, Keys::NONE, walk::scan),
+    CommandSpec::new("dbsize", 1, CommandAccess::FastRead, Keys::NONE, dbsize),
+    CommandSpec::new("flushdb", -1, CommandAccess::Write, Keys::NONE, flush),
+    CommandSpec::new("flushall", -1, CommandAccess::Write, Keys::NONE, flush),
+    CommandSpec::new(
         "object",
         -2,
-        Access::Read,
+        CommandAccess::Read,
         Keys::at(2, 2, 1),
         object::object,
     ),
-    Spec::new(
+    CommandSpec::new(
         "memory",
         -2,
-        Access::Read,
+        CommandAccess::Read,
         Keys::at(2, 2, 1),
         memory::memory,
     ),

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{subcommand, wrong_arity};
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
-use crate::meta::{Collection, Kind, Meta, StoredValue};
+use crate::meta::{Collection, Meta, StoredValue, ValueKind};
 use crate::number::parse_integer;
 use crate::pack::Pack;
 use crate::reply::Reply;
@@ -55,10 +55,10 @@ pub(super) fn object(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
     match name {
         "encoding" => Ok(Reply::bulk(encoding(keyspace, meta)?)),
         "refcount" => Ok(Reply::Integer(1)),
-        "idletime" => Err(Failure::refused(
+        "idletime" => Err(CommandError::refused(
             "ERR the time of the last access is not tracked",
         )),
-        _ => Err(Failure::refused(
+        _ => Err(CommandError::refused(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
              note that when switching between policies at runtime LRU and LFU data will take some \
              time to adjust.",
@@ -103,7 +103,7 @@ fn encoding_of_elements(keyspace: &Keyspace<'_>, collection: &Collection) -> Res
                 return Ok(false);
             }
         }
-        Ok::<_, Failure>(true)
+        Ok::<_, CommandError>(true)
     };
     let is_short = |name: &[u8], stored: &[u8]| {
         // A stored field has a byte before its value.
@@ -111,10 +111,12 @@ fn encoding_of_elements(keyspace: &Keyspace<'_>, collection: &Collection) -> Res
     };
     let is_integer = |name: &[u8], _: &[u8]| parse_integer(name).is_some();
     Ok(match kind {
-        Kind::Hash | Kind::SortedSet if len <= LISTPACK_MAX && all(is_short)? => "listpack",
-        Kind::Set if len <= INTEGER_SET_MAX && all(is_integer)? => "intset",
-        Kind::Hash | Kind::Set => "hashtable",
-        Kind::SortedSet => "skiplist",
-        Kind::List | Kind::String => "quicklist",
+        ValueKind::Hash | ValueKind::SortedSet if len <= LISTPACK_MAX && all(is_short)? => {
+            "listpack"
+        }
+        ValueKind::Set if len <= INTEGER_SET_MAX && all(is_integer)? => "intset",
+        ValueKind::Hash | ValueKind::Set => "hashtable",
+        ValueKind::SortedSet => "skiplist",
+        ValueKind::List | ValueKind::String => "quicklist",
     })
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{ArgumentReader, check_name, integer};
-use crate::failure::{Failure, NO_SUCH_KEY, Result, SYNTAX};
+use crate::error::{CommandError, NO_SUCH_KEY, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -45,7 +45,7 @@ pub(super) fn copy(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
         }
     }
     if from == to {
-        return Err(Failure::refused(
+        return Err(CommandError::refused(
             "ERR source and destination objects are the same",
         ));
     }
@@ -64,8 +64,8 @@ pub(super) fn copy(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 fn check_database(argument: &[u8]) -> Result<()> {
     match i32::try_from(integer(argument)?) {
         Ok(0) => Ok(()),
-        Ok(_) => Err(Failure::refused("ERR DB index is out of range")),
-        Err(_) => Err(Failure::refused(
+        Ok(_) => Err(CommandError::refused("ERR DB index is out of range")),
+        Err(_) => Err(CommandError::refused(
             "ERR value is out of range, value must between -2147483648 and 2147483647",
         )),
     }

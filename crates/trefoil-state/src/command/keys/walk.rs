@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::is_word;
 use crate::command::scan::{self, ScanOptions};
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::hash;
 use crate::matches_glob;

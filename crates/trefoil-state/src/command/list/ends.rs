@@ -5,7 +5,7 @@ use trefoil_core::Direction;
 
 use super::row::{End, ListRow};
 use crate::command::arguments::{check_name, count, is_word, multi_pop, wrong_arity};
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

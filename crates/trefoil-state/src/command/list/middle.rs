@@ -5,7 +5,7 @@ use trefoil_core::Direction;
 
 use super::row::{End, ListRow};
 use crate::command::arguments::{index_range, integer, is_word};
-use crate::failure::{NO_SUCH_KEY, OUT_OF_RANGE, Result, SYNTAX};
+use crate::error::{NO_SUCH_KEY, OUT_OF_RANGE, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

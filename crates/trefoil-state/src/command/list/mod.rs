@@ -8,28 +8,28 @@ mod row;
 #[cfg(test)]
 mod tests;
 
-use super::Access::{FastRead, Read, Write};
-use super::{Keys, Spec};
+use super::CommandAccess::{FastRead, Read, Write};
+use super::{CommandSpec, Keys};
 
 pub(super) use row::{End, ListRow};
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("lpush", -3, Write, Keys::ONE, ends::lpush),
-    Spec::new("rpush", -3, Write, Keys::ONE, ends::rpush),
-    Spec::new("lpushx", -3, Write, Keys::ONE, ends::lpushx),
-    Spec::new("rpushx", -3, Write, Keys::ONE, ends::rpushx),
-    Spec::new("lpop", -2, Write, Keys::ONE, ends::lpop),
-    Spec::new("rpop", -2, Write, Keys::ONE, ends::rpop),
-    Spec::new("lmpop", -4, Write, Keys::NONE, ends::lmpop),
-    Spec::new("lmove", 5, Write, Keys::TWO, ends::lmove),
-    Spec::new("rpoplpush", 3, Write, Keys::TWO, ends::rpoplpush),
-    Spec::new("llen", 2, FastRead, Keys::ONE, read::llen),
-    Spec::new("lindex", 3, FastRead, Keys::ONE, read::lindex),
-    Spec::new("lrange", 4, Read, Keys::ONE, read::lrange),
-    Spec::new("lpos", -3, Read, Keys::ONE, read::lpos),
-    Spec::new("lset", 4, Write, Keys::ONE, middle::lset),
-    Spec::new("linsert", 5, Write, Keys::ONE, middle::linsert),
-    Spec::new("lrem", 4, Write, Keys::ONE, middle::lrem),
-    Spec::new("ltrim", 4, Write, Keys::ONE, middle::ltrim),
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("lpush", -3, Write, Keys::ONE, ends::lpush),
+    CommandSpec::new("rpush", -3, Write, Keys::ONE, ends::rpush),
+    CommandSpec::new("lpushx", -3, Write, Keys::ONE, ends::lpushx),
+    CommandSpec::new("rpushx", -3, Write, Keys::ONE, ends::rpushx),
+    CommandSpec::new("lpop", -2, Write, Keys::ONE, ends::lpop),
+    CommandSpec::new("rpop", -2, Write, Keys::ONE, ends::rpop),
+    CommandSpec::new("lmpop", -4, Write, Keys::NONE, ends::lmpop),
+    CommandSpec::new("lmove", 5, Write, Keys::TWO, ends::lmove),
+    CommandSpec::new("rpoplpush", 3, Write, Keys::TWO, ends::rpoplpush),
+    CommandSpec::new("llen", 2, FastRead, Keys::ONE, read::llen),
+    CommandSpec::new("lindex", 3, FastRead, Keys::ONE, read::lindex),
+    CommandSpec::new("lrange", 4, Read, Keys::ONE, read::lrange),
+    CommandSpec::new("lpos", -3, Read, Keys::ONE, read::lpos),
+    CommandSpec::new("lset", 4, Write, Keys::ONE, middle::lset),
+    CommandSpec::new("linsert", 5, Write, Keys::ONE, middle::linsert),
+    CommandSpec::new("lrem", 4, Write, Keys::ONE, middle::lrem),
+    CommandSpec::new("ltrim", 4, Write, Keys::ONE, middle::ltrim),
 ];

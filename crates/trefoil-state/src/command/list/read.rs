@@ -5,7 +5,7 @@ use trefoil_core::Direction;
 
 use super::row::ListRow;
 use crate::command::arguments::{ArgumentReader, index_range, integer, integer_from, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -79,7 +79,7 @@ impl PositionSearch {
 
     fn set_rank(&mut self, rank: i64) -> Result<()> {
         let n_skipped = rank.unsigned_abs().checked_sub(1);
-        self.n_skipped = n_skipped.ok_or(Failure::refused(
+        self.n_skipped = n_skipped.ok_or(CommandError::refused(
             "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
              or use negative to start from the end of the list",
         ))?;

@@ -8,9 +8,9 @@ use std::ops::Range;
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::{FoundCollection, Keyspace, damaged};
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 use crate::named::AFTER_NAMED;
 
 /// One of the ends of a list.
@@ -29,19 +29,19 @@ pub(in crate::command) struct ListRow {
 impl ListRow {
     /// The list under a key.
     pub(in crate::command) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
-        let found = keyspace.collection(key, Kind::List)?;
+        let found = keyspace.collection(key, ValueKind::List)?;
         Ok(found.map(|found| Self { found }))
     }
 
     /// Returns the list under a key, or a new one.
     pub(super) fn find_or_new(keyspace: &mut Keyspace<'_>, key: &[u8]) -> Result<Self> {
-        let found = keyspace.collection_or_new(key, Kind::List)?;
+        let found = keyspace.collection_or_new(key, ValueKind::List)?;
         Ok(Self { found })
     }
 
     /// A new list, in the place of whatever will be under its key.
     pub(in crate::command) fn new(keyspace: &mut Keyspace<'_>) -> Self {
-        let found = keyspace.new_collection(Kind::List);
+        let found = keyspace.new_collection(ValueKind::List);
         Self { found }
     }
 

@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::change::SetChange;
 use crate::command::arguments::ArgumentReader;
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
-use crate::meta::{Collection, Kind};
+use crate::meta::{Collection, ValueKind};
 use crate::meter::Weighed as _;
 use crate::number::parse_integer;
 use crate::reply::Reply;
@@ -70,11 +70,13 @@ fn store(
 /// `SINTERCARD numkeys key [key …] [LIMIT limit]`
 pub(super) fn sintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let n_keys = parse_integer(&arguments[1]).filter(|n_keys| *n_keys > 0);
-    let n_keys = n_keys.ok_or(Failure::refused("ERR numkeys should be greater than 0"))?;
+    let n_keys = n_keys.ok_or(CommandError::refused(
+        "ERR numkeys should be greater than 0",
+    ))?;
     let n_keys = usize::try_from(n_keys).unwrap_or(usize::MAX);
     let (keys, rest) = arguments[2..]
         .split_at_checked(n_keys)
-        .ok_or(Failure::refused(
+        .ok_or(CommandError::refused(
             "ERR Number of keys can't be greater than number of args",
         ))?;
     let mut rest = ArgumentReader::new(rest);
@@ -85,7 +87,7 @@ pub(super) fn sintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
         }
         let number = parse_integer(rest.word().ok_or(SYNTAX)?);
         let number = number.and_then(|number| usize::try_from(number).ok());
-        limit = number.ok_or(Failure::refused("ERR LIMIT can't be negative"))?;
+        limit = number.ok_or(CommandError::refused("ERR LIMIT can't be negative"))?;
     }
     let limit = if limit == 0 { usize::MAX } else { limit };
     let mut members = intersection(keyspace, keys)?.take(limit);
@@ -96,7 +98,7 @@ pub(super) fn sintercard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
 /// Returns the sets under keys.
 fn find(keyspace: &Keyspace<'_>, keys: &[Bytes]) -> Result<Vec<Option<Collection>>> {
     let find = |key: &Bytes| {
-        let found = keyspace.collection(key, Kind::Set)?;
+        let found = keyspace.collection(key, ValueKind::Set)?;
         Ok(found.map(|found| found.collection))
     };
     keys.iter().map(find).collect()

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::command::arguments::check_name;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::{FoundCollection, Keyspace};
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 
 /// A set that is changed; the change is complete with [`Self::save`].
 #[derive(Debug)]
@@ -19,21 +19,21 @@ pub(super) struct SetChange<'k, 'a> {
 impl<'k, 'a> SetChange<'k, 'a> {
     /// Begins to change the set under a key, if there is one.
     pub(super) fn existing(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Option<Self>> {
-        let found = keyspace.collection(key, Kind::Set)?;
+        let found = keyspace.collection(key, ValueKind::Set)?;
         Ok(found.map(|found| Self::begin(keyspace, key, found)))
     }
 
     /// Begins to change the set under a key, or a new one.
     pub(super) fn existing_or_new(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Self> {
         check_name(key)?;
-        let found = keyspace.collection_or_new(key, Kind::Set)?;
+        let found = keyspace.collection_or_new(key, ValueKind::Set)?;
         Ok(Self::begin(keyspace, key, found))
     }
 
     /// Begins a new set that will replace whatever is under a key.
     pub(super) fn new(keyspace: &'k mut Keyspace<'a>, key: &'k Bytes) -> Result<Self> {
         check_name(key)?;
-        let found = keyspace.new_collection(Kind::Set);
+        let found = keyspace.new_collection(ValueKind::Set);
         let mut change = Self::begin(keyspace, key, found);
         change.is_changed = true;
         Ok(change)

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::change::SetChange;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 use crate::reply::Reply;
 
 /// `SADD key member [member …]`
@@ -35,10 +35,10 @@ pub(super) fn srem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
 /// `SMOVE source destination member`
 pub(super) fn smove(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (source, destination, member) = (&arguments[1], &arguments[2], &arguments[3]);
-    let Some(found) = keyspace.collection(source, Kind::Set)? else {
+    let Some(found) = keyspace.collection(source, ValueKind::Set)? else {
         return Ok(Reply::Integer(0));
     };
-    keyspace.collection(destination, Kind::Set)?;
+    keyspace.collection(destination, ValueKind::Set)?;
     let is_there = keyspace.named(found.collection.id, member)?.is_some();
     if !is_there || source == destination {
         return Ok(Reply::flag(is_there));
@@ -55,7 +55,7 @@ pub(super) fn smove(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 
 /// `SISMEMBER key member`
 pub(super) fn sismember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let Some(found) = keyspace.collection(&arguments[1], Kind::Set)? else {
+    let Some(found) = keyspace.collection(&arguments[1], ValueKind::Set)? else {
         return Ok(Reply::Integer(0));
     };
     let member = keyspace.named(found.collection.id, &arguments[2])?;
@@ -65,7 +65,7 @@ pub(super) fn sismember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Res
 /// `SMISMEMBER key member [member …]`
 pub(super) fn smismember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let members = &arguments[2..];
-    let Some(found) = keyspace.collection(&arguments[1], Kind::Set)? else {
+    let Some(found) = keyspace.collection(&arguments[1], ValueKind::Set)? else {
         return Ok(Reply::Array(vec![Reply::Integer(0); members.len()]));
     };
     let flags = members.iter().map(|member| {
@@ -77,14 +77,14 @@ pub(super) fn smismember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Re
 
 /// `SCARD key`
 pub(super) fn scard(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let found = keyspace.collection(&arguments[1], Kind::Set)?;
+    let found = keyspace.collection(&arguments[1], ValueKind::Set)?;
     let len = found.map_or(0, |found| found.collection.len);
     Ok(Reply::count(len as usize))
 }
 
 /// `SMEMBERS key`
 pub(super) fn smembers(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let Some(found) = keyspace.collection(&arguments[1], Kind::Set)? else {
+    let Some(found) = keyspace.collection(&arguments[1], ValueKind::Set)? else {
         return Ok(Reply::Set(Vec::new()));
     };
     let members = keyspace.all_named(found.collection.id);

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use super::change::SetChange;
 use crate::command::sample::SampleChoice;
 use crate::command::scan::{self, ScanOptions, parse_cursor};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 use crate::number::parse_integer;
 use crate::reply::Reply;
 
@@ -39,7 +39,7 @@ pub(super) fn spop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
         return Ok(Reply::bulk_or_nil(members.into_iter().next()));
     };
     let count = parse_integer(count).and_then(|count| u64::try_from(count).ok());
-    let count = count.ok_or(Failure::refused(
+    let count = count.ok_or(CommandError::refused(
         "ERR value is out of range, must be positive",
     ))?;
     let members = sample(keyspace, key, SampleChoice::of(count))?;
@@ -53,7 +53,7 @@ fn bulks(members: Vec<Bytes>) -> Vec<Reply> {
 
 /// Chooses among the members of a set.
 fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: SampleChoice) -> Result<Vec<Bytes>> {
-    let Some(found) = keyspace.collection(key, Kind::Set)? else {
+    let Some(found) = keyspace.collection(key, ValueKind::Set)? else {
         return Ok(Vec::new());
     };
     let found = keyspace.sample(found.collection.id, found.collection.len, choice)?;
@@ -62,7 +62,7 @@ fn sample(keyspace: &mut Keyspace<'_>, key: &Bytes, choice: SampleChoice) -> Res
 
 /// Removes members that are there; if they are all, in one step.
 fn remove(keyspace: &mut Keyspace<'_>, key: &Bytes, members: &[Bytes]) -> Result<()> {
-    let found = keyspace.collection(key, Kind::Set)?;
+    let found = keyspace.collection(key, ValueKind::Set)?;
     if found.is_some_and(|found| found.collection.len == members.len() as u64) {
         return keyspace.delete(key).map(drop);
     }
@@ -78,7 +78,7 @@ fn remove(keyspace: &mut Keyspace<'_>, key: &Bytes, members: &[Bytes]) -> Result
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
 pub(super) fn sscan(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     parse_cursor(&arguments[2])?;
-    let Some(found) = keyspace.collection(&arguments[1], Kind::Set)? else {
+    let Some(found) = keyspace.collection(&arguments[1], ValueKind::Set)? else {
         return Ok(scan::reply(None, Vec::new()));
     };
     let options = ScanOptions::parse(&arguments[2..], "")?;

@@ -13,18 +13,18 @@ use trefoil_core::Direction;
 
 use self::options::{SortBy, SortOptions};
 use self::source::SortSource;
-use super::Access::{Read, Write};
+use super::CommandAccess::{Read, Write};
 use super::arguments::check_name;
 use super::list::{End, ListRow};
-use super::{Keys, Spec};
-use crate::failure::Result;
+use super::{CommandSpec, Keys};
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("sort", -2, Write, Keys::ONE, sort),
-    Spec::new("sort_ro", -2, Read, Keys::ONE, sort_ro),
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("sort", -2, Write, Keys::ONE, sort),
+    CommandSpec::new("sort_ro", -2, Read, Keys::ONE, sort_ro),
 ];
 
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]

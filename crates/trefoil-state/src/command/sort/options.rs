@@ -7,7 +7,7 @@ use trefoil_core::Direction;
 
 use super::pattern::Pattern;
 use crate::command::arguments::{ArgumentReader, integer, is_word};
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 
 /// What elements are sorted by.

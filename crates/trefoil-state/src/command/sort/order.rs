@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 
 use super::options::SortBy;
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::parse_double;
 
@@ -69,7 +69,7 @@ fn number(weight: Option<&Bytes>) -> Result<f64> {
     if text.is_empty() {
         return Ok(0.0);
     }
-    parse_double(text.trim_ascii_start()).ok_or(Failure::refused(
+    parse_double(text.trim_ascii_start()).ok_or(CommandError::refused(
         "ERR One or more scores can't be converted into double",
     ))
 }

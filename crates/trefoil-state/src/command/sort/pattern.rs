@@ -6,9 +6,9 @@
 use bytes::Bytes;
 
 use crate::command::hash;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 
 #[derive(Debug)]
 pub(super) struct Pattern {
@@ -57,8 +57,8 @@ impl Pattern {
         let key = Bytes::from([&self.text[..place], element, &self.text[place + 1..]].concat());
         let kind = keyspace.find(&key)?.map(|meta| meta.kind());
         match (&self.field, kind) {
-            (Some(field), Some(Kind::Hash)) => hash::value(keyspace, &key, field),
-            (None, Some(Kind::String)) => keyspace.string_bytes(&key),
+            (Some(field), Some(ValueKind::Hash)) => hash::value(keyspace, &key, field),
+            (None, Some(ValueKind::String)) => keyspace.string_bytes(&key),
             _ => Ok(None),
         }
     }

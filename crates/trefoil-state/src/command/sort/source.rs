@@ -7,9 +7,9 @@ use trefoil_core::Direction;
 
 use crate::command::list::ListRow;
 use crate::command::zset::Scores;
-use crate::failure::{Result, WRONG_TYPE};
+use crate::error::{Result, WRONG_TYPE};
 use crate::keyspace::Keyspace;
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 
 #[derive(Debug)]
 pub(super) enum SortSource {
@@ -22,17 +22,17 @@ impl SortSource {
     pub(super) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
         Ok(match keyspace.find(key)?.map(|meta| meta.kind()) {
             None => None,
-            Some(Kind::List) => ListRow::find(keyspace, key)?.map(Self::List),
-            Some(Kind::SortedSet) => Scores::find(keyspace, key)?.map(Self::SortedSet),
-            Some(Kind::Set) => {
-                let found = keyspace.collection(key, Kind::Set)?;
+            Some(ValueKind::List) => ListRow::find(keyspace, key)?.map(Self::List),
+            Some(ValueKind::SortedSet) => Scores::find(keyspace, key)?.map(Self::SortedSet),
+            Some(ValueKind::Set) => {
+                let found = keyspace.collection(key, ValueKind::Set)?;
                 let collection = found.map(|found| found.collection);
                 collection.map(|collection| Self::Set {
                     id: collection.id,
                     len: collection.len,
                 })
             }
-            Some(Kind::String | Kind::Hash) => return Err(WRONG_TYPE),
+            Some(ValueKind::String | ValueKind::Hash) => return Err(WRONG_TYPE),
         })
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::command::arguments::{ArgumentReader, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 use crate::string::StoredString;
@@ -36,7 +36,7 @@ impl<'a> StringComparison<'a> {
         let with = rest.word().ok_or(SYNTAX)?;
         let is_digest_text = with.len() == DIGEST_BYTES && with.iter().all(u8::is_ascii_hexdigit);
         if *is_digest && !is_digest_text {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR a digest must be exactly 16 hexadecimal characters",
             ));
         }

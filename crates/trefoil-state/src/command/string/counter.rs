@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{check_name, integer};
-use crate::failure::{Failure, NOT_FLOAT, NOT_INTEGER, OVERFLOW, Result};
+use crate::error::{CommandError, NOT_FLOAT, NOT_INTEGER, OVERFLOW, Result};
 use crate::keyspace::Keyspace;
 use crate::long_double::{FLOAT_BYTES_MAX, LongDouble};
 use crate::number::integer_bytes;
@@ -31,7 +31,7 @@ pub(super) fn incrby(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 /// `DECRBY key decrement`
 pub(super) fn decrby(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let by = integer(&arguments[2])?.checked_neg();
-    let by = by.ok_or(Failure::refused("ERR decrement would overflow"))?;
+    let by = by.ok_or(CommandError::refused("ERR decrement would overflow"))?;
     add(keyspace, &arguments[1], by)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn incrbyfloat(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
     };
     let before = LongDouble::parse(&before).ok_or(NOT_FLOAT)?;
     let by = LongDouble::parse(&arguments[2]).ok_or(NOT_FLOAT)?;
-    let sum = before.add(&by).ok_or(Failure::refused(
+    let sum = before.add(&by).ok_or(CommandError::refused(
         "ERR increment would produce NaN or Infinity",
     ))?;
     check_name(key)?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::{ArgumentReader, is_word};
 use crate::command::deadline::Deadline;
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{ArgumentReader, integer, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::layout::STRING_BYTES_MAX;
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 use crate::reply::Reply;
 use crate::string::StoredString;
 
@@ -36,7 +36,7 @@ impl LcsOptions {
             }
         }
         if options.answers_len && options.answers_matches {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR If you want both the length and indexes, please just use IDX.",
             ));
         }
@@ -48,8 +48,8 @@ impl LcsOptions {
 pub(super) fn lcs(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     for key in &arguments[1..3] {
         let meta = keyspace.find(key)?;
-        if meta.is_some_and(|meta| meta.kind() != Kind::String) {
-            return Err(Failure::refused(
+        if meta.is_some_and(|meta| meta.kind() != ValueKind::String) {
+            return Err(CommandError::refused(
                 "ERR The specified keys must contain string values",
             ));
         }
@@ -61,7 +61,7 @@ pub(super) fn lcs(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Re
     ];
     let cells = texts.iter().flatten().map(|text| text.len() + 1);
     if cells.product::<u64>() * size_of::<u32>() as u64 > STRING_BYTES_MAX as u64 {
-        return Err(Failure::refused(
+        return Err(CommandError::refused(
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         ));
     }

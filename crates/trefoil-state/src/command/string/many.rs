@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::set::{SetCondition, SetOptions, replace};
 use crate::command::arguments::integer;
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 use crate::reply::Reply;
 
 /// `MGET key [key …]`
@@ -14,7 +14,7 @@ pub(super) fn mget(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<R
     let read = |key: &Bytes| {
         // A key that holds no string counts as missing.
         let meta = keyspace.find(key)?;
-        let is_string = meta.is_some_and(|meta| meta.kind() == Kind::String);
+        let is_string = meta.is_some_and(|meta| meta.kind() == ValueKind::String);
         let bytes = is_string.then(|| keyspace.string_bytes(key));
         Ok(Reply::bulk_or_nil(bytes.transpose()?.flatten()))
     };
@@ -49,7 +49,9 @@ pub(super) fn msetnx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 pub(super) fn msetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let n_keys = usize::try_from(integer(&arguments[1])?).unwrap_or_default();
     if n_keys == 0 {
-        return Err(Failure::refused("ERR numkeys should be greater than 0"));
+        return Err(CommandError::refused(
+            "ERR numkeys should be greater than 0",
+        ));
     }
     let (pairs, _) = arguments[2..].as_chunks::<2>();
     let Some(pairs) = pairs.get(..n_keys) else {
@@ -82,8 +84,8 @@ fn pairs<'a>(arguments: &'a [Bytes], command: &str) -> Result<&'a [[Bytes; 2]]> 
     }
 }
 
-fn wrong_number(command: &str) -> Failure {
-    Failure::because(format!(
+fn wrong_number(command: &str) -> CommandError {
+    CommandError::because(format!(
         "ERR wrong number of arguments for '{command}' command"
     ))
 }

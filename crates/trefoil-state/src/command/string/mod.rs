@@ -11,52 +11,82 @@ mod set;
 pub(super) use compare::StringComparison;
 pub use part::string_range;
 
-use super::{Access, Keys, Spec};
+use super::{CommandAccess, CommandSpec, Keys};
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("get", 2, Access::FastRead, Keys::ONE, get::get),
-    Spec::new("set", -3, Access::Write, Keys::ONE, set::set),
-    Spec::new("setnx", 3, Access::Write, Keys::ONE, set::setnx),
-    Spec::new("setex", 4, Access::Write, Keys::ONE, set::setex),
-    Spec::new("psetex", 4, Access::Write, Keys::ONE, set::psetex),
-    Spec::new("getset", 3, Access::Write, Keys::ONE, set::getset),
-    Spec::new("getdel", 2, Access::Write, Keys::ONE, get::getdel),
-    Spec::new("getex", -2, Access::Write, Keys::ONE, get::getex),
-    Spec::new("mget", -2, Access::Read, Keys::ALL, many::mget),
-    Spec::new("mset", -3, Access::Write, Keys::at(1, -1, 2), many::mset),
-    Spec::new(
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("get", 2, CommandAccess::FastRead, Keys::ONE, get::get),
+    CommandSpec::new("set", -3, CommandAccess::Write, Keys::ONE, set::set),
+    CommandSpec::new("setnx", 3, CommandAccess::Write, Keys::ONE, set::setnx),
+    CommandSpec::new("setex", 4, CommandAccess::Write, Keys::ONE, set::setex),
+    CommandSpec::new("psetex", 4, CommandAccess::Write, Keys::ONE, set::psetex),
+    CommandSpec::new("getset", 3, CommandAccess::Write, Keys::ONE, set::getset),
+    CommandSpec::new("getdel", 2, CommandAccess::Write, Keys::ONE, get::getdel),
+    CommandSpec::new("getex", -2, CommandAccess::Write, Keys::ONE, get::getex),
+    CommandSpec::new("mget", -2, CommandAccess::Read, Keys::ALL, many::mget),
+    CommandSpec::new(
+        "mset",
+        -3,
+        CommandAccess::Write,
+        Keys::at(1, -1, 2),
+        many::mset,
+    ),
+    CommandSpec::new(
         "msetnx",
         -3,
-        Access::Write,
+        CommandAccess::Write,
         Keys::at(1, -1, 2),
         many::msetnx,
     ),
-    Spec::new("msetex", -4, Access::Write, Keys::NONE, many::msetex),
-    Spec::new("strlen", 2, Access::FastRead, Keys::ONE, get::strlen),
-    Spec::new(
+    CommandSpec::new("msetex", -4, CommandAccess::Write, Keys::NONE, many::msetex),
+    CommandSpec::new("strlen", 2, CommandAccess::FastRead, Keys::ONE, get::strlen),
+    CommandSpec::new(
         "digest",
         2,
-        Access::Read,
+        CommandAccess::Read,
         Keys::ONE,
         compare::digest_command,
     ),
-    Spec::new("append", 3, Access::Write, Keys::ONE, part::append),
-    Spec::new("getrange", 4, Access::Read, Keys::ONE, part::getrange),
-    Spec::new("substr", 4, Access::Read, Keys::ONE, part::getrange),
-    Spec::new("setrange", 4, Access::Write, Keys::ONE, part::setrange),
-    Spec::new("incr", 2, Access::Write, Keys::ONE, counter::incr),
-    Spec::new("decr", 2, Access::Write, Keys::ONE, counter::decr),
-    Spec::new("incrby", 3, Access::Write, Keys::ONE, counter::incrby),
-    Spec::new("decrby", 3, Access::Write, Keys::ONE, counter::decrby),
-    Spec::new(
+    CommandSpec::new("append", 3, CommandAccess::Write, Keys::ONE, part::append),
+    CommandSpec::new(
+        "getrange",
+        4,
+        CommandAccess::Read,
+        Keys::ONE,
+        part::getrange,
+    ),
+    CommandSpec::new("substr", 4, CommandAccess::Read, Keys::ONE, part::getrange),
+    CommandSpec::new(
+        "setrange",
+        4,
+        CommandAccess::Write,
+        Keys::ONE,
+        part::setrange,
+    ),
+    CommandSpec::new("incr", 2, CommandAccess::Write, Keys::ONE, counter::incr),
+    CommandSpec::new("decr", 2, CommandAccess::Write, Keys::ONE, counter::decr),
+    CommandSpec::new(
+        "incrby",
+        3,
+        CommandAccess::Write,
+        Keys::ONE,
+        counter::incrby,
+    ),
+    CommandSpec::new(
+        "decrby",
+        3,
+        CommandAccess::Write,
+        Keys::ONE,
+        counter::decrby,
+    ),
+    CommandSpec::new(
         "incrbyfloat",
         3,
-        Access::Write,
+        CommandAccess::Write,
         Keys::ONE,
         counter::incrbyfloat,
     ),
-    Spec::new("lcs", -3, Access::Read, Keys::TWO, lcs::lcs),
+    CommandSpec::new("lcs", -3, CommandAccess::Read, Keys::TWO, lcs::lcs),
 ];
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::command::arguments::{check_name, integer};
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 use crate::string::StringDraft;
@@ -31,7 +31,7 @@ pub(super) fn append(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 pub(super) fn setrange(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (key, value) = (&arguments[1], &arguments[3]);
     let at = u64::try_from(integer(&arguments[2])?)
-        .map_err(|_| Failure::refused("ERR offset is out of range"))?;
+        .map_err(|_| CommandError::refused("ERR offset is out of range"))?;
     let mut draft = StringDraft::new(keyspace.string(key)?);
     if !value.is_empty() {
         check_name(key)?;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::compare::StringComparison;
 use crate::command::arguments::{ArgumentReader, check_name, is_word};
 use crate::command::deadline::Deadline;
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

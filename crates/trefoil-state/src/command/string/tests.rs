@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::testing::{World, text};
-use crate::{Entries, Reply};
+use crate::{MemorySpace, Reply};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const SYNTAX: &str = "-ERR syntax error";
@@ -288,7 +288,7 @@ fn nothing_but_strings_is_taken_for_one() {
 }
 
 /// Returns what changed between two states: names and lengths of values.
-fn changes(before: &Entries, after: &Entries) -> Vec<usize> {
+fn changes(before: &MemorySpace, after: &MemorySpace) -> Vec<usize> {
     let changed = after
         .iter()
         .filter(|(name, value)| before.get(*name) != Some(value));

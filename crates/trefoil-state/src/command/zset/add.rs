@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::scores::Scores;
 use crate::command::arguments::{ArgumentReader, check_name, double};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -76,18 +76,18 @@ impl AddOptions {
 
     fn check(&self, n_pairs: usize) -> Result<()> {
         if self.only_new && self.only_existing {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR XX and NX options at the same time are not compatible",
             ));
         }
         let n_exclusive = [self.only_new, self.only_greater, self.only_less];
         if n_exclusive.into_iter().filter(|is_set| *is_set).count() > 1 {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR GT, LT, and/or NX options at the same time are not compatible",
             ));
         }
         if self.increments && n_pairs > 1 {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR INCR option supports a single increment-element pair",
             ));
         }
@@ -111,7 +111,7 @@ impl AddOptions {
             score
         };
         if score.is_nan() {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR resulting score is not a number (NaN)",
             ));
         }

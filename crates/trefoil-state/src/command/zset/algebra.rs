@@ -6,7 +6,7 @@ use super::inputs::{AlgebraInput, Inputs};
 use super::scored_reply;
 use super::scores::{Scored, Scores, order_of};
 use crate::command::arguments::check_name;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 use std::collections::HashMap;

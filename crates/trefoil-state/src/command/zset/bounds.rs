@@ -6,7 +6,7 @@ use trefoil_core::Direction;
 use super::names::NameRange;
 use super::scores::{ScoreSpan, Scored, Scores, order_of, place_of_order};
 use crate::command::arguments::{index_range, integer};
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 
 /// What the ends of a range are.
@@ -101,7 +101,7 @@ impl ScoreBound {
             number => (true, number),
         };
         let score = parse_bound(number);
-        let score = score.ok_or(Failure::refused("ERR min or max is not a float"))?;
+        let score = score.ok_or(CommandError::refused("ERR min or max is not a float"))?;
         Ok(Self { score, is_included })
     }
 

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use super::algebra::AlgebraOperation;
 use super::scores::{Scored, read_score};
 use crate::command::arguments::{ArgumentReader, integer, integer_from, is_word};
-use crate::failure::{Failure, Result, SYNTAX, WRONG_TYPE};
+use crate::error::{CommandError, Result, SYNTAX, WRONG_TYPE};
 use crate::keyspace::Keyspace;
-use crate::meta::{Collection, Kind, StoredValue};
+use crate::meta::{Collection, StoredValue, ValueKind};
 use crate::parse_double;
 
 /// A sorted set, a plain set, whose members all have the score 1, or nothing.
@@ -40,7 +40,7 @@ impl AlgebraInput {
         let collection = match keyspace.find(key)?.map(|meta| meta.value) {
             None => None,
             Some(StoredValue::Collection(collection))
-                if matches!(collection.kind, Kind::Set | Kind::SortedSet) =>
+                if matches!(collection.kind, ValueKind::Set | ValueKind::SortedSet) =>
             {
                 Some(collection)
             }
@@ -79,9 +79,9 @@ impl AlgebraInput {
     }
 }
 
-fn score(kind: Kind, value: &Bytes) -> Result<f64> {
+fn score(kind: ValueKind, value: &Bytes) -> Result<f64> {
     match kind {
-        Kind::Set => Ok(1.0),
+        ValueKind::Set => Ok(1.0),
         _ => read_score(value),
     }
 }
@@ -159,7 +159,7 @@ impl Inputs {
         let n_keys = integer(&arguments[at])?;
         if n_keys < 1 {
             let name = String::from_utf8_lossy(&arguments[0]).to_lowercase();
-            return Err(Failure::because(format!(
+            return Err(CommandError::because(format!(
                 "ERR at least 1 input key is needed for '{name}' command"
             )));
         }
@@ -183,7 +183,8 @@ impl Inputs {
         }
         for input in &mut self.inputs {
             let weight = parse_double(rest.word().ok_or(SYNTAX)?);
-            input.weight = weight.ok_or(Failure::refused("ERR weight value is not a float"))?;
+            input.weight =
+                weight.ok_or(CommandError::refused("ERR weight value is not a float"))?;
         }
         Ok(())
     }

@@ -17,71 +17,71 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::Access::{FastRead, Read, Write};
-use super::{Keys, Spec};
+use super::CommandAccess::{FastRead, Read, Write};
+use super::{CommandSpec, Keys};
 use crate::reply::Reply;
 
 use scores::Scored;
 pub(crate) use scores::Scores;
 
 /// The commands of this family.
-pub(super) const COMMANDS: &[Spec] = &[
-    Spec::new("zadd", -4, Write, Keys::ONE, add::zadd),
-    Spec::new("zincrby", 4, Write, Keys::ONE, add::zincrby),
-    Spec::new("zrem", -3, Write, Keys::ONE, remove::zrem),
-    Spec::new(
+pub(super) const COMMANDS: &[CommandSpec] = &[
+    CommandSpec::new("zadd", -4, Write, Keys::ONE, add::zadd),
+    CommandSpec::new("zincrby", 4, Write, Keys::ONE, add::zincrby),
+    CommandSpec::new("zrem", -3, Write, Keys::ONE, remove::zrem),
+    CommandSpec::new(
         "zremrangebyrank",
         4,
         Write,
         Keys::ONE,
         remove::zremrangebyrank,
     ),
-    Spec::new(
+    CommandSpec::new(
         "zremrangebyscore",
         4,
         Write,
         Keys::ONE,
         remove::zremrangebyscore,
     ),
-    Spec::new(
+    CommandSpec::new(
         "zremrangebylex",
         4,
         Write,
         Keys::ONE,
         remove::zremrangebylex,
     ),
-    Spec::new("zcard", 2, FastRead, Keys::ONE, read::zcard),
-    Spec::new("zscore", 3, FastRead, Keys::ONE, read::zscore),
-    Spec::new("zmscore", -3, FastRead, Keys::ONE, read::zmscore),
-    Spec::new("zrank", -3, Read, Keys::ONE, read::zrank),
-    Spec::new("zrevrank", -3, Read, Keys::ONE, read::zrevrank),
-    Spec::new("zcount", 4, Read, Keys::ONE, read::zcount),
-    Spec::new("zlexcount", 4, Read, Keys::ONE, read::zlexcount),
-    Spec::new("zscan", -3, Read, Keys::ONE, walk::zscan),
-    Spec::new("zrandmember", -2, Read, Keys::ONE, walk::zrandmember),
-    Spec::new("zrange", -4, Read, Keys::ONE, range::zrange),
-    Spec::new("zrangestore", -5, Write, Keys::TWO, range::zrangestore),
-    Spec::new("zrevrange", -4, Read, Keys::ONE, range::zrevrange),
-    Spec::new("zrangebyscore", -4, Read, Keys::ONE, range::zrangebyscore),
-    Spec::new(
+    CommandSpec::new("zcard", 2, FastRead, Keys::ONE, read::zcard),
+    CommandSpec::new("zscore", 3, FastRead, Keys::ONE, read::zscore),
+    CommandSpec::new("zmscore", -3, FastRead, Keys::ONE, read::zmscore),
+    CommandSpec::new("zrank", -3, Read, Keys::ONE, read::zrank),
+    CommandSpec::new("zrevrank", -3, Read, Keys::ONE, read::zrevrank),
+    CommandSpec::new("zcount", 4, Read, Keys::ONE, read::zcount),
+    CommandSpec::new("zlexcount", 4, Read, Keys::ONE, read::zlexcount),
+    CommandSpec::new("zscan", -3, Read, Keys::ONE, walk::zscan),
+    CommandSpec::new("zrandmember", -2, Read, Keys::ONE, walk::zrandmember),
+    CommandSpec::new("zrange", -4, Read, Keys::ONE, range::zrange),
+    CommandSpec::new("zrangestore", -5, Write, Keys::TWO, range::zrangestore),
+    CommandSpec::new("zrevrange", -4, Read, Keys::ONE, range::zrevrange),
+    CommandSpec::new("zrangebyscore", -4, Read, Keys::ONE, range::zrangebyscore),
+    CommandSpec::new(
         "zrevrangebyscore",
         -4,
         Read,
         Keys::ONE,
         range::zrevrangebyscore,
     ),
-    Spec::new("zrangebylex", -4, Read, Keys::ONE, range::zrangebylex),
-    Spec::new("zrevrangebylex", -4, Read, Keys::ONE, range::zrevrangebylex),
-    Spec::new("zpopmin", -2, Write, Keys::ONE, pop::zpopmin),
-    Spec::new("zpopmax", -2, Write, Keys::ONE, pop::zpopmax),
-    Spec::new("zmpop", -4, Write, Keys::NONE, pop::zmpop),
-    Spec::new("zunion", -3, Read, Keys::NONE, algebra::zunion),
-    Spec::new("zinter", -3, Read, Keys::NONE, algebra::zinter),
-    Spec::new("zdiff", -3, Read, Keys::NONE, algebra::zdiff),
-    Spec::new("zintercard", -3, Read, Keys::NONE, algebra::zintercard),
-    Spec::new("zunionstore", -4, Write, Keys::ONE, algebra::zunionstore),
-    Spec::new("zinterstore", -4, Write, Keys::ONE, algebra::zinterstore),
-    Spec::new("zdiffstore", -4, Write, Keys::ONE, algebra::zdiffstore),
+    CommandSpec::new("zrangebylex", -4, Read, Keys::ONE, range::zrangebylex),
+    CommandSpec::new("zrevrangebylex", -4, Read, Keys::ONE, range::zrevrangebylex),
+    CommandSpec::new("zpopmin", -2, Write, Keys::ONE, pop::zpopmin),
+    CommandSpec::new("zpopmax", -2, Write, Keys::ONE, pop::zpopmax),
+    CommandSpec::new("zmpop", -4, Write, Keys::NONE, pop::zmpop),
+    CommandSpec::new("zunion", -3, Read, Keys::NONE, algebra::zunion),
+    CommandSpec::new("zinter", -3, Read, Keys::NONE, algebra::zinter),
+    CommandSpec::new("zdiff", -3, Read, Keys::NONE, algebra::zdiff),
+    CommandSpec::new("zintercard", -3, Read, Keys::NONE, algebra::zintercard),
+    CommandSpec::new("zunionstore", -4, Write, Keys::ONE, algebra::zunionstore),
+    CommandSpec::new("zinterstore", -4, Write, Keys::ONE, algebra::zinterstore),
+    CommandSpec::new("zdiffstore", -4, Write, Keys::ONE, algebra::zdiffstore),
 ];
 
 /// Members, and their scores if asked for.

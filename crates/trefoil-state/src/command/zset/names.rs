@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
 use super::scores::{ScoreSpan, Scored, Scores, order_of, place_of_order};
-use crate::failure::{Failure, Result};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 
 /// A range of names.
@@ -162,7 +162,7 @@ impl NameBound {
             b"+" => Ok(Self::Highest),
             [b'[', ..] => Ok(Self::Included(argument.slice(1..))),
             [b'(', ..] => Ok(Self::Excluded(argument.slice(1..))),
-            _ => Err(Failure::refused(
+            _ => Err(CommandError::refused(
                 "ERR min or max not valid string range item",
             )),
         }

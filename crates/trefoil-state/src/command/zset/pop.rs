@@ -6,7 +6,7 @@ use trefoil_core::Direction;
 use super::scores::{Scored, Scores};
 use super::{pair, scored_reply};
 use crate::command::arguments::{count, is_word, multi_pop};
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

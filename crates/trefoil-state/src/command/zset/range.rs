@@ -7,7 +7,7 @@ use super::bounds::{Bounds, RangeBy};
 use super::scored_reply;
 use super::scores::{Scored, Scores};
 use crate::command::arguments::{ArgumentReader, check_name, integer, is_word};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 
@@ -56,12 +56,12 @@ impl RangeQuery {
         let by = by.unwrap_or(RangeBy::Rank);
         let direction = direction.unwrap_or(Direction::Forwards);
         if limit.1 != -1 && by == RangeBy::Rank {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
             ));
         }
         if with_scores && by == RangeBy::Name {
-            return Err(Failure::refused(
+            return Err(CommandError::refused(
                 "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
             ));
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::bounds::{Bounds, RangeBy};
 use super::scores::Scores;
 use crate::command::arguments::{is_word, wrong_arity};
-use crate::failure::{Result, SYNTAX};
+use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

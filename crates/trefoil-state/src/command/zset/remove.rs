@@ -5,7 +5,7 @@ use trefoil_core::Direction;
 
 use super::bounds::{Bounds, RangeBy};
 use super::scores::Scores;
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
 

@@ -4,9 +4,9 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::keyspace::{Element, FoundCollection, Keyspace, damaged};
-use crate::meta::Kind;
+use crate::meta::ValueKind;
 use crate::named::AFTER_NAMED;
 
 const SCORE_BYTES: usize = 8;
@@ -40,13 +40,13 @@ impl ScoreSpan {
 impl Scores {
     /// Returns the sorted set under a key.
     pub(crate) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
-        let found = keyspace.collection(key, Kind::SortedSet)?;
+        let found = keyspace.collection(key, ValueKind::SortedSet)?;
         Ok(found.map(|found| Self { found }))
     }
 
     /// Returns the sorted set under a key, or a new one.
     pub(crate) fn find_or_new(keyspace: &mut Keyspace<'_>, key: &[u8]) -> Result<Self> {
-        let found = keyspace.collection_or_new(key, Kind::SortedSet)?;
+        let found = keyspace.collection_or_new(key, ValueKind::SortedSet)?;
         Ok(Self { found })
     }
 
@@ -58,7 +58,7 @@ impl Scores {
         members: Vec<Scored>,
     ) -> Result<usize> {
         let n_members = members.len();
-        let found = keyspace.new_collection(Kind::SortedSet);
+        let found = keyspace.new_collection(ValueKind::SortedSet);
         let mut scores = Self { found };
         for (member, score) in members {
             scores.set(keyspace, &member, None, score)?;

@@ -7,7 +7,7 @@ use super::scores::{Scored, Scores, read_score};
 use crate::command::arguments::is_word;
 use crate::command::sample::SampleChoice;
 use crate::command::scan::{self, ScanOptions, parse_cursor};
-use crate::failure::{Failure, Result, SYNTAX};
+use crate::error::{CommandError, Result, SYNTAX};
 use crate::format_double;
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -52,7 +52,7 @@ pub(super) fn zrandmember(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
         _ => return Err(SYNTAX),
     };
     if with_scores && choice.count > i64::MAX as u64 / 2 {
-        return Err(Failure::refused("ERR value is out of range"));
+        return Err(CommandError::refused("ERR value is out of range"));
     }
     let members = sample(keyspace, &arguments[1], choice)?;
     Ok(scored_reply(members, with_scores))

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trefoil::{Call, Database, Error, Failure, Options, Reply, Step, Transaction, tools};
-use trefoil_state::{Entries, Keyspace, Moment};
+use trefoil::{Call, CommandError, Database, Error, Options, Reply, Step, Transaction, tools};
+use trefoil_state::{Keyspace, MemorySpace, Moment};
 
 use crate::claim;
 
@@ -95,7 +95,7 @@ fn action() -> impl Strategy<Value = Action> {
 
 /// The same commands on a plain map.
 #[derive(Default)]
-struct Model(Entries);
+struct Model(MemorySpace);
 
 impl Model {
     fn run(&mut self, call: &Call) -> Reply {
@@ -111,11 +111,11 @@ impl Model {
         .unwrap();
         match call.run(&mut keyspace) {
             Ok(reply) => reply,
-            Err(Failure::Refused(text)) => {
+            Err(CommandError::Refused(text)) => {
                 self.0 = before;
                 Reply::Error(text)
             }
-            Err(Failure::Engine(error)) => panic!("{error}"),
+            Err(CommandError::Engine(error)) => panic!("{error}"),
         }
     }
 
