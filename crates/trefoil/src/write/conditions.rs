@@ -38,10 +38,10 @@ impl Stage<'_> {
     /// in this group.
     fn find_new(&mut self, matcher: Matcher<'_>, after: u64, checked: u64) -> Result<Option<u64>> {
         let from = after.max(checked).saturating_add(1);
-        if let Some(position) = (self.search)(matcher, from, self.base)? {
+        if let Some(position) = (self.durable.search)(matcher, from, self.base)? {
             return Ok(Some(position));
         }
-        Ok(self.terms.find(&self.staged, matcher, after))
+        Ok(self.overlay.first_match(matcher, after))
     }
 }
 

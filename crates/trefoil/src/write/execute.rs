@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use hashbrown::HashMap;
 use trefoil_core::limits::EVENTS_PER_COMMIT_MAX;
 use trefoil_core::{Appended, Error, Event, Result};
 use trefoil_state::{Call, CommandError, Keyspace, Meter, Reply};
@@ -27,8 +26,8 @@ pub(crate) struct CheckedTransaction {
 struct Progress<'a> {
     replies: Vec<Reply>,
     events: Vec<StagedEvent<'a>>,
-    /// The versions of the streams that the events go to, those events included.
-    versions: HashMap<String, i64>,
+    /// What tells the transaction from the others of the group.
+    number: u64,
 }
 
 impl<'a> Stage<'a> {
@@ -89,7 +88,7 @@ impl<'a> Stage<'a> {
 
     /// Where the events at these positions, staged or durable, went. They are all there.
     fn appended_at(&self, positions: Range<u64>) -> Result<Vec<Appended>> {
-        let is_durable = |position: &u64| self.staged_event(*position).is_none();
+        let is_durable = |position: &u64| self.overlay.event_at(*position).is_none();
         let durable: Vec<u64> = positions.clone().filter(is_durable).collect();
         let appended = |event: Event| Appended {
             id: event.id(),
@@ -97,8 +96,8 @@ impl<'a> Stage<'a> {
             stream_position: event.stream_position(),
         };
         // What is staged comes after what is durable.
-        let events = self.durable(&durable)?.into_iter().map(appended);
-        let staged = positions.filter_map(|position| self.staged_event(position));
+        let events = self.durable_events(&durable)?.into_iter().map(appended);
+        let staged = positions.filter_map(|position| self.overlay.event_at(position));
         Ok(events.chain(staged.map(Staged::appended)).collect())
     }
 
@@ -126,7 +125,10 @@ impl<'a> Stage<'a> {
 
     /// Runs a transaction whose conditions hold.
     fn run(&mut self, transaction: &'a Transaction) -> Result<Executed> {
-        let mut progress = Progress::default();
+        let mut progress = Progress {
+            number: self.begin_transaction(),
+            ..Progress::default()
+        };
         let meter = Meter::asking(transaction.allowance.as_deref());
         for (index, step) in transaction.steps.iter().enumerate() {
             let reply = match step {
@@ -204,7 +206,7 @@ impl<'a> Stage<'a> {
 
     /// Notes an event that is to be appended. Answers where it will go.
     fn note_event(
-        &self,
+        &mut self,
         progress: &mut Progress<'a>,
         index: usize,
         event: StagedEvent<'a>,
@@ -213,15 +215,12 @@ impl<'a> Stage<'a> {
         let position = self.next_position() + progress.events.len() as u64;
         let mut stream_position = -1;
         if let Some(stream) = &event.stream {
-            let version = match progress.versions.get(stream) {
-                Some(version) => *version,
-                None => self.last_ordinal(stream)?.map_or(-1, |last| last as i64),
-            };
+            let place = self.stream(stream)?;
             if let Some(expected) = expected {
-                check_version(index, stream, expected, u64::try_from(version).ok())?;
+                let last = self.overlay.last_noted(place, progress.number);
+                check_version(index, stream, expected, last)?;
             }
-            stream_position = version + 1;
-            progress.versions.insert(stream.clone(), stream_position);
+            stream_position = self.overlay.note_next(place, progress.number) as i64;
         }
         progress.events.push(event);
         Ok(positions_reply(position, stream_position))

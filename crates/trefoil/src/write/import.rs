@@ -36,8 +36,7 @@ impl<'a> Stage<'a> {
         let mut rest = events.iter().zip(streams).peekable();
         while let Some((first, _)) = rest.peek() {
             // Positions that follow each other go into one record and one commit.
-            self.begin_record(first.position);
-            let number = self.begin_commit();
+            let number = self.begin_commit(first.position);
             let mut n_events = 0;
             let mut expected = first.position;
             while let Some((event, stream)) = rest.next_if(|(event, _)| event.position == expected)
@@ -75,7 +74,7 @@ impl<'a> Stage<'a> {
 
     /// Checks events, of which those at the positions `renamed` get new ids.
     fn check_import(
-        &self,
+        &mut self,
         events: &[ImportedEvent],
         renamed: &HashSet<u64>,
         known: &KnownAt<'_>,
@@ -96,7 +95,7 @@ impl<'a> Stage<'a> {
 
     /// Checks an event that comes after `earlier` ones.
     fn check_imported<'e>(
-        &self,
+        &mut self,
         event: &'e ImportedEvent,
         earlier: &[ImportedEvent],
         checked: &mut Checked<'e>,
@@ -118,7 +117,7 @@ impl<'a> Stage<'a> {
     }
 
     fn is_durable(&self, position: u64) -> bool {
-        self.durable(&[position])
+        self.durable_events(&[position])
             .is_ok_and(|events| !events.is_empty())
     }
 
@@ -127,7 +126,7 @@ impl<'a> Stage<'a> {
         let is_taken = earlier
             .binary_search_by_key(&position, |event| event.position)
             .is_ok()
-            || self.staged_event(position).is_some()
+            || self.overlay.event_at(position).is_some()
             || (position > 0 && position <= self.base && self.is_durable(position));
         if is_taken {
             return Error::PositionExists(position);

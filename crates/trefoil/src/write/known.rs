@@ -6,7 +6,7 @@ use trefoil_core::{
     located_position,
 };
 
-use super::stage::Stage;
+use super::stage::{Durable, Stage};
 use super::staged::Staged;
 
 /// How many ids are looked for together: those of most commits.
@@ -69,10 +69,13 @@ fn has_same_tags<'a>(tags: impl Iterator<Item = &'a str> + Clone, new: &NewEvent
 
 /// The answer to a commit that was written before: every event is known, and in the same order.
 pub(super) fn replayed(known: &[Option<Known>]) -> Option<Committed> {
+    let is_same = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.is_same);
+    if !known.iter().all(is_same) {
+        return None;
+    }
     let mut events: Vec<Appended> = Vec::with_capacity(known.len());
     let mut commit = 0;
-    for known in known {
-        let known = known.as_ref().filter(|known| known.is_same)?;
+    for known in known.iter().flatten() {
         let is_in_order = events
             .last()
             .is_none_or(|before| before.position < known.appended.position);
@@ -124,26 +127,18 @@ impl Stage<'_> {
         if let Some(event) = durable.get(id) {
             return Some(Known::durable(event, new));
         }
-        let staged = self.staged_with_id(id)?;
+        let staged = self.overlay.event_with_id(id)?;
         Some(Known::staged(staged, new))
-    }
-
-    fn staged_with_id(&self, id: &EventId) -> Option<&Staged<'_>> {
-        if let Some(&index) = self.ids.get(id) {
-            return self.staged.get(index);
-        }
-        // An id that the server made is not among those: it tells where its event is.
-        let staged = self.staged_event(located_position(id)?)?;
-        (staged.id == *id).then_some(staged)
     }
 
     /// The first durable events that have these ids. All that may have one are fetched together.
     fn find_durable<'e>(&self, ids: impl Iterator<Item = &'e EventId>) -> Result<DurableIds> {
-        let layers = self.index.layers();
+        let Durable { index, .. } = self.durable;
+        let layers = index.layers();
         let (mut positions, mut wanted) = (Vec::new(), HashSet::new());
         for id in ids {
             let n_before = positions.len();
-            positions.append(&mut layers.positions_of_id(self.index.id_hash(id))?);
+            positions.append(&mut layers.positions_of_id(index.id_hash(id))?);
             positions.extend(located_position(id).filter(|at| (1..=self.base).contains(at)));
             if positions.len() > n_before {
                 wanted.insert(*id);
@@ -156,7 +151,7 @@ impl Stage<'_> {
         positions.sort_unstable();
         positions.dedup();
         // A position that an id merely seems to carry need not exist.
-        for event in self.durable(&positions)? {
+        for event in self.durable_events(&positions)? {
             if wanted.contains(&event.id()) {
                 found.entry(event.id()).or_insert(event);
             }

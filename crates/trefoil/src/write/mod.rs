@@ -11,13 +11,17 @@ mod changes;
 mod clean;
 mod conditions;
 mod decide;
+mod encoder;
 mod execute;
 mod import;
 mod known;
 #[cfg(test)]
 mod later_tests;
+mod overlay;
 mod queue;
 mod stage;
+#[cfg(test)]
+mod stage_tests;
 mod staged;
 #[cfg(test)]
 mod tests;

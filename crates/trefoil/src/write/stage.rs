@@ -1,20 +1,23 @@
 //! Staging: deciding, one request after the other, what of a group is written and where.
 //!
-//! A request is checked against the durable index and against what the group holds already. It
-//! takes effect on the group whole or not at all, so that one that fails harms no other.
+//! A request is checked against what is durable and against what the group holds already. It takes
+//! effect on the group whole or not at all, so that one that fails harms no other.
+//!
+//! The stage only decides. The [overlay](Overlay) keeps what was decided for the requests that
+//! follow, and the [encoder](Encoder) turns it into records of the log.
 
-use hashbrown::HashMap;
 use trefoil_core::{
-    Appended, Committed, EVENTS_TOUCHED, Event, EventId, EventItem, Result, Timestamp, Tracking,
-    both, correlation_category, make_event_id, put_varint, stream_group_hash, touch_bodies,
+    Appended, Committed, EVENTS_TOUCHED, Event, EventItem, Result, Timestamp, Tracking, both,
+    correlation_category, make_event_id, touch_bodies,
 };
 use trefoil_state::Moment;
-use trefoil_storage::{Group, Label, Record};
+use trefoil_storage::Group;
 
-use super::changes;
+use super::encoder::Encoder;
 use super::known::{Known, check_unknown, replayed};
-use super::staged::{Staged, StagedEvent, StagedTerms};
-use crate::index::{Index, Named, StreamEnd};
+use super::overlay::{InStream, Overlay};
+use super::staged::{Staged, StagedEvent};
+use crate::index::{Index, StreamEnd};
 use crate::read::Matcher;
 use crate::read::condition::CheckedCommit;
 use crate::read::label;
@@ -26,7 +29,7 @@ pub(crate) type Fetch<'a> = dyn Fn(&[u64]) -> Result<Vec<Event>> + 'a;
 /// Finds the first selected event between two durable positions, inclusive.
 pub(crate) type Search<'a> = dyn Fn(Matcher<'_>, u64, u64) -> Result<Option<u64>> + 'a;
 
-/// From so many streams on it pays to look for them on two threads.
+/// From this many streams on it pays to look for them on two threads.
 const STREAMS_FOR_TWO_THREADS: usize = 2048;
 
 /// Where the next event goes.
@@ -39,52 +42,28 @@ pub(crate) struct Front {
     pub(crate) clock: Timestamp,
 }
 
-/// A group being put together.
+/// What lies beneath the overlay: the log, its index and the state as they are durable.
+#[derive(Clone, Copy)]
+pub(crate) struct Durable<'a> {
+    pub(crate) index: &'a Index,
+    pub(crate) store: &'a Store,
+    pub(crate) fetch: &'a Fetch<'a>,
+    pub(crate) search: &'a Search<'a>,
+}
+
+/// Decides about the requests of a group.
 pub(crate) struct Stage<'a> {
-    pub(super) index: &'a Index,
-    fetch: &'a Fetch<'a>,
-    pub(super) search: &'a Search<'a>,
+    pub(super) durable: Durable<'a>,
+    pub(super) overlay: Overlay<'a>,
+    encoder: Encoder,
     pub(super) front: Front,
     /// The position before the group's first event.
     pub(super) base: u64,
     /// The wall clock, by which deadlines are set and judged.
     now: Timestamp,
     random: u64,
-    /// The bytes after which the group takes no more commits.
-    bytes_max: usize,
-    group: Group,
-    pub(super) staged: Vec<Staged<'a>>,
-    /// The streams the group has to do with.
-    streams: Named<Stream>,
-    /// The ids that clients gave to events of the group, to the index of the first such event.
-    pub(super) ids: HashMap<EventId, usize>,
-    /// The types and tags of the staged events.
-    pub(super) terms: StagedTerms,
-    /// The state as the group changes it, once a commit has to do with it.
-    view: Option<View>,
-    store: &'a Store,
-    /// What the commits of the last record change besides appending events.
-    changes: Vec<u8>,
-    /// About how many bytes the records before the last one take in the log.
-    ended_bytes: usize,
-}
-
-/// A stream that the group has to do with.
-#[derive(Default)]
-struct Stream {
-    /// `None` for one without events.
-    last_ordinal: Option<u64>,
-    group_hash: Option<i64>,
-}
-
-impl Stream {
-    /// A stream of which this is known.
-    fn new(name: &str, end: Option<StreamEnd>) -> Self {
-        Self {
-            last_ordinal: end.map(|end| end.last_ordinal),
-            group_hash: end.map_or_else(|| stream_group_hash(name), |end| end.group_hash),
-        }
-    }
+    /// How many transactions were begun.
+    n_transactions: u64,
 }
 
 /// What an event is appended with.
@@ -101,43 +80,30 @@ pub(super) struct Place<'t> {
 
 impl<'a> Stage<'a> {
     pub(crate) fn new(
-        (index, store): (&'a Index, &'a Store),
-        (fetch, search): (&'a Fetch<'a>, &'a Search<'a>),
+        durable: Durable<'a>,
         front: Front,
         (now, random): (Timestamp, u64),
         bytes_max: usize,
     ) -> Self {
         Self {
-            index,
-            fetch,
-            search,
+            durable,
+            overlay: Overlay::default(),
+            encoder: Encoder::new(bytes_max),
             front,
             base: front.position,
             now,
             random,
-            bytes_max,
-            group: Group::default(),
-            staged: Vec::new(),
-            streams: Named::default(),
-            ids: HashMap::new(),
-            terms: StagedTerms::default(),
-            view: None,
-            store,
-            changes: Vec::new(),
-            ended_bytes: 0,
+            n_transactions: 0,
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.group.records.is_empty()
+        self.encoder.is_empty()
     }
 
-    /// Whether the group takes so many bytes in the log that it should be written before more is
-    /// staged.
+    /// Returns whether the group should be written before more is staged.
     pub(crate) fn is_full(&self) -> bool {
-        let last = self.group.records.last();
-        let last = last.map_or(0, |record| record.items.n_bytes());
-        self.ended_bytes + last + self.changes.len() >= self.bytes_max
+        self.encoder.is_full()
     }
 
     /// Stages a commit, or says why it is not written.
@@ -159,7 +125,9 @@ impl<'a> Stage<'a> {
         change: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let changed = change(self);
-        if let (Err(_), Some(view)) = (&changed, &mut self.view) {
+        if changed.is_err()
+            && let Some(view) = self.overlay.opened_view()
+        {
             view.take_back_commit();
         }
         changed
@@ -173,8 +141,14 @@ impl<'a> Stage<'a> {
         known: &[Option<Known>],
     ) -> Result<Committed> {
         check_unknown(known)?;
-        let streams = events.iter().map(|event| event.stream.as_deref());
-        let mut streams = self.resolve(streams)?.into_iter();
+        let (one, many) = match events.as_slice() {
+            [event] => (Some(self.resolve_one(event.stream.as_deref())?), Vec::new()),
+            events => {
+                let streams = events.iter().map(|event| event.stream.as_deref());
+                (None, self.resolve(streams)?)
+            }
+        };
+        let mut streams = one.into_iter().chain(many);
         if let Some(tracking) = tracking {
             self.view().track(tracking)?;
         }
@@ -183,16 +157,15 @@ impl<'a> Stage<'a> {
         if !events.is_empty() {
             self.front.clock = time;
         }
-        self.begin_record(self.front.position + 1);
-        let number = self.begin_commit();
-        self.end_commit(events.len());
+        let number = self.begin_commit(self.next_position());
+        self.encoder.end_commit(events.len());
         self.reserve(&events);
         let mut events = events.into_iter();
         while !events.as_slice().is_empty() {
             touch_bodies(events.as_slice().iter().map(|event| &**event));
             for (event, stream) in events.by_ref().zip(streams.by_ref()).take(EVENTS_TOUCHED) {
                 let place = Place {
-                    position: self.front.position + 1,
+                    position: self.next_position(),
                     time,
                     stream,
                     stream_position: None,
@@ -212,114 +185,69 @@ impl<'a> Stage<'a> {
         })
     }
 
-    pub(super) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
-        match self.streams.get(stream) {
-            Some(stream) => Ok(stream.last_ordinal),
-            None => self.index.last_ordinal(stream),
-        }
+    /// Returns the last position of a stream; `None` for one without events.
+    pub(super) fn last_ordinal(&mut self, stream: &str) -> Result<Option<u64>> {
+        let place = self.stream(stream)?;
+        Ok(self.overlay.last_ordinal(place))
     }
 
-    /// Asks the index for whatever appending to these streams will need, so that appending cannot
-    /// fail half-way. Answers the place of each among the streams of the group.
+    /// Returns the place of a stream in the overlay.
+    pub(super) fn stream(&mut self, name: &str) -> Result<usize> {
+        let Durable { index, .. } = self.durable;
+        let find_end = || index.ask_stream_ends(|ends| ends.find(name));
+        self.overlay.stream(name, find_end)
+    }
+
+    /// Finds out all that appending to a stream will need, so that appending cannot fail half-way.
+    fn resolve_one(&mut self, stream: Option<&str>) -> Result<Option<usize>> {
+        stream.map(|stream| self.stream(stream)).transpose()
+    }
+
+    /// Does the same for many streams at once.
     pub(super) fn resolve<'b>(
         &mut self,
         streams: impl Iterator<Item = Option<&'b str>>,
     ) -> Result<Vec<Option<usize>>> {
-        let n_known = self.streams.len();
-        self.streams.reserve(streams.size_hint().0);
-        let mut new = Vec::new();
-        let places = streams.map(|stream| {
-            stream.map(|stream| {
-                self.streams.place(stream, || {
-                    new.push(stream);
-                    Stream::default()
-                })
-            })
-        });
-        let places = places.collect();
-        match self.find_ends(&new) {
-            Ok(ends) => {
-                for ((place, stream), end) in (n_known..).zip(new).zip(ends) {
-                    *self.streams.at_mut(place) = Stream::new(stream, end);
-                }
-                Ok(places)
-            }
-            Err(error) => {
-                self.streams.truncate(n_known);
-                Err(error)
-            }
-        }
+        let Durable { index, .. } = self.durable;
+        self.overlay
+            .streams(streams, |streams| find_ends(index, streams))
     }
 
-    /// Where these streams end. Many are looked for on two threads.
-    fn find_ends(&self, streams: &[&str]) -> Result<Vec<Option<StreamEnd>>> {
-        self.index.ask_stream_ends(|ends| {
-            let (front, back) = streams.split_at(streams.len() / 2);
-            let pays = streams.len() >= STREAMS_FOR_TWO_THREADS;
-            let (back, front) = both(pays, || ends.find_all(back), || ends.find_all(front));
-            let mut found = front?;
-            found.append(&mut back?);
-            Ok(found)
-        })
-    }
-
-    /// Makes sure that the group's last record goes on at `position`.
-    pub(super) fn begin_record(&mut self, position: u64) {
-        if self
-            .group
-            .records
-            .last()
-            .is_none_or(|record| record.end_position() != position)
-        {
-            self.end_record();
-            let first_commit = self.front.commit + 1;
-            let record = Record {
-                first_commit,
-                first_position: position,
-                ..Record::default()
-            };
-            self.group.records.push(record);
-        }
-    }
-
-    /// Ends the last record: no commit is added to it any more.
-    fn end_record(&mut self) {
-        if let Some(record) = self.group.records.last_mut() {
-            record.changes.append(&mut self.changes);
-            self.ended_bytes += record.items.n_bytes() + record.changes.len();
-        }
-    }
-
-    /// Begins a commit in the last record.
-    pub(super) fn begin_commit(&mut self) -> u64 {
+    /// Begins a commit whose first event goes to `position`. Returns its number.
+    pub(super) fn begin_commit(&mut self, position: u64) -> u64 {
         self.front.commit += 1;
+        self.encoder.begin_commit(self.front.commit, position);
         self.front.commit
     }
 
     /// Says how many events the commit has, which an import knows only at its end.
     pub(super) fn end_commit(&mut self, n_events: usize) {
-        if let Some(record) = self.group.records.last_mut() {
-            record.n_commits += 1;
-            put_varint(&mut record.commits, n_events as u64);
-        }
+        self.encoder.end_commit(n_events);
     }
 
-    /// The state as the group has changed it so far.
+    /// Begins a transaction. Returns what tells it from the others of the group.
+    pub(super) fn begin_transaction(&mut self) -> u64 {
+        self.n_transactions += 1;
+        self.n_transactions
+    }
+
+    /// Returns the state as the group has changed it so far.
     pub(super) fn view(&mut self) -> &mut View {
-        self.view.get_or_insert_with(|| View::new(self.store))
+        self.overlay.view(self.durable.store)
     }
 
-    /// The position that the next event gets.
+    /// Returns the position that the next event gets.
     pub(super) fn next_position(&self) -> u64 {
         self.front.position + 1
     }
 
-    /// The number that the next commit gets.
+    /// Returns the number that the next commit gets.
     pub(super) fn next_commit(&self) -> u64 {
         self.front.commit + 1
     }
 
-    /// When the commands of the next commit run: by the wall clock, which may have been set back.
+    /// Returns when the commands of the next commit run: by the wall clock, which may have been set
+    /// back.
     pub(super) fn moment(&mut self) -> Moment {
         Moment {
             now: self.now.millis(),
@@ -328,37 +256,29 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The durable state.
+    /// Returns the durable state.
     pub(super) fn store(&self) -> &'a Store {
-        self.store
+        self.durable.store
     }
 
-    /// The event at a position, if it is one of the group.
-    pub(super) fn staged_event(&self, position: u64) -> Option<&Staged<'a>> {
-        let by_position = |staged: &Staged<'_>| staged.position;
-        let index = self.staged.binary_search_by_key(&position, by_position);
-        self.staged.get(index.ok()?)
-    }
-
-    /// The events at durable positions, as far as they hold one, in the same order.
-    pub(super) fn durable(&self, positions: &[u64]) -> Result<Vec<Event>> {
-        (self.fetch)(positions)
+    /// Returns the events at durable positions, as far as they hold one, in the same order.
+    pub(super) fn durable_events(&self, positions: &[u64]) -> Result<Vec<Event>> {
+        (self.durable.fetch)(positions)
     }
 
     /// Ends the changes of state of the commit of this number, which is in the last record.
     pub(super) fn end_state(&mut self, commit: u64) {
-        let (Some(view), Some(record)) = (&mut self.view, self.group.records.last()) else {
+        let Some(view) = self.overlay.opened_view() else {
             return;
         };
         view.commit(|changes| {
             if !changes.is_empty() {
-                let index = commit - record.first_commit;
-                changes::put_state(&mut self.changes, index, changes);
+                self.encoder.put_state(commit, changes);
             }
         });
     }
 
-    /// Appends an event to the last record. All checks have been made and its stream is resolved.
+    /// Appends an event to the last commit. All checks have been made and its stream is resolved.
     pub(super) fn append(
         &mut self,
         event: StagedEvent<'a>,
@@ -370,33 +290,27 @@ impl<'a> Stage<'a> {
             Some(id) => id,
             None => make_event_id(place.time.millis(), self.next_random(), position),
         };
-        let name = event.stream.as_deref();
-        let known = place.stream.map(|place| self.streams.at_mut(place));
-        let last = known.as_ref().and_then(|known| known.last_ordinal);
-        let group_hash = known.as_ref().and_then(|known| known.group_hash);
-        let is_new_stream = name.is_some() && last.is_none();
-        let next = || last.map_or(0, |last| last + 1);
-        let stream_position = place.stream_position.unwrap_or_else(next);
-        if let Some(known) = known {
-            known.last_ordinal = Some(stream_position);
-        }
-        let stream = name.map(|name| (name, stream_position));
+        let in_stream = match place.stream {
+            Some(stream) => self.overlay.append_to(stream, place.stream_position),
+            None => InStream {
+                position: place.stream_position.unwrap_or(0),
+                group_hash: None,
+                is_first: false,
+            },
+        };
         let item = EventItem {
             id,
             time: place.time,
             commit_offset: position.wrapping_sub(commit) as i64,
-            stream,
+            stream: { event.stream.as_deref() }.map(|name| (name, in_stream.position)),
             event_type: &event.event_type,
             tags: &event.tags,
             metadata: event.metadata.as_deref(),
             tracking: place.tracking,
             data: &event.data,
         };
-        let label = label::make(place.is_imported, is_new_stream, group_hash);
-        self.push_item(label, &item);
-        if event.id.is_some() {
-            self.ids.entry(id).or_insert(self.staged.len());
-        }
+        let label = label::make(place.is_imported, in_stream.is_first, in_stream.group_hash);
+        self.encoder.push(label, &item);
         let correlation = event.metadata.as_deref().and_then(correlation_category);
         self.front.position = position;
         let staged = Staged {
@@ -405,29 +319,21 @@ impl<'a> Stage<'a> {
             position,
             commit,
             time: place.time,
-            stream_position,
-            group_hash,
-            is_new_stream,
+            stream_position: in_stream.position,
+            group_hash: in_stream.group_hash,
+            is_new_stream: in_stream.is_first,
             correlation,
         };
         let appended = staged.appended();
-        self.staged.push(staged);
+        self.overlay.push(staged);
         appended
     }
 
     /// Makes room for these events, so that what the group holds is not moved as it grows.
     fn reserve(&mut self, events: &[StagedEvent<'_>]) {
-        self.staged.reserve(events.len());
-        if let Some(record) = self.group.records.last_mut() {
-            let n_bytes = events.iter().map(|event| event.size()).sum();
-            record.items.reserve(events.len(), n_bytes);
-        }
-    }
-
-    fn push_item(&mut self, label: Label, item: &EventItem<'_>) {
-        if let Some(record) = self.group.records.last_mut() {
-            record.items.push_with(label, |out| item.encode(out));
-        }
+        self.overlay.reserve(events.len());
+        let n_bytes = events.iter().map(|event| event.size()).sum();
+        self.encoder.reserve(events.len(), n_bytes);
     }
 
     /// Sixty-four bits that nobody can foresee without knowing the seed.
@@ -439,42 +345,56 @@ impl<'a> Stage<'a> {
         mixed ^ (mixed >> 31)
     }
 
-    /// The keys that the group touches.
+    /// Takes out the keys that the group touches.
     pub(crate) fn take_touched(&mut self) -> Option<Touched> {
-        self.view.as_mut().map(View::take_touched)
+        self.overlay.opened_view().map(View::take_touched)
     }
 
-    /// Finishes the group. Answers where the log ends with it.
+    /// Finishes the group. Returns where the log ends with it.
     pub(crate) fn finish(&mut self) -> Front {
-        self.end_record();
+        self.encoder.finish();
         self.front
     }
 
-    /// The group.
+    /// Returns the group, which is finished.
     pub(crate) fn group(&self) -> &Group {
-        &self.group
+        self.encoder.group()
     }
 
-    /// The events of the group, which is finished.
-    pub(crate) fn staged(&self) -> &[Staged<'a>] {
-        &self.staged
+    /// Returns the events of the group.
+    pub(crate) fn events(&self) -> &[Staged<'a>] {
+        self.overlay.events()
     }
 
-    /// What of the group is to be cleaned.
+    /// Takes out what of the group is to be cleaned.
     pub(crate) fn take_to_clean(&mut self) -> ToClean {
-        self.view
-            .as_mut()
-            .map(View::take_to_clean)
-            .unwrap_or_default()
+        let view = self.overlay.opened_view();
+        view.map(View::take_to_clean).unwrap_or_default()
     }
 
-    /// The entries of the state that the group changes. It sees no more of the state after this.
+    /// Takes out the entries of the state that the group changes. It sees no more of the state after
+    /// this.
     pub(crate) fn take_entries(&mut self) -> Entries {
-        self.view.take().map(View::into_staged).unwrap_or_default()
+        let view = self.overlay.take_view();
+        view.map(View::into_staged).unwrap_or_default()
     }
 
-    /// The state of the generator of random bits, for the next group.
+    /// Returns the state of the generator of random bits, for the next group.
     pub(crate) fn random(&self) -> u64 {
         self.random
     }
+}
+
+/// Where these streams end. Many are looked for on two threads.
+fn find_ends(index: &Index, streams: &[&str]) -> Result<Vec<Option<StreamEnd>>> {
+    index.ask_stream_ends(|ends| {
+        if streams.len() < STREAMS_FOR_TWO_THREADS {
+            return ends.find_all(streams);
+        }
+        let (front, back) = streams.split_at(streams.len() / 2);
+        let (back, front) = both(true, || ends.find_all(back), || ends.find_all(front));
+        let mut found = front?;
+        found.append(&mut back?);
+        Ok(found)
+    })
 }

@@ -14,7 +14,7 @@ use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 use super::append::{AppendedGroup, GroupSize, add_to_index, append};
 use super::decide::{Attempt, Decisions, attempt, refuse_first};
 use super::queue::{LetGo, Queue, Request};
-use super::stage::{Front, Stage};
+use super::stage::{Durable, Front, Stage};
 use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Found, Matcher, fetch_all, first_match};
@@ -188,9 +188,14 @@ impl Writer {
             search(self.storage.as_ref(), &layers, matcher, from, head)
         };
         let (front, random, now) = (next.front, next.random, self.clock.now());
-        let places = (&*self.index, &*self.store);
+        let durable = Durable {
+            index: &self.index,
+            store: &self.store,
+            fetch: &find,
+            search: &search,
+        };
         let bytes_max = self.limits.bytes;
-        let new_stage = || Stage::new(places, (&find, &search), front, (now, random), bytes_max);
+        let new_stage = || Stage::new(durable, front, (now, random), bytes_max);
         let Attempt {
             stage,
             decisions,
@@ -238,7 +243,7 @@ impl Writer {
         let marked = self.wake.mark(to_clean.first());
         marked.inspect_err(|_| self.store.watches.end())?;
         let storage = self.storage.as_ref();
-        let (completion, prepared) = append(storage, &self.index, stage.group(), stage.staged());
+        let (completion, prepared) = append(storage, &self.index, stage.group(), stage.events());
         let group = AppendedGroup {
             prepared,
             front: (end, stage.random()),
