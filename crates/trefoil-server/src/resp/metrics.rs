@@ -93,11 +93,13 @@ impl Tally {
         let total = last.1 + before.iter().map(|(_, count)| count).sum::<u64>();
         let runs = before.into_iter().chain([last]);
         for (command, count) in runs.filter(|(_, count)| *count > 0) {
-            let label = Command { command };
-            let counter = shared.metrics.resp.commands.get_or_create(&label);
-            counter.inc_by(count);
-            let part = time.mul_f64(count as f64 / total as f64);
-            shared.resp.usage.count(command, count, part);
+            if let Some(counts) = shared.resp.usage.of(command) {
+                let part = time.mul_f64(count as f64 / total as f64);
+                let commands = &shared.metrics.resp.commands;
+                counts.add(count, part, || {
+                    commands.get_or_create_owned(&Command { command })
+                });
+            }
         }
     }
 }

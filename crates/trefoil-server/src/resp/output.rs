@@ -17,6 +17,9 @@ use crate::budget::{Reservation, Share};
 use crate::limits::{RESP_OUTPUT_BYTES, RESP_REPLY_BYTES, RESP_REPLY_TIMEOUT};
 use crate::service::Shared;
 
+/// A buffer of at most this size is kept while the client is idle: the next replies need no new one.
+const KEPT_BYTES: usize = 512;
+
 /// Replies on their way to a client.
 pub(super) struct Output<'a> {
     socket: WriteHalf<'a>,
@@ -87,13 +90,14 @@ impl<'a> Output<'a> {
         while !self.buffer.is_empty() {
             match self.socket.try_write(&self.buffer) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                // The buffer keeps its room, which it loses when it advances.
+                Ok(written) if written == self.buffer.len() => self.buffer.clear(),
                 Ok(written) => self.buffer.advance(written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait().await?,
                 Err(error) => return Err(error),
             }
         }
         self.shared.metrics.resp.sent.inc_by(bytes);
-        self.buffer.clear();
         Ok(())
     }
 
@@ -114,9 +118,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Lets go of the memory, if nothing waits in it.
+    /// Frees the memory, if it is much and nothing waits in it.
     pub(super) fn release(&mut self) {
-        if self.buffer.is_empty() {
+        let is_much = self.buffer.capacity() > KEPT_BYTES || self.room > RESP_OUTPUT_BYTES;
+        if self.buffer.is_empty() && is_much {
             self.buffer = BytesMut::new();
             self.room = RESP_OUTPUT_BYTES;
             self.reservation.shrink_to(RESP_OUTPUT_BYTES);

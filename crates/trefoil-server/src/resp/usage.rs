@@ -5,8 +5,11 @@
 //! It lasts until the reply is there, which for a write is until it is on disk.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
 
 use super::metrics::UNKNOWN_COMMAND;
 
@@ -44,6 +47,19 @@ pub(super) struct Counts {
     pub(super) rejected: Tallied,
     /// Requests that were answered with an error.
     pub(super) failed: Tallied,
+    /// What `/metrics` tells of it, once it was called: to look for it each time takes longer than
+    /// all the rest.
+    metric: OnceLock<Counter>,
+}
+
+impl Counts {
+    /// Counts requests that took this long together. `metric` finds what `/metrics` tells of them.
+    pub(super) fn add(&self, calls: u64, time: Duration, metric: impl FnOnce() -> Counter) {
+        self.calls.add(calls);
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.add(nanos);
+        self.metric.get_or_init(metric).inc_by(calls);
+    }
 }
 
 /// What is counted of every command. Nobody waits for anybody here.
@@ -57,13 +73,9 @@ impl Usage {
         Self(commands.map(|name| (name, Counts::default())).collect())
     }
 
-    /// So many requests took so long together.
-    pub(super) fn count(&self, command: &str, calls: u64, time: Duration) {
-        if let Some(counts) = self.0.get(command) {
-            counts.calls.add(calls);
-            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-            counts.nanos.add(nanos);
-        }
+    /// Returns what is counted of a command.
+    pub(super) fn of(&self, command: &str) -> Option<&Counts> {
+        self.0.get(command)
     }
 
     /// A request was refused before it was carried out.
@@ -109,20 +121,27 @@ mod tests {
     #[test]
     fn what_is_counted_is_told_until_it_is_reset() {
         let usage = Usage::new(["get", "set"].into_iter());
-        usage.count("set", 2, Duration::from_micros(7));
+        let metric = Counter::default();
+        let count = |command: &str, calls, time| {
+            if let Some(counts) = usage.of(command) {
+                counts.add(calls, time, || metric.clone());
+            }
+        };
+        count("set", 2, Duration::from_micros(7));
         usage.fail("set");
-        usage.count(UNKNOWN_COMMAND, 1, Duration::ZERO);
-        usage.count("never heard of", 1, Duration::ZERO);
+        count(UNKNOWN_COMMAND, 1, Duration::ZERO);
+        count("never heard of", 1, Duration::ZERO);
         let told = usage.told();
         let [("set", set)] = told.as_slice() else {
             panic!("{told:?}");
         };
         assert_eq!((set.calls.get(), set.nanos.get()), (2, 7_000));
         assert_eq!((set.failed.get(), set.rejected.get()), (1, 0));
+        assert_eq!(metric.get(), 3, "unknown commands have one, too");
         usage.reset();
         assert!(usage.told().is_empty());
         usage.reject("get");
-        usage.count("set", 1, Duration::ZERO);
+        count("set", 1, Duration::ZERO);
         let told = usage.told();
         assert_eq!(
             told.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
