@@ -87,7 +87,7 @@ fn a_flipped_bit_in_the_last_record_after_a_clean_stop_is_damage() {
 
 #[test]
 fn damage_of_the_registry_and_of_what_is_due_is_found() {
-    let (above, _) = stopped();
+    let (above, token) = stopped();
     let data = above.path().join("data");
     let due = data.join("default/due");
     fs::write(&due, "1763000000123 0000000000000000\n").unwrap();
@@ -101,11 +101,23 @@ fn damage_of_the_registry_and_of_what_is_due_is_found() {
     let mut bytes = fs::read(&meta).unwrap();
     let at = bytes.len() / 2;
     bytes[at] ^= 1;
-    fs::write(&meta, bytes).unwrap();
+    fs::write(&meta, &bytes).unwrap();
     let found = verify(&data);
     assert_eq!(found.status.code(), Some(1));
     let said = String::from_utf8(found.stdout).unwrap();
     assert!(said.contains(meta.to_str().unwrap()), "{said}");
+    // The server serves the others, and says which one it does not serve.
+    let server = Server::on(&data, &["--log-level=warn"]);
+    write(&server, ADMIN).ok();
+    assert_eq!(write(&server, &token).status, 403);
+    let health = server.client().rpc(&json!(["sys.health"])).ok();
+    assert_eq!(health["refusingWrites"], json!(["side"]));
+    let log = server.log();
+    assert!(log.contains(meta.to_str().unwrap()), "{log}");
+    bytes[at] ^= 1;
+    fs::write(&meta, bytes).unwrap();
+    server.client().rpc(&json!(["ns.reopen", "side"])).ok();
+    assert_eq!(write(&server, &token).ok()["globalPosition"], 3);
 }
 
 fn all_paths(directory: &Path) -> Vec<PathBuf> {

@@ -83,3 +83,61 @@ fn every_flipped_bit_of_a_registry_file_is_noticed() {
         }
     }
 }
+
+#[test]
+fn a_broken_registry_file_costs_its_namespace_alone_and_is_never_overwritten() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    let token = create(&namespaces, "side");
+    create(&namespaces, "other");
+    write(&namespaces, "side");
+    namespaces.close().unwrap();
+    let path = data.path().join("_meta/side.json");
+    let sound = fs::read(&path).unwrap();
+    for (text, expected) in [
+        ("{", "EOF"),
+        (r#"{"format":2}"#, "format is 2, this version reads 1"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let namespaces = open(data.path());
+        write(&namespaces, "other");
+        let create = namespaces.create(&id("side"), NewNamespace::default());
+        for error in [
+            namespaces.database(&id("side")).unwrap_err(),
+            namespaces.counts("side").unwrap_err(),
+            namespaces.delete("side").unwrap_err(),
+            namespaces.reopen("side").unwrap_err(),
+            create.unwrap_err(),
+        ] {
+            let error = error.to_string();
+            assert!(error.contains("side.json"), "{error}");
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(namespaces.authenticate(&token), None);
+        assert_eq!(namespaces.list().unwrap().len(), 1);
+        let refusing = namespaces.refusing_writes();
+        assert_eq!(refusing.len(), 1);
+        assert_eq!(refusing[0].0, id("side"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        // Once the file is restored, the namespace is what it was.
+        fs::write(&path, &sound).unwrap();
+        namespaces.reopen("side").unwrap();
+        assert_eq!(namespaces.counts("side").unwrap().events, 1);
+        assert_eq!(namespaces.authenticate(&token), Some(id("side")));
+        assert_eq!(namespaces.refusing_writes(), []);
+        namespaces.close().unwrap();
+    }
+}
+
+#[test]
+fn a_default_namespace_whose_entry_is_broken_is_not_made_anew() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    namespaces.ensure_default(None).unwrap();
+    namespaces.close().unwrap();
+    let path = data.path().join("_meta/default.json");
+    fs::write(&path, "{").unwrap();
+    let error = open(data.path()).ensure_default(None).unwrap_err();
+    assert!(error.to_string().contains("default.json"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{");
+}

@@ -153,7 +153,10 @@ impl Namespaces {
     fn warm(&self) -> Result<()> {
         let mut wanted = self.list()?;
         for (id, due) in self.inner.registry.home.due_times()? {
-            self.inner.closed.note(id, due);
+            // One that cannot be opened would be tried for ever.
+            if self.inner.registry.get(id.as_str()).is_ok() {
+                self.inner.closed.note(id, due);
+            }
         }
         wanted.retain(|entry| entry.settings.warm);
         wanted.truncate(self.inner.options.open_max);
@@ -307,13 +310,19 @@ impl Namespaces {
         &self.inner.background.clock
     }
 
-    /// The namespaces that take no writes before they are opened again, and why.
+    /// Returns the namespaces that take no writes before they are opened again, and why: after an
+    /// I/O error, or because their entry in the registry is damaged.
     pub fn refusing_writes(&self) -> Vec<(NamespaceId, String)> {
-        self.inner.pool.refusing_writes()
+        let mut refusing = self.inner.pool.refusing_writes();
+        let damaged = self.inner.registry.damaged().into_iter();
+        refusing.extend(damaged.map(|(id, error)| (id, error.to_string())));
+        refusing
     }
 
-    /// Opens a namespace again, as it needs after an I/O error. See [`Database::reopen`].
+    /// Opens a namespace again, as it needs after an I/O error, see [`Database::reopen`], or after
+    /// its entry in the registry was restored.
     pub fn reopen(&self, id: &str) -> Result<()> {
+        self.inner.registry.read_damaged(id)?;
         let entry = self.entry(id)?;
         self.database(&entry.id)?.reopen()
     }

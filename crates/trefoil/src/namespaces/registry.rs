@@ -15,6 +15,8 @@ use crate::home::{Claim, Erasure, Home, Stamp, StoredEntry};
 pub(super) struct Registry {
     pub(super) home: Arc<dyn Home>,
     namespaces: RwLock<BTreeMap<String, Registered>>,
+    /// The entries that cannot be read, by name. Their namespaces are not served, all others are.
+    damaged: RwLock<BTreeMap<String, Error>>,
     /// The namespace of each token, for tokens that do not name it. Whether it still is the token of
     /// that namespace, its record says.
     by_token: RwLock<HashMap<TokenHash, String>>,
@@ -29,23 +31,32 @@ struct Registered {
     stamp: Stamp,
 }
 
+impl Registered {
+    fn read(name: &str, entry: &StoredEntry) -> Result<Self> {
+        Ok(Self {
+            record: read_entry(name, entry)?,
+            stamp: entry.stamp,
+        })
+    }
+}
+
 impl Registry {
     pub(super) fn open(home: Arc<dyn Home>) -> Result<Self> {
         let registry = Self {
             home,
             namespaces: RwLock::default(),
+            damaged: RwLock::default(),
             by_token: RwLock::default(),
             change: Mutex::default(),
         };
         for (name, entry) in registry.home.entries()? {
-            let entry = entry?;
-            registry.put(
-                &name,
-                Registered {
-                    record: read_entry(&name, &entry)?,
-                    stamp: entry.stamp,
-                },
-            );
+            match entry.and_then(|entry| Registered::read(&name, &entry)) {
+                Ok(registered) => registry.put(&name, registered),
+                Err(error) => {
+                    tracing::error!(namespace = %name, %error, "is not served");
+                    registry.damaged.write().insert(name, error);
+                }
+            }
         }
         Ok(registry)
     }
@@ -56,7 +67,28 @@ impl Registry {
 
     fn registered(&self, id: &str) -> Result<Registered> {
         let found = self.namespaces.read().get(id).cloned();
-        found.ok_or_else(|| Error::NamespaceNotFound(id.to_owned()))
+        found.ok_or_else(|| {
+            let damaged = self.damaged.read().get(id).cloned();
+            damaged.unwrap_or_else(|| Error::NamespaceNotFound(id.to_owned()))
+        })
+    }
+
+    /// Returns the namespaces whose entries cannot be read, and why.
+    pub(super) fn damaged(&self) -> Vec<(NamespaceId, Error)> {
+        let damaged = self.damaged.read();
+        let found = damaged.iter();
+        found
+            .filter_map(|(name, error)| Some((NamespaceId::new(name).ok()?, error.clone())))
+            .collect()
+    }
+
+    /// Reads the entry of a namespace again, if it could not be read.
+    pub(super) fn read_damaged(&self, id: &str) -> Result<()> {
+        if !self.damaged.read().contains_key(id) {
+            return Ok(());
+        }
+        let _change = self.change.lock();
+        self.refresh(&NamespaceId::new(id)?)
     }
 
     /// Claims a namespace.
@@ -100,8 +132,10 @@ impl Registry {
         let _change = self.change.lock();
         let id = record.entry.id.clone();
         let count = self.namespaces.read().len();
-        if self.namespaces.read().contains_key(id.as_str()) {
-            return Err(Error::NamespaceExists(id.to_string()));
+        match self.registered(id.as_str()) {
+            Ok(_) => return Err(Error::NamespaceExists(id.to_string())),
+            Err(Error::NamespaceNotFound(_)) => {}
+            Err(damaged) => return Err(damaged),
         }
         self.check_unused(&record.token_hash)?;
         if count >= count_max {
@@ -176,34 +210,30 @@ impl Registry {
 
     fn refresh(&self, id: &NamespaceId) -> Result<()> {
         match self.home.entry(id)? {
-            Some(entry) => self.put(
-                id.as_str(),
-                Registered {
-                    record: read_entry(id.as_str(), &entry)?,
-                    stamp: entry.stamp,
-                },
-            ),
+            Some(entry) => self.put(id.as_str(), Registered::read(id.as_str(), &entry)?),
             None => self.forget(id.as_str()),
         }
         Ok(())
     }
 
     fn put(&self, id: &str, registered: Registered) {
-        self.forget_token(id);
         let token = registered.record.token_hash;
         self.by_token.write().insert(token, id.to_owned());
-        self.namespaces.write().insert(id.to_owned(), registered);
+        let before = self.namespaces.write().insert(id.to_owned(), registered);
+        if let Some(Registered { record, .. }) = before
+            && !record.token_hash.matches(&token)
+        {
+            self.by_token.write().remove(&record.token_hash);
+        }
+        self.damaged.write().remove(id);
     }
 
     fn forget(&self, id: &str) {
-        self.forget_token(id);
-        self.namespaces.write().remove(id);
-    }
-
-    fn forget_token(&self, id: &str) {
-        if let Ok(record) = self.get(id) {
+        let forgotten = self.namespaces.write().remove(id);
+        if let Some(Registered { record, .. }) = forgotten {
             self.by_token.write().remove(&record.token_hash);
         }
+        self.damaged.write().remove(id);
     }
 }
 

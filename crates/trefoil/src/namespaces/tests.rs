@@ -266,27 +266,6 @@ fn an_unknown_directory_is_left_alone_and_not_taken_over() {
 }
 
 #[test]
-fn a_broken_registry_file_is_named_and_never_overwritten() {
-    let data = tempfile::tempdir().unwrap();
-    open(data.path()).ensure_default(None).unwrap();
-    let path = data.path().join("_meta/default.json");
-    for (text, expected) in [
-        ("{", "EOF"),
-        (r#"{"format":2}"#, "format is 2, this version reads 1"),
-    ] {
-        fs::write(&path, text).unwrap();
-        let error = Namespaces::open(data.path(), options(1))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("default.json") && error.contains(expected),
-            "{error}"
-        );
-        assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    }
-}
-
-#[test]
 fn a_data_directory_has_one_owner() {
     let data = tempfile::tempdir().unwrap();
     let namespaces = open(data.path());
