@@ -1,5 +1,5 @@
 //! Clients of the outside world: Python's standard library against the API of EventoDB, and the
-//! published client of UmaDB against its own.
+//! published client of UmaDB, and a library that uses it, against its own.
 
 use std::path::Path;
 use std::process::Command;
@@ -67,6 +67,18 @@ fn the_client_of_umadb_works_without_a_key_in_test_mode() {
         let server = Server::in_test_mode();
         let url = format!("http://127.0.0.1:{}", server.grpc_port);
         run(script("umadb_client.py").arg(url));
+    }
+}
+
+#[test]
+fn a_library_that_stores_its_events_in_umadb_works() {
+    if !has("umadb, eventsourcing_umadb, eventsourcing.tests.persistence") {
+        return;
+    }
+    for part in ["aggregates", "applications", "concurrently", "decisions"] {
+        let server = Server::in_test_mode();
+        let url = format!("http://127.0.0.1:{}", server.grpc_port);
+        run(script("eventsourcing_client.py").args([&url, part]));
     }
 }
 
