@@ -4,14 +4,7 @@
 
 const assert = require("node:assert");
 const Redis = require("ioredis");
-
-const [port, password] = process.argv.slice(2);
-let checks = 0;
-
-function equal(actual, expected) {
-  checks += 1;
-  assert.deepStrictEqual(actual, expected);
-}
+const { port, password, equal, run } = require("./checks.js");
 
 async function useIt(redis) {
   equal(await redis.ping(), "PONG");
@@ -65,20 +58,16 @@ async function combine(redis) {
 
 async function main() {
   for (const options of [{}, { protocol: 2 }, { protocol: 3, db: 0, connectionName: "tester" }]) {
-    const redis = new Redis({ port: Number(port), password, ...options });
+    const redis = new Redis({ port, password, ...options });
     await redis.flushall();
     await useIt(redis);
     await combine(redis);
     await redis.quit();
   }
-  const wrong = new Redis({ port: Number(port), password: "wrong", retryStrategy: null });
+  const wrong = new Redis({ port, password: "wrong", retryStrategy: null });
   const failure = await new Promise((resolve) => wrong.once("error", resolve));
   assert.match(String(failure), /WRONGPASS|NOAUTH|invalid/i);
   wrong.disconnect();
-  console.log("ok", checks, "checks");
 }
 
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+run(main);

@@ -4,14 +4,7 @@
 
 const assert = require("node:assert");
 const { createClient } = require("redis");
-
-const [port, password] = process.argv.slice(2);
-let checks = 0;
-
-function equal(actual, expected) {
-  checks += 1;
-  assert.deepStrictEqual(actual, expected);
-}
+const { port, password, equal, run } = require("./checks.js");
 
 async function useIt(redis) {
   equal(await redis.ping(), "PONG");
@@ -53,7 +46,7 @@ async function combine(redis, name) {
 
 async function main() {
   for (const options of [{ RESP: 2 }, { RESP: 3 }]) {
-    const redis = createClient({ socket: { port: Number(port) }, password, ...options });
+    const redis = createClient({ socket: { port }, password, ...options });
     redis.on("error", () => {});
     await redis.connect();
     await redis.flushAll();
@@ -61,10 +54,6 @@ async function main() {
     await combine(redis, `order-${options.RESP}`);
     await redis.close();
   }
-  console.log("ok", checks, "checks");
 }
 
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+run(main);
