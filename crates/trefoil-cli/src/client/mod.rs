@@ -25,9 +25,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of an error's text that are shown.
 const ERROR_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where the server is and what it lets in.
+/// Where the server is.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Connection {
+pub(crate) struct Address {
     /// Address of the server
     #[arg(
         long,
@@ -36,6 +36,13 @@ pub(crate) struct Connection {
         default_value = "http://127.0.0.1:8080"
     )]
     url: String,
+}
+
+/// Where the server is and what it lets in.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Connection {
+    #[command(flatten)]
+    address: Address,
 
     /// Token of the namespace [default: the development token]
     #[arg(
@@ -48,18 +55,22 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(url: String, token: Option<String>) -> Self {
-        Self { url, token }
-    }
-
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        self.address.client(self.token.as_deref())
+    }
+}
+
+impl Address {
+    /// Returns a client that shows this token; the development token if there is none.
+    pub(crate) fn client(&self, token: Option<&str>) -> anyhow::Result<Client> {
         let is_encrypted = self.url.starts_with("https://");
         if !is_encrypted && !self.url.starts_with("http://") {
             let url = &self.url;
             let text = format!("{url:?} is not a URL that begins with http:// or https://");
             return Err(Usage(text).into());
         }
-        let development = || Token::development().reveal().to_owned();
+        let development = Token::development();
+        let token = token.unwrap_or(development.reveal());
         let file = is_encrypted.then(|| std::env::var_os("SSL_CERT_FILE"));
         let config = Agent::config_builder()
             .tls_config(tls::config(file.flatten())?)
@@ -69,7 +80,7 @@ impl Connection {
         Ok(Client {
             agent: config.build().into(),
             url: self.url.trim_end_matches('/').to_owned(),
-            authorization: format!("Bearer {}", self.token.clone().unwrap_or_else(development)),
+            authorization: format!("Bearer {token}"),
         })
     }
 }

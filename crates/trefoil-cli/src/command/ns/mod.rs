@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::client::{Client, Connection};
+use crate::client::{Address, Client, Connection};
 use crate::input::{confirm, json_object};
 use crate::output::{Column, Output};
 
@@ -82,8 +82,8 @@ struct Create {
     description: String,
     /// Its token: one made by Trefoil, or any text of at least 16 bytes, such as the API key of a
     /// UmaDB [default: a random one]
-    #[arg(long, value_name = "TOKEN", alias = "namespace-token")]
-    token: Option<String>,
+    #[arg(long, value_name = "TOKEN", alias = "token")]
+    namespace_token: Option<String>,
     /// A JSON object of yours
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -97,19 +97,13 @@ struct Create {
     administrator: Administrator,
 }
 
-/// Where the server is, and the token of its namespace `default`. It is not called `--token` here:
-/// that is the one of the namespace to be created.
+/// Where the server is, and who asks. The token is not called `--token` where a namespace gets
+/// one.
 #[derive(Debug, clap::Args)]
 struct Administrator {
-    /// Address of the server
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TREFOIL_URL",
-        default_value = "http://127.0.0.1:8080"
-    )]
-    url: String,
-    /// Token of the namespace `default` [default: the development token]
+    #[command(flatten)]
+    address: Address,
+    /// Token that is allowed to do it: that of `default`, or of the namespace if it has one [default: the development token]
     #[arg(
         long,
         value_name = "TOKEN",
@@ -207,7 +201,7 @@ fn create(arguments: Create, output: &mut Output) -> anyhow::Result<()> {
     let metadata = arguments.metadata.as_deref();
     let options = Options {
         description: &arguments.description,
-        token: arguments.token.as_deref(),
+        token: arguments.namespace_token.as_deref(),
         metadata: metadata
             .map(|text| json_object("metadata", text))
             .transpose()?,
@@ -216,8 +210,11 @@ fn create(arguments: Create, output: &mut Output) -> anyhow::Result<()> {
             warm: arguments.warm,
         },
     };
-    let Administrator { url, admin_token } = arguments.administrator;
-    let client = Connection::new(url, admin_token).client()?;
+    let Administrator {
+        address,
+        admin_token,
+    } = arguments.administrator;
+    let client = address.client(admin_token.as_deref())?;
     let created: Created = client.call(&("ns.create", &arguments.id, options))?;
     if output.json {
         return Ok(output.value(&created)?);

@@ -11,7 +11,7 @@ use trefoil::Token;
 use trefoil::home::LocalHome;
 use trefoil::tools::rotate_token;
 
-use crate::client::Connection;
+use super::Administrator;
 use crate::exit::Usage;
 use crate::output::Output;
 
@@ -36,7 +36,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     #[command(flatten)]
-    connection: Connection,
+    administrator: Administrator,
+    /// The former name of `--admin-token`
+    #[arg(long, value_name = "TOKEN", hide = true)]
+    token: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,7 +64,12 @@ impl Arguments {
 
     fn rotate_on_server(&self) -> anyhow::Result<Rotated> {
         let options = json!({"token": self.namespace_token});
-        let client = self.connection.client()?;
+        let Administrator {
+            address,
+            admin_token,
+        } = &self.administrator;
+        let token = self.token.as_deref().or(admin_token.as_deref());
+        let client = address.client(token)?;
         client.call(&("ns.token", &self.id, options))
     }
 

@@ -71,7 +71,8 @@ fn a_running_server_gives_a_namespace_another_token() {
     assert!(refused.contains("authenticate again"), "{refused}");
 
     // The namespace's own token is enough, and the new one may be chosen.
-    let own = ["--token", second.trim(), "--namespace-token", first.trim()];
+    let (mine, chosen) = (second.trim(), first.trim());
+    let own = ["--admin-token", mine, "--namespace-token", chosen];
     let third = cli.values(&[&rotate[..], &own].concat());
     assert_eq!(
         third,
