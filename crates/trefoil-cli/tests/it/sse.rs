@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{ADMIN, Client, Poll, Random, SMALL_PARTS, Server, Sse};
+use crate::harness::{ADMIN, Client, Poll, SMALL_PARTS, Server, Sse, seeded};
 
 /// A server that is killed and started again while clients hold on to it.
 struct Phoenix {
@@ -144,7 +144,7 @@ const GROUP_POKES: Resume = |server, last| {
 fn subscribers_miss_nothing_while_the_server_dies_and_rises() {
     const DEATHS: u64 = 8;
     let phoenix = Phoenix::new();
-    let mut random = Random::new();
+    let mut random = seeded();
     let stop = AtomicBool::new(false);
     let ends: [AtomicU64; 5] = Default::default();
     thread::scope(|scope| {
@@ -162,7 +162,7 @@ fn subscribers_miss_nothing_while_the_server_dies_and_rises() {
         ];
         let threads: Vec<_> = resumes.into_iter().zip(&ends).map(follower).collect();
         for death in 0..DEATHS {
-            thread::sleep(Duration::from_millis(150 + random.below(250)));
+            thread::sleep(Duration::from_millis(150 + random.u64(..250)));
             phoenix.die_and_rise(death % 4 == 3);
         }
         stop.store(true, Ordering::SeqCst);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Random, SMALL_PARTS, Server};
+use crate::harness::{SMALL_PARTS, Server, seeded};
 use ledger::Ledger;
 use writers::Writer;
 
@@ -24,7 +24,7 @@ const WRITERS: usize = 9;
 #[test]
 fn acknowledged_writes_survive_kill_after_kill() {
     let data = TempDir::new().unwrap();
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut ledger = Ledger::default();
     let started = Instant::now();
     for round in 0..ROUNDS {
@@ -32,7 +32,7 @@ fn acknowledged_writes_survive_kill_after_kill() {
         ledger.verify(&mut server.client(), round % WHOLE_EVERY == 0);
         ledger.retry(&mut server.client());
         check_versions(&server, &mut ledger);
-        let life = Duration::from_millis(30 + random.below(300));
+        let life = Duration::from_millis(30 + random.u64(..300));
         load(server, round, life, &mut ledger);
     }
     let server = Server::on(data.path(), &SMALL_PARTS);

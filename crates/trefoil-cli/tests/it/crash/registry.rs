@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Client, Random, SMALL_PARTS, Server};
+use crate::harness::{Client, SMALL_PARTS, Server, seeded};
 
 /// What a client was told of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn directories(data: &Path) -> BTreeSet<String> {
 #[test]
 fn namespaces_that_come_and_go_under_kills_are_there_or_gone() {
     let data = TempDir::new().unwrap();
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut books = BTreeMap::<String, Told>::new();
     for round in 0..15 {
         let server = Server::on(data.path(), &["--log-level=warn"]);
@@ -103,7 +103,7 @@ fn namespaces_that_come_and_go_under_kills_are_there_or_gone() {
                 scope.spawn(move || come_and_go(server.client(), server, &prefix))
             };
             let threads: Vec<_> = (0..3).map(spawn).collect();
-            thread::sleep(Duration::from_millis(40 + random.below(200)));
+            thread::sleep(Duration::from_millis(40 + random.u64(..200)));
             server.signal("KILL");
             for thread in threads {
                 books.extend(thread.join().unwrap());
@@ -132,7 +132,7 @@ fn generation(number: u64) -> String {
 #[test]
 fn a_forced_import_under_kills_never_mixes_generations() {
     let data = TempDir::new().unwrap();
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut seen = BTreeSet::new();
     let mut acknowledged = 0;
     // How long an import takes on this machine, in milliseconds.
@@ -167,7 +167,7 @@ fn a_forced_import_under_kills_never_mixes_generations() {
             });
             let started = Instant::now();
             if let Some(duration) = duration {
-                thread::sleep(Duration::from_millis(random.below(duration * 3 / 2)));
+                thread::sleep(Duration::from_millis(random.u64(..duration * 3 / 2)));
                 server.signal("KILL");
             }
             let answer = import.join().unwrap();

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 pub(crate) use cases::{Case, cases, run_all};
 pub(crate) use http::{Client, Response, connect, read_head};
 pub(crate) use pattern::{Kept, matches};
-pub(crate) use random::Random;
+pub(crate) use random::seeded;
 pub(crate) use resp::{Resp, Value, encode};
 pub(crate) use sse::{Frame, Poll, Sse};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{GROWTH_KIB_MAX, assert_alive};
-use crate::harness::{ADMIN, Random, Server, connect};
+use crate::harness::{ADMIN, Server, connect, seeded};
 
 /// A body above the limit, announced or not, is refused without being held in memory.
 #[test]
@@ -63,7 +63,7 @@ fn first_line(stream: &mut TcpStream) -> String {
 #[test]
 fn garbage_is_no_request_and_ends_the_connection() {
     let server = Server::in_test_mode();
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut attempts: Vec<Vec<u8>> = vec![
         b"\r\n\r\n\r\n".to_vec(),
         b"GET\r\n\r\n".to_vec(),
@@ -81,8 +81,8 @@ fn garbage_is_no_request_and_ends_the_connection() {
         .concat(),
     ];
     for _ in 0..100 {
-        let length = 1 + random.below(3000) as usize;
-        attempts.push((0..length).map(|_| random.below(256) as u8).collect());
+        let length = 1 + random.u64(..3000) as usize;
+        attempts.push((0..length).map(|_| random.u64(..256) as u8).collect());
     }
     for attempt in attempts {
         let mut stream = connect(server.port).unwrap();

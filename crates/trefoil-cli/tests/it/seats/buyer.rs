@@ -4,11 +4,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use serde_json::{Value as Json, json};
 
 use super::line::{Line, Outcome, Protocol, Refusal};
 use super::sell_out::{EVENT, ROWS, SEATS_PER_ROW, Shop, section};
-use crate::harness::Random;
 
 /// How long a buyer waits before trying again where there was nothing to get.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -53,7 +53,7 @@ pub(super) struct Buyer<'s> {
     protocol: Protocol,
     /// The connection, and the life of the server that it belongs to.
     line: Option<(u64, Line)>,
-    random: Random,
+    random: Rng,
     n_bookings: u64,
     /// Whether to take whatever there is, after being refused.
     is_modest: bool,
@@ -69,7 +69,7 @@ impl Drop for Buyer<'_> {
 }
 
 impl<'s> Buyer<'s> {
-    pub(super) fn new(shop: &'s Shop, number: usize, random: Random) -> Self {
+    pub(super) fn new(shop: &'s Shop, number: usize, random: Rng) -> Self {
         Self {
             shop,
             name: format!("buyer{number}"),
@@ -91,13 +91,13 @@ impl<'s> Buyer<'s> {
     }
 
     fn is_one_of(&mut self, n: u64) -> bool {
-        self.random.below(n) == 0
+        self.random.u64(..n) == 0
     }
 
     fn book(&mut self) {
         self.n_bookings += 1;
-        let section = section(self.random.below(self.shop.n_sections));
-        let plan = match self.random.below(10) {
+        let section = section(self.random.u64(..self.shop.n_sections));
+        let plan = match self.random.u64(..10) {
             0 => Plan::Release,
             1 => Plan::Forget,
             2 => Plan::BuyLate,
@@ -109,7 +109,7 @@ impl<'s> Buyer<'s> {
         });
         self.choose_seats(&mut request);
         if matches!(plan, Plan::BuyLate | Plan::Forget) {
-            request["holdMs"] = json!(20 + self.random.below(150));
+            request["holdMs"] = json!(20 + self.random.u64(..150));
         } else if self.is_one_of(2) {
             request["hold"] = json!(600);
         }
@@ -124,12 +124,12 @@ impl<'s> Buyer<'s> {
     fn choose_seats(&mut self, request: &mut Json) {
         let n = match self.is_modest {
             true => 1,
-            false => 1 + self.random.below(4),
+            false => 1 + self.random.u64(..4),
         };
         let is_manual = !self.is_modest && self.is_one_of(2);
         if is_manual {
-            let row = 1 + self.random.below(ROWS * self.shop.scale);
-            let first = 1 + self.random.below(SEATS_PER_ROW - n + 1);
+            let row = 1 + self.random.u64(..ROWS * self.shop.scale);
+            let first = 1 + self.random.u64(..SEATS_PER_ROW - n + 1);
             let seats = (first..first + n).map(|number| json!(format!("{row}-{number}")));
             request["seats"] = seats.collect();
         } else {

@@ -7,13 +7,14 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use super::buyer::{Buyer, Record, Settled};
 use super::line::{Line, Ports, Protocol};
 use super::replayed::{self, SeatEvent};
-use crate::harness::{Random, Server};
+use crate::harness::{Server, seeded};
 
 pub(super) const EVENT: &str = "premiere";
 /// So many rows per section, times the scale.
@@ -132,11 +133,11 @@ fn every_seat_is_sold_once_whatever_happens_to_the_server() {
     let server = Server::on(data.path(), &SETTINGS);
     let shop = Shop::new(scale, Ports::of(&server));
     open_sections(&server, scale);
-    let mut random = Random::new();
+    let mut random = seeded();
     let (server, records) = thread::scope(|scope| {
         let mut start = |number| {
-            let seed = random.below(u64::MAX);
-            let buyer = Buyer::new(&shop, number, Random::from_seed(seed));
+            let seed = random.u64(..);
+            let buyer = Buyer::new(&shop, number, Rng::with_seed(seed));
             scope.spawn(move || buyer.run())
         };
         let buyers: Vec<_> = (0..BUYERS).map(&mut start).collect();

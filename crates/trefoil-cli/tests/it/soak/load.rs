@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde_json::json;
 use trefoil::{Query, QueryItem, Selection};
 
 use crate::dcb::{Fact, Grpc, Store as _};
-use crate::harness::{ADMIN, Random, Resp, Server, Sse, Value};
+use crate::harness::{ADMIN, Resp, Server, Sse, Value};
 
 /// How many there are.
 pub(super) const CLIENTS: u64 = 6;
@@ -29,7 +30,7 @@ const REQUESTS_PER_CONNECTION: u64 = 1000;
 
 /// Sends requests of one protocol until the load is over.
 pub(super) fn run(server: &Server, number: u64, is_over: &AtomicBool) {
-    let mut random = Random::from_seed(number);
+    let mut random = Rng::with_seed(number);
     while !is_over.load(Ordering::Relaxed) {
         let mut requests: Box<dyn FnMut(u64)> = match number % 3 {
             0 => http(server),
@@ -37,7 +38,7 @@ pub(super) fn run(server: &Server, number: u64, is_over: &AtomicBool) {
             _ => resp(server),
         };
         for _ in 0..REQUESTS_PER_CONNECTION {
-            requests(random.below(NAMES));
+            requests(random.u64(..NAMES));
             thread::sleep(PAUSE);
             if is_over.load(Ordering::Relaxed) {
                 return;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use tempfile::TempDir;
 use trefoil::{Query, QueryItem};
 
@@ -21,7 +22,7 @@ use super::backend::{Backend, Protocol};
 use super::grpc::Grpc;
 use super::rpc::Rpc;
 use super::store::{Fact, Store};
-use crate::harness::{ADMIN, Random, SMALL_PARTS, Server};
+use crate::harness::{ADMIN, SMALL_PARTS, Server, seeded};
 use books::Books;
 use reader::Reader;
 use writer::Writer;
@@ -32,22 +33,22 @@ const READERS: u64 = 4;
 const TYPES: u64 = 10;
 const TAGS: u64 = 10;
 
-fn type_name(random: &mut Random) -> String {
-    format!("Type{}", random.below(TYPES))
+fn type_name(random: &mut Rng) -> String {
+    format!("Type{}", random.u64(..TYPES))
 }
 
-fn tags(random: &mut Random) -> Vec<String> {
-    let n = random.below(4);
+fn tags(random: &mut Rng) -> Vec<String> {
+    let n = random.u64(..4);
     (0..n)
-        .map(|_| format!("tag:{}", random.below(TAGS)))
+        .map(|_| format!("tag:{}", random.u64(..TAGS)))
         .collect()
 }
 
 /// Up to three items of up to four types and up to three tags.
-fn query(random: &mut Random) -> Query {
+fn query(random: &mut Rng) -> Query {
     let mut items = Vec::new();
-    for _ in 0..random.below(4) {
-        let n_types = random.below(5);
+    for _ in 0..random.u64(..4) {
+        let n_types = random.u64(..5);
         items.push(QueryItem {
             types: (0..n_types).map(|_| type_name(random)).collect(),
             tags: tags(random),
@@ -67,14 +68,14 @@ fn connect(server: &Server, number: u64) -> Box<dyn Store> {
 #[test]
 fn under_kills_no_condition_is_passed_over_and_nothing_that_was_seen_changes() {
     let data = TempDir::new().unwrap();
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut books = Books::default();
     for round in 0..ROUNDS {
         let server = Server::on(data.path(), &SMALL_PARTS);
         books.verify(&mut *connect(&server, round));
         // Over gRPC, as in UmaDB, an append is known by its ids only if its condition fails.
         books.retry(&mut Rpc(server.client()));
-        let life = Duration::from_millis(400 + random.below(900));
+        let life = Duration::from_millis(400 + random.u64(..900));
         let load = Load::new(round, life, &mut random);
         load.run(
             &|number| connect(&server, number),
@@ -100,7 +101,7 @@ fn under_kills_no_condition_is_passed_over_and_nothing_that_was_seen_changes() {
 #[test]
 fn in_one_process_no_condition_is_passed_over_and_nothing_that_was_seen_changes() {
     let mut backend = Backend::start(Protocol::Library);
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut books = Books::default();
     for round in 0..2 {
         let load = Load::new(round, Duration::from_secs(1), &mut random);
@@ -120,16 +121,16 @@ struct Load {
 }
 
 impl Load {
-    fn new(round: u64, life: Duration, random: &mut Random) -> Self {
+    fn new(round: u64, life: Duration, random: &mut Rng) -> Self {
         let clients = 0..WRITERS + READERS;
-        let seeds = clients.map(|_| random.below(u64::MAX)).collect();
+        let seeds = clients.map(|_| random.u64(..)).collect();
         Self { round, life, seeds }
     }
 
     /// Lets the clients do what they do until `end`, and takes down what they were told.
     fn run(&self, connect: &dyn Fn(u64) -> Box<dyn Store>, end: impl FnOnce(), books: &mut Books) {
         let stop = &AtomicBool::new(false);
-        let random = |number: u64| Random::from_seed(self.seeds[number as usize]);
+        let random = |number: u64| Rng::with_seed(self.seeds[number as usize]);
         thread::scope(|scope| {
             let spawn_writer = |number| {
                 let writer = Writer::new(connect(number), random(number), self.round, number);

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fastrand::Rng;
 use trefoil::{Query, Selection};
 
 use super::query;
 use crate::dcb::store::{Seen, Store};
-use crate::harness::Random;
 
 /// Between two reads; without it, readers in one process with the writers would be all there is.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -24,11 +24,11 @@ pub(super) struct Sample {
 
 pub(super) struct Reader {
     store: Box<dyn Store>,
-    random: Random,
+    random: Rng,
 }
 
 impl Reader {
-    pub(super) fn new(store: Box<dyn Store>, random: Random) -> Self {
+    pub(super) fn new(store: Box<dyn Store>, random: Rng) -> Self {
         Self { store, random }
     }
 
@@ -50,7 +50,7 @@ impl Reader {
     /// The last events, or those that a query matches in the newest part of the log; `None` if the
     /// server is gone.
     fn sample(&mut self, head: u64) -> Option<Sample> {
-        if self.random.below(2) == 0 {
+        if self.random.u64(..2) == 0 {
             let last = Selection::query(Query::all()).backwards().limit(10);
             let mut events = self.store.read(&last).ok()?.events;
             events.reverse();
@@ -63,7 +63,7 @@ impl Reader {
             });
         }
         let query = query(&mut self.random);
-        let from = head.saturating_sub(self.random.below(400)).max(1);
+        let from = head.saturating_sub(self.random.u64(..400)).max(1);
         let read = Selection::query(query.clone()).from_position(from);
         let answer = self.store.read(&read).ok()?;
         Some(Sample {

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fastrand::Rng;
 use serde_json::json;
 use trefoil::{EventId, Query, Selection};
 
 use super::{query, tags, type_name};
 use crate::dcb::store::{Fact, Refusal, Store, Unless};
-use crate::harness::Random;
 
 /// An append that was sent.
 #[derive(Debug, Clone)]
@@ -21,13 +21,13 @@ pub(super) struct Sent {
 
 pub(super) struct Writer {
     store: Box<dyn Store>,
-    random: Random,
+    random: Rng,
     round: u64,
     number: u64,
 }
 
 impl Writer {
-    pub(super) fn new(store: Box<dyn Store>, random: Random, round: u64, number: u64) -> Self {
+    pub(super) fn new(store: Box<dyn Store>, random: Rng, round: u64, number: u64) -> Self {
         Self {
             store,
             random,
@@ -68,7 +68,7 @@ impl Writer {
 
     /// One or two events; those of every third writer have ids, so that they can be sent again.
     fn facts(&mut self, key: &str, query: &Query, seen: u64) -> Vec<Fact> {
-        let parts = 1 + self.random.below(2);
+        let parts = 1 + self.random.u64(..2);
         let items: Vec<_> = query
             .items
             .iter()
@@ -81,7 +81,7 @@ impl Writer {
                 "query": items, "seen": seen});
             let mut fact = Fact::new(&kind, tags(&mut self.random)).with(data);
             if self.number.is_multiple_of(3) {
-                let (high, low) = (self.random.below(u64::MAX), self.random.below(u64::MAX));
+                let (high, low) = (self.random.u64(..), self.random.u64(..));
                 let random = u128::from(high) << 64 | u128::from(low);
                 // Version 4, so that it cannot look like one that the server made.
                 let id = random & !(0xf << 76) | 4 << 76;

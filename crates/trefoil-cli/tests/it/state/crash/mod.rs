@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::differential::random_commands;
 use super::dump::dump;
-use crate::harness::{Random, SMALL_PARTS, Server, binary, encode};
+use crate::harness::{SMALL_PARTS, Server, binary, encode, seeded};
 use books::Books;
 use seller::Seller;
 
@@ -27,13 +27,13 @@ const MIXTURE: usize = 3_000;
 #[test]
 fn seats_statistics_metadata_and_events_survive_kills_together() {
     let data = TempDir::new().unwrap();
-    let mut random = Random::new();
+    let mut random = seeded();
     let mut books = Books::default();
     let started = Instant::now();
     for round in 0..ROUNDS {
         let server = Server::on(data.path(), &SMALL_PARTS);
         books.check(&mut server.resp());
-        let life = Duration::from_millis(20 + random.below(150));
+        let life = Duration::from_millis(20 + random.u64(..150));
         sell(server, round, life, &mut books);
     }
     let server = Server::on(data.path(), &SMALL_PARTS);
