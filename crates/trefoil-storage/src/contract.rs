@@ -390,8 +390,13 @@ pub trait Storage: Send + Sync + Debug {
     fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()>;
 
     /// Hands the labels of the items at these positions to `visit` as [`Self::read`] does, without
-    /// reading the items.
-    fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()>;
+    /// reading the items if it can.
+    fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
+        self.read(positions, &mut |item| {
+            visit(item.position, item.label);
+            ControlFlow::Continue(())
+        })
+    }
 
     /// Puts stubs in the place of the items at their positions, for good, and returns when that is
     /// durable and the storage has nothing left of the old bytes. If one of them has no item to
@@ -458,15 +463,22 @@ pub trait Storage: Send + Sync + Debug {
     /// With `is_busy`, work that would take processor time and bandwidth from a busy writer is left
     /// alone, and [`Upkeep::Waiting`] says that there is some, unless too much of it has piled up.
     /// What the writer itself needs is always done.
-    fn maintain(&self, is_busy: bool) -> Result<Upkeep>;
+    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
+        let _ = is_busy;
+        Ok(Upkeep::Done)
+    }
 
     /// Leaves durable proof of where the log ends, to be called when the log is closed: what is
     /// missing or not valid there when it is opened again is damage then, and no write that was cut
     /// short. The next `append` removes the proof first. Does nothing if the end is not known.
-    fn seal(&self) -> Result<()>;
+    fn seal(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// How much room the namespace takes.
-    fn usage(&self) -> Result<Usage>;
+    fn usage(&self) -> Result<Usage> {
+        Ok(Usage::default())
+    }
 
     /// Returns the segments of the log, in order, for people to look at. A storage that has none
     /// shows none.

@@ -2,10 +2,11 @@
 //!
 //! [`Storage`] is the contract. It knows nothing of events: the log holds opaque items under dense
 //! positions, the maps hold bytes under bytes, a snapshot stands for changes that the log forgets. [`MemoryStorage`] keeps everything in memory,
-//! [`LocalStorage`] in segment files and fjall. [`conformance`] is what every implementation
-//! passes.
+//! [`LocalStorage`] in segment files and fjall. With the feature `testing` there are
+//! `conformance`, which every implementation passes, and a disk that fails.
 
 mod completion;
+#[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod contract;
 mod edits;

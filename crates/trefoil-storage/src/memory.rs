@@ -14,7 +14,7 @@ use crate::edits::Edits;
 use crate::range::range;
 use crate::{
     Batch, Completion, Entry, Fill, Group, Label, LogEnd, Map, Record, Scan, Snapshot, Storage,
-    StoredItem, Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
+    StoredItem, Usage, VisitEntry, VisitItem, VisitLabel,
 };
 
 /// A namespace in memory.
@@ -255,14 +255,6 @@ impl Storage for MemoryStorage {
 
     fn drop_map(&self, name: &str) -> Result<()> {
         self.maps.write().remove(name);
-        Ok(())
-    }
-
-    fn maintain(&self, _is_busy: bool) -> Result<Upkeep> {
-        Ok(Upkeep::Done)
-    }
-
-    fn seal(&self) -> Result<()> {
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Reading is not among them: files are read through memory maps.
 
+#[cfg(any(test, feature = "testing"))]
 mod simulated;
 
 use std::fmt::Debug;
@@ -10,6 +11,7 @@ use std::io::Result;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+#[cfg(any(test, feature = "testing"))]
 pub use simulated::SimulatedDisk;
 
 use super::private;
