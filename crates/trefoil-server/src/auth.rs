@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
+use trefoil::limits::TOKEN_BYTES_MIN;
 use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, Token, TokenError};
 
 use crate::error::{Failure, Result};
@@ -76,14 +77,22 @@ pub(crate) async fn admit(shared: &Shared, token: Result<Token>) -> Result<Acces
 fn refused(token: &Token) -> Failure {
     match (token.namespace(), Token::parse(token.reveal())) {
         (Some(namespace), _) => unknown(namespace),
+        // It is long enough to be one that a user has chosen.
+        (None, _) if token.reveal().len() >= TOKEN_BYTES_MIN => {
+            let text = "no namespace has this token; tokens that the server makes begin with 'ns_'";
+            unauthenticated("Unknown token").with_text("error", text)
+        }
         (None, Err(error)) => invalid_token(&error),
         (None, Ok(_)) => unknown(DEFAULT_NAMESPACE),
     }
 }
 
 fn invalid_token(error: &TokenError) -> Failure {
-    let (status, code) = (StatusCode::UNAUTHORIZED, "AUTH_INVALID_TOKEN");
-    Failure::new(status, code, "Invalid token format").with_text("error", &error.to_string())
+    unauthenticated("Invalid token format").with_text("error", &error.to_string())
+}
+
+fn unauthenticated(message: &str) -> Failure {
+    Failure::new(StatusCode::UNAUTHORIZED, "AUTH_INVALID_TOKEN", message)
 }
 
 fn unknown(namespace: &str) -> Failure {

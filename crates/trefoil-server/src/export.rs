@@ -71,6 +71,8 @@ impl Writer for Lines {
 }
 
 fn parse(query: Query<'_>) -> Result<(Lines, u64)> {
+    let known = query.only(&["position", "categories", "since", "until"]);
+    known.map_err(Failure::invalid)?;
     let time = |name: &str| match query.get(name) {
         None => Ok(None),
         Some(text) => parse_time(&text).map(Some).ok_or_else(|| {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use crate::strict;
+
 /// The parameters of a query string, as they stand in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Query<'a>(&'a str);
@@ -11,6 +13,27 @@ pub(crate) struct Query<'a>(&'a str);
 impl<'a> Query<'a> {
     pub(crate) fn of(uri: &'a hyper::Uri) -> Self {
         Self(uri.query().unwrap_or_default())
+    }
+
+    /// Refuses parameters that are not among `names`: for endpoints that EventoDB does not have. A token
+    /// may always be there.
+    pub(crate) fn only(self, names: &[&str]) -> Result<(), String> {
+        let pairs = self.0.split('&').filter(|pair| !pair.is_empty());
+        let mut given = pairs.map(|pair| pair.split_once('=').map_or(pair, |(key, _)| key));
+        let is_unknown = |key: &&str| match decode(key).as_deref() {
+            Some("token") => false,
+            Some(key) => !names.contains(&key),
+            None => true,
+        };
+        match given.find(is_unknown) {
+            None => Ok(()),
+            Some(key) => Err(strict::unknown_name(
+                "the query string",
+                "parameter",
+                key,
+                names,
+            )),
+        }
     }
 
     /// The first parameter of this name that is not empty and is UTF-8 once decoded.
@@ -65,6 +88,33 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(query.get(name).as_deref(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_parameter_that_is_unknown_is_named() {
+        let names = ["position", "categories"];
+        for query in ["", "&", "position=1&token=t&c%61tegories=a", "token"] {
+            assert_eq!(Query(query).only(&names), Ok(()), "{query}");
+        }
+        for (query, expected) in [
+            (
+                "positon=1",
+                "has no parameter \"positon\": did you mean \"position\"?",
+            ),
+            (
+                "position=1&x",
+                "has no parameter \"x\", only position, categories",
+            ),
+            (
+                "%ff=1",
+                "has no parameter \"%ff\", only position, categories",
+            ),
+        ] {
+            let refused = Query(query).only(&names).unwrap_err();
+            assert_eq!(refused, format!("the query string {expected}"), "{query}");
+        }
+        let refused = Query("x=1").only(&[]).unwrap_err();
+        assert_eq!(refused, "the query string has no parameter \"x\"");
     }
 
     #[test]

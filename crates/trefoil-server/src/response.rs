@@ -12,6 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
+use crate::budget::Share;
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::limits::COMPRESS_BYTES_MIN;
 
@@ -118,8 +119,9 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses an answer if that pays. Events that are sent one by one are left alone.
-pub(crate) fn compress(response: Answer) -> Answer {
+/// Compresses an answer if that pays. Events that are sent one by one are left alone. What comes out
+/// counts as memory of the connection; it was not refused when it was made, so it is not refused now.
+pub(crate) fn compress(response: Answer, share: &Share) -> Answer {
     let is_events = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
     let (mut parts, body) = response.into_parts();
     let body = match body {
@@ -137,9 +139,9 @@ pub(crate) fn compress(response: Answer) -> Answer {
             let mut encoder = Encoder::new();
             let mut whole = encoder.chunk(&bytes);
             whole.extend_from_slice(&encoder.finish());
-            Body::Whole(whole.into())
+            Body::Whole(counted(whole, share))
         }
-        Body::Stream(chunks) => Body::Stream(compressed(chunks)),
+        Body::Stream(chunks) => Body::Stream(compressed(chunks, share.clone())),
     };
     parts.headers.insert(header::CONTENT_ENCODING, GZIP);
     parts
@@ -148,20 +150,27 @@ pub(crate) fn compress(response: Answer) -> Answer {
     Response::from_parts(parts, body)
 }
 
-fn compressed(chunks: Chunks) -> Chunks {
-    let state = Some((chunks, Encoder::new()));
-    let next = |state: Option<(Chunks, Encoder)>| async move {
-        let (mut chunks, mut encoder) = state?;
+fn counted(bytes: Vec<u8>, share: &Share) -> Bytes {
+    let mut reservation = share.for_reply();
+    reservation.grow_anyway(bytes.len());
+    reservation.hold(bytes)
+}
+
+fn compressed(chunks: Chunks, share: Share) -> Chunks {
+    let state = Some((chunks, Encoder::new(), share));
+    let next = |state: Option<(Chunks, Encoder, Share)>| async move {
+        let (mut chunks, mut encoder, share) = state?;
         loop {
             match chunks.next().await {
                 Some(Ok(chunk)) => {
                     let chunk = encoder.chunk(&chunk);
                     if !chunk.is_empty() {
-                        return Some((Ok(Bytes::from(chunk)), Some((chunks, encoder))));
+                        let chunk = counted(chunk, &share);
+                        return Some((Ok(chunk), Some((chunks, encoder, share))));
                     }
                 }
                 Some(Err(error)) => return Some((Err(error), None)),
-                None => return Some((Ok(encoder.finish().into()), None)),
+                None => return Some((Ok(counted(encoder.finish(), &share)), None)),
             }
         }
     };
@@ -185,5 +194,30 @@ impl Encoder {
 
     fn finish(self) -> Vec<u8> {
         self.0.finish().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+
+    #[test]
+    fn what_was_compressed_counts_until_it_is_taken() {
+        let budget = Budget::new(1 << 30);
+        let share = budget.connect().unwrap();
+        let before = budget.used();
+        // Bytes that hardly become fewer.
+        let hashes = (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
+        let plain: Vec<u8> = hashes.flatten().collect();
+        let compressed = compress(json(plain), &share);
+        let Body::Whole(bytes) = compressed.body() else {
+            panic!("a whole answer has become a stream");
+        };
+        let held = bytes.len();
+        assert!(held > 200_000, "{held}");
+        assert!(budget.used() >= held);
+        drop(compressed);
+        assert!(budget.used() < before + held);
     }
 }

@@ -106,7 +106,7 @@ pub(crate) async fn serve(
         discard_in_background(body);
     }
     if response::accepts_gzip(&parts.headers) {
-        answer = response::compress(answer);
+        answer = response::compress(answer, &guest.share);
     }
     let Config { web, listen, .. } = &shared.config;
     web.permit(&parts, listen, &mut answer);
@@ -213,7 +213,8 @@ impl Exchange<'_> {
             "/import" => {
                 self.require_method(&[Method::POST])?;
                 let body = self.take_body()?;
-                import::answer(&self.shared, access, &self.parts, body).await
+                let share = &self.guest.share;
+                import::answer(&self.shared, access, share, &self.parts, body).await
             }
             "/export" => {
                 self.require_method(&[Method::GET])?;

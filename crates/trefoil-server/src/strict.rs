@@ -25,18 +25,21 @@ pub(crate) fn object<'a, const N: usize>(
 ) -> Result<[Option<&'a RawValue>; N]> {
     let found = only_fields(value, names);
     let found = found.ok_or_else(|| Failure::invalid(format!("{what} must be an object")))?;
-    found.map_err(|misfit| Failure::invalid(format!("{what} {}", explain(misfit, &names))))
+    found.map_err(|misfit| {
+        Failure::invalid(match misfit {
+            Misfit::Repeated(name) => format!("{what} has the field {name:?} more than once"),
+            Misfit::Unknown(name) => unknown_name(what, "field", &name, &names),
+        })
+    })
 }
 
-fn explain(misfit: Misfit, names: &[&str]) -> String {
-    let unknown = match misfit {
-        Misfit::Repeated(name) => return format!("has the field {name:?} more than once"),
-        Misfit::Unknown(name) => name,
-    };
+/// Says that `what` has no part of the kind `kind` with this name, and which name was meant.
+pub(crate) fn unknown_name(what: &str, kind: &str, unknown: &str, names: &[&str]) -> String {
     let shown: String = unknown.chars().take(NAME_SHOWN_MAX).collect();
     match nearest(&shown, names) {
-        Some(meant) => format!("has no field {shown:?}: did you mean {meant:?}?"),
-        None => format!("has no field {shown:?}, only {}", names.join(", ")),
+        Some(meant) => format!("{what} has no {kind} {shown:?}: did you mean {meant:?}?"),
+        None if names.is_empty() => format!("{what} has no {kind} {shown:?}"),
+        None => format!("{what} has no {kind} {shown:?}, only {}", names.join(", ")),
     }
 }
 

@@ -29,12 +29,15 @@ pub(crate) async fn answer(
     parts: &Parts,
     body: &[u8],
 ) -> Result<Answer> {
+    let parameters = Query::of(&parts.uri);
     let read = if parts.method == Method::POST {
+        parameters.only(&[]).map_err(Failure::invalid)?;
         let request = json(body, "request body")?;
         let [query, options] = strict::object(request, "request", ["query", "options"])?;
         parse(present(query), present(options))?
     } else {
-        let parameters = Query::of(&parts.uri);
+        let known = parameters.only(&["query", "options"]);
+        known.map_err(Failure::invalid)?;
         let (query, options) = (parameters.get("query"), parameters.get("options"));
         let query = query.as_deref().map(|text| json(text.as_bytes(), "query"));
         let options = options

@@ -17,6 +17,7 @@ use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement};
 
 use crate::auth::Access;
 use crate::body::Reader;
+use crate::budget::{Reservation, Share};
 use crate::error::{Failure, Result};
 use crate::json::{put_display, put_number, put_string};
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_EVENTS};
@@ -32,6 +33,7 @@ use lines::Lines;
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     access: &Access,
+    share: &Share,
     parts: &Parts,
     reader: Reader,
 ) -> Result<Answer> {
@@ -56,6 +58,7 @@ pub(crate) async fn answer(
         },
         batch: Vec::new(),
         batch_bytes: 0,
+        reservation: share.for_request(),
         imported: 0,
         began: shared.clock().steady(),
         is_over: false,
@@ -99,6 +102,8 @@ struct Import {
     /// Events that are not written yet, with the numbers of their lines.
     batch: Vec<(u64, ImportedEvent)>,
     batch_bytes: usize,
+    /// The memory that the batch takes.
+    reservation: Reservation,
     imported: u64,
     /// When it began, by the steady clock.
     began: Duration,
@@ -165,6 +170,7 @@ impl Import {
                 Ok(None) => return self.write().await.map(|_| None),
                 Err(failure) => return Err(self.stop("READ_ERROR", failure.message)),
             };
+            self.make_room(line.len()).await?;
             self.batch_bytes += line.len();
             let number = self.lines.number();
             let event = parse_line(&line, self.ids).map_err(|refusal| match refusal {
@@ -180,6 +186,21 @@ impl Import {
             self.batch.push((number, event));
         }
         self.write().await
+    }
+
+    /// Takes memory for one more line. If there is none, what is there is written first.
+    async fn make_room(&mut self, line_bytes: usize) -> Result<(), Stop> {
+        let needed = |import: &Self| import.memory() + line_bytes + size_of::<ImportedEvent>();
+        if self.reservation.grow_to(needed(self)).is_err() {
+            self.write().await?;
+        }
+        let taken = self.reservation.grow_to(needed(self));
+        taken.map_err(|failure| self.stop("OVERLOADED", failure.message))
+    }
+
+    /// Returns about how many bytes the batch takes.
+    fn memory(&self) -> usize {
+        self.batch_bytes + self.batch.len() * size_of::<ImportedEvent>()
     }
 
     fn stop(&self, code: &'static str, message: String) -> Stop {
@@ -201,6 +222,7 @@ impl Import {
         blocking(move || write_batch(&database, batch, ids))
             .await
             .map_err(|failure| self.stop("IMPORT_FAILED", failure.message))??;
+        self.reservation.shrink_to(0);
         self.imported += count;
         self.shared.metrics.events_imported.inc_by(count);
         Ok(Some(position))

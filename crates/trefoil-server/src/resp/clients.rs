@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -79,6 +80,7 @@ impl Clients {
         &self,
         address: SocketAddr,
         local: SocketAddr,
+        descriptor: RawFd,
         killed: &CancellationToken,
     ) -> Arc<Client> {
         let id = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
@@ -89,6 +91,8 @@ impl Clients {
             connected: self.clock.steady(),
             clock: self.clock.clone(),
             unread: AtomicUsize::new(0),
+            unsent: AtomicUsize::new(0),
+            descriptor,
             killed: killed.clone(),
             known: Mutex::default(),
         });
@@ -173,6 +177,10 @@ pub(super) struct Client {
     connected: Duration,
     /// Bytes of a request that has not arrived whole.
     pub(super) unread: AtomicUsize,
+    /// Bytes of replies that it has yet to take.
+    pub(super) unsent: AtomicUsize,
+    /// The number of its socket.
+    descriptor: RawFd,
     /// Cancelled when another client ends this one.
     pub(super) killed: CancellationToken,
     pub(super) known: Mutex<Known>,
@@ -219,18 +227,20 @@ impl Client {
             .map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX));
         let user = known.namespace.as_ref().map_or("", NamespaceId::as_str);
         let unread = self.unread.load(Ordering::Relaxed);
-        let held = unread + known.queued_bytes;
+        let unsent = self.unsent.load(Ordering::Relaxed);
+        let held = unread + known.queued_bytes + unsent;
         let mut line = String::with_capacity(384);
         // Writing into a string does not fail.
         let _ = write!(
             line,
-            "id={} addr={} laddr={} name={} age={age} idle={idle} flags={flags} db=0 sub=0 psub=0 \
+            "id={} addr={} laddr={} fd={} name={} age={age} idle={idle} flags={flags} db=0 sub=0 psub=0 \
              ssub=0 multi={queued} watch={} qbuf={unread} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 \
-             rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={user} redir=-1 resp={} \
+             rbp=0 obl={unsent} oll=0 omem={unsent} tot-mem={} events=r cmd={} user={user} redir=-1 resp={} \
              lib-name={} lib-ver={}",
             self.id,
             self.address,
             self.local,
+            self.descriptor,
             known.name,
             u8::from(known.is_watching),
             known.queued_bytes,
@@ -254,7 +264,7 @@ mod tests {
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let names = ["default", "a", "b", "a"].map(|name| NamespaceId::new(name).unwrap());
         let entered = names.clone().map(|name| {
-            let client = clients.enter(address, address, &CancellationToken::new());
+            let client = clients.enter(address, address, 7, &CancellationToken::new());
             client.known.lock().namespace = Some(name);
             client
         });

@@ -4,6 +4,7 @@
 //! does not take its replies is not read from either. A client that is silent costs no buffers.
 
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,12 +48,15 @@ pub(crate) async fn serve(
         // It has gone before it was served.
         return;
     };
-    let client = shared.resp.enter(address, local, &guest.must_leave);
+    let descriptor = socket.as_raw_fd();
+    let client = shared
+        .resp
+        .enter(address, local, descriptor, &guest.must_leave);
     let session = Session::new(Arc::clone(shared), Arc::clone(guest), Arc::clone(&client));
     let (reader, writer) = socket.split();
     let mut connection = Connection {
         input: Input::new(reader, shared, guest),
-        output: Output::new(writer, shared, &guest.share),
+        output: Output::new(writer, shared, &client, &guest.share),
         session,
     };
     let ended = tokio::select! {

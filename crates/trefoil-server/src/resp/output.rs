@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
@@ -12,6 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::tcp::WriteHalf;
 use trefoil::Reply;
 
+use super::clients::Client;
 use super::encoder::{Encoding, Protocol, encode_short, put_length};
 use crate::budget::{Reservation, Share};
 use crate::limits::{RESP_OUTPUT_BYTES, RESP_REPLY_BYTES, RESP_REPLY_TIMEOUT};
@@ -24,6 +26,7 @@ const KEPT_BYTES: usize = 512;
 pub(super) struct Output<'a> {
     socket: WriteHalf<'a>,
     pub(super) shared: Arc<Shared>,
+    client: Arc<Client>,
     buffer: BytesMut,
     /// What the buffer takes of the memory for clients.
     reservation: Reservation,
@@ -32,10 +35,16 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    pub(super) fn new(socket: WriteHalf<'a>, shared: &Arc<Shared>, share: &Share) -> Self {
+    pub(super) fn new(
+        socket: WriteHalf<'a>,
+        shared: &Arc<Shared>,
+        client: &Arc<Client>,
+        share: &Share,
+    ) -> Self {
         Self {
             socket,
             shared: Arc::clone(shared),
+            client: Arc::clone(client),
             buffer: BytesMut::new(),
             reservation: share.for_request(),
             room: RESP_OUTPUT_BYTES,
@@ -109,7 +118,11 @@ impl<'a> Output<'a> {
 
     /// Waits until the client takes something.
     async fn wait(&mut self) -> io::Result<()> {
-        match tokio::time::timeout(self.reply_timeout(), self.socket.writable()).await {
+        let unsent = &self.client.unsent;
+        unsent.store(self.buffer.len(), Ordering::Relaxed);
+        let ready = tokio::time::timeout(self.reply_timeout(), self.socket.writable()).await;
+        unsent.store(0, Ordering::Relaxed);
+        match ready {
             Ok(ready) => ready,
             Err(_) => {
                 tracing::debug!("a RESP client does not take its replies");

@@ -430,6 +430,7 @@ impl Session {
                 checked.map_err(|failure| of_error(&failure))?;
                 Ok(Reply::OK)
             }
+            Action::WaitForLog => command::wait_for_log(self, words).await,
             Action::Sleep => command::sleep(self, words).await,
             Action::Append | Action::Wish(_) | Action::AtOnce(_) => {
                 Err(error("ERR Command not allowed here"))

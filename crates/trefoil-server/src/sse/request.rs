@@ -38,9 +38,28 @@ impl FeedRequest {
     }
 }
 
+/// The parameters of `/events`. Those of `/subscribe` are not checked, as in EventoDB.
+const PARAMETERS: [&str; 12] = [
+    "stream",
+    "category",
+    "all",
+    "query",
+    "type",
+    "tag",
+    "position",
+    "consumer",
+    "size",
+    "consumerGroupMember",
+    "consumerGroupSize",
+    "correlation",
+];
+
 /// Reads the query string; the error is the text of the answer.
 pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<FeedRequest, String> {
     let query = Query::of(&parts.uri);
+    if kind == Kind::Event {
+        query.only(&PARAMETERS)?;
+    }
     let criteria = criteria(query)?;
     let position = match query.get("position") {
         None => None,

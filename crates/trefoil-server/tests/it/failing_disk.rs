@@ -10,6 +10,7 @@ use trefoil_storage::local::disk::SimulatedDisk;
 
 use crate::client::{Reply, bearer, bearer_of, request, rpc};
 use crate::harness::TestServer;
+use crate::resp::Client;
 
 struct Failing {
     directory: tempfile::TempDir,
@@ -124,6 +125,20 @@ fn a_server_whose_own_namespace_refuses_writes_is_alive_and_not_ready() {
     assert_eq!(reply.text(), r#"{"status":"not ready","reason":"storage"}"#);
     assert_eq!(rpc(address, r#"["ns.reopen","default"]"#).status, 200);
     assert_eq!(get(address, "/ready").status, 200);
+}
+
+#[test]
+fn waiting_for_the_log_says_that_a_write_has_failed() {
+    let failing = failing();
+    let mut client = Client::known(&failing.server);
+    assert_eq!(client.say("SET a 1"), "+OK");
+    assert_eq!(client.say("WAITAOF 1 0 0"), "[1 0]");
+    break_with(&failing, &bearer());
+    let refused = client.say("WAITAOF 1 0 0");
+    assert!(refused.starts_with("-READONLY "), "{refused}");
+    let reopened = rpc(failing.server.address, r#"["ns.reopen","default"]"#);
+    assert_eq!(reopened.status, 200);
+    assert_eq!(client.say("WAITAOF 1 0 0"), "[1 0]");
 }
 
 #[test]

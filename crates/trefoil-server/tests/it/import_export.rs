@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 
+use trefoil_server::Config;
+
 use crate::client::{Connection, bearer, request, rpc};
 use crate::harness::TestServer;
 
@@ -422,4 +424,26 @@ fn a_line_that_is_too_long_ends_the_import() {
         "{answer}"
     );
     assert!(answer.contains("\"line\":2}"), "{answer}");
+}
+
+#[test]
+fn an_import_takes_no_more_memory_than_there_is() {
+    let server = TestServer::with(Config {
+        client_memory_max: 1024 * 1024,
+        ..Config::default()
+    });
+    // Written in smaller batches than usual.
+    let padding = format!("{{\"x\":\"{}\",\"n\":", "x".repeat(50_000));
+    let body = lines(1, 100).replace("{\"n\":", &padding);
+    let imported = import(&server, "/import", "", body.as_bytes());
+    assert!(
+        imported.contains("\"done\":true,\"imported\":100"),
+        "{imported}"
+    );
+    // One line that is larger than all of it.
+    let padding = format!("{{\"x\":\"{}\",\"n\":", "x".repeat(1_000_000));
+    let body = lines(101, 1).replace("{\"n\":", &padding);
+    let refused = import(&server, "/import", "", body.as_bytes());
+    assert!(refused.contains("\"error\":\"OVERLOADED\""), "{refused}");
+    assert!(refused.contains("client-memory-max"), "{refused}");
 }

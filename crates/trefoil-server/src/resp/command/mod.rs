@@ -26,7 +26,7 @@ pub(super) use access::{authenticate, hello};
 pub(super) use catalogue::Catalogue;
 pub(super) use event::{Lookup, append, lookup, requirement};
 pub(super) use info::info;
-pub(super) use plain::sleep;
+pub(super) use plain::{sleep, wait_for_log};
 
 /// A command that the server itself carries out.
 #[derive(Debug)]
@@ -59,6 +59,8 @@ pub(super) enum Action {
     Append,
     /// It says how transactions are to be: those to come, or the one it is part of.
     Wish(Wish),
+    /// It waits until all writes before it are in the log.
+    WaitForLog,
     /// It sleeps.
     Sleep,
 }
@@ -146,7 +148,7 @@ const OWN: &[Own] = &[
     own("trefoil.strict", 2, Action::Wish(Wish::Strict)),
     plain("unwatch", 1, plain::unwatch),
     own("wait", 3, Action::AfterWrites(plain::wait)),
-    own("waitaof", 4, Action::AfterWrites(plain::wait_for_log)),
+    own("waitaof", 4, Action::WaitForLog),
     at_once("watch", -2, AtOnce::Watch),
 ];
 

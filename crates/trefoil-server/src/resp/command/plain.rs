@@ -63,7 +63,8 @@ pub(super) fn wait(_: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::Integer(0))
 }
 
-pub(super) fn wait_for_log(_: &mut Session, words: &[Bytes]) -> Answer {
+/// Waits until all writes are in the log, which they are: unless one of them failed.
+pub(in super::super) async fn wait_for_log(session: &mut Session, words: &[Bytes]) -> Answer {
     let mut words = Words::after(words, 1);
     if !(0..=1).contains(&words.integer()?) {
         return Err(error(
@@ -72,7 +73,10 @@ pub(super) fn wait_for_log(_: &mut Session, words: &[Bytes]) -> Answer {
     }
     words.number()?;
     check_timeout(words.integer()?)?;
-    Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
+    match session.database().await?.refuses_writes() {
+        Some(why) => Err(error(format!("READONLY {why}"))),
+        None => Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)])),
+    }
 }
 
 fn check_timeout(timeout: i64) -> Answer<()> {

@@ -52,14 +52,16 @@ fn arguments<'a, const N: usize>(
 async fn run(context: Context<'_>, command: Command) -> Result<Answer> {
     let call = command.into_call(context.shared.namespaces.commands())?;
     let database = context.database().await?;
+    // Held until the reply has become an answer.
+    let memory = ReplyMemory::new(context.share);
+    let allowance = memory.allowance();
     let replies = if call.spec().access == CommandAccess::Write {
-        let transaction = Transaction::of_call(call).lenient();
+        let mut transaction = Transaction::of_call(call).lenient();
+        transaction.allowance = Some(allowance);
         let executed = database.transact_async(transaction).await?;
         context.shared.metrics.count_executed(&executed);
         executed.replies
     } else {
-        let memory = ReplyMemory::new(context.share);
-        let allowance = memory.allowance();
         let look = move || {
             let meter = Meter::asking(Some(allowance.as_ref()));
             database.look_within(&[call], &meter)

@@ -169,3 +169,32 @@ fn a_client_that_does_not_read_its_replies_is_not_read_from_and_then_given_up_on
     assert!(written < 64 * 1024 * 1024, "{written} bytes, {ended}");
     assert_eq!(Client::connect(&server).say("PING"), "+PONG");
 }
+
+#[test]
+fn replies_that_a_client_does_not_take_are_listed() {
+    let server = TestServer::test_mode();
+    let (mut slow, mut other) = (Client::connect(&server), Client::connect(&server));
+    slow.ask(&["SET", "large", &"x".repeat(1_000_000)]);
+    for _ in 0..50 {
+        slow.send(&["GET", "large"]);
+    }
+    let unsent = |client: &mut Client| {
+        let list = client.say("CLIENT LIST");
+        let sizes = list
+            .split_whitespace()
+            .filter_map(|field| field.strip_prefix("omem="));
+        sizes.map(|size| size.parse::<usize>().unwrap()).max()
+    };
+    let began = Instant::now();
+    while unsent(&mut other) < Some(1) {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "nothing is unsent"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..50 {
+        slow.reply();
+    }
+    assert_eq!(unsent(&mut other), Some(0));
+}
