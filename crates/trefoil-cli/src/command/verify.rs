@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use serde_json::json;
 use trefoil::home::LocalHome;
-use trefoil::tools::{Finding, RegistryReport, Report, Step, verify, verify_registry};
+use trefoil::tools::{Finding, RegistryReport, VerifyReport, VerifyStep, verify, verify_registry};
 
 use super::databases::{Directory, for_each};
 use crate::output::{Output, count_progress};
@@ -82,8 +82,8 @@ fn verify_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
     let bar = count_progress()?;
     let report = verify(claim.as_ref(), &mut |step| {
         let (done, total, unit) = match step {
-            Step::Log { done, total } => (done, total, "segments"),
-            Step::Index { done, total } => (done, total, "events indexed"),
+            VerifyStep::Log { done, total } => (done, total, "segments"),
+            VerifyStep::Index { done, total } => (done, total, "events indexed"),
         };
         bar.set_length(total);
         bar.set_position(done);
@@ -99,8 +99,8 @@ fn verify_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
     fail_on(&report.findings)
 }
 
-fn print(database: &Path, report: &Report, output: &mut Output) -> std::io::Result<()> {
-    let Report {
+fn print(database: &Path, report: &VerifyReport, output: &mut Output) -> std::io::Result<()> {
+    let VerifyReport {
         segments,
         commits,
         events,
@@ -129,7 +129,7 @@ fn print_findings(findings: &[Finding], output: &mut Output) -> std::io::Result<
     })
 }
 
-fn to_json(database: &Path, report: &Report) -> serde_json::Value {
+fn to_json(database: &Path, report: &VerifyReport) -> serde_json::Value {
     json!({
         "database": database, "segments": report.segments, "records": report.records,
         "commits": report.commits, "events": report.events, "bytes": report.bytes,

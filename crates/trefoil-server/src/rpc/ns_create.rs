@@ -4,7 +4,7 @@
 //! once. Needs the token of the default namespace.
 
 use serde_json::value::RawValue;
-use trefoil::{NamespaceId, NewNamespace, Settings, Token};
+use trefoil::{NamespaceId, NamespaceSettings, NewNamespace, Token};
 
 use super::Context;
 use super::arguments::{namespace_id, options, text_option};
@@ -44,7 +44,7 @@ fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
         description: description.into_owned(),
         token,
         metadata: metadata.map(|metadata| metadata.get().to_owned()),
-        settings: settings.map_or(Ok(Settings::default()), parse_settings)?,
+        settings: settings.map_or(Ok(NamespaceSettings::default()), parse_settings)?,
     };
     Ok((NamespaceId::new(&id)?, new))
 }
@@ -56,7 +56,7 @@ pub(super) fn token_option(token: Option<&RawValue>) -> Result<Option<Token>> {
     token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))
 }
 
-fn parse_settings(settings: &RawValue) -> Result<Settings> {
+fn parse_settings(settings: &RawValue) -> Result<NamespaceSettings> {
     serde_json::from_str(settings.get()).map_err(|_| {
         Failure::invalid(
             "options.settings must be an object with a number cacheShare and a boolean warm",

@@ -1,10 +1,10 @@
 //! Where a server's namespaces live, and what it keeps besides their logs.
 //!
-//! A [`Home`] keeps the entries of the registry, which are bytes to it, and opens namespaces. Whoever
-//! uses a namespace holds a [`Claim`] to it: the small facts beside the log (which generation counts,
-//! when something is due next) and the [`Storage`] of each generation are reached through it alone.
-//! [`LocalHome`] is a directory, [`MemoryHome`] lives and dies with the process. Others can be written
-//! in other crates; they pass [`conformance`](crate::home::conformance) (feature `testing`).
+//! A [`Home`] keeps the entries of the registry, which are bytes to it, and opens namespaces. A
+//! namespace is used through a [`Claim`]: the small facts beside the log (which generation counts,
+//! when something is due next) and the [`Storage`] of each generation are reached through it
+//! alone. [`LocalHome`] is a directory, [`MemoryHome`] lives and dies with the process. Others can be
+//! written in other crates; they pass the checks in `conformance` (feature `testing`).
 //!
 //! Rules for all of them:
 //!
@@ -186,6 +186,6 @@ pub trait Claim: Send + Sync + Debug {
         whole_log::remove_maps(self, reach)
     }
 
-    /// Lets others claim the namespace.
+    /// Lets others claim the namespace. Dropping the claim does the same.
     fn release(&self);
 }

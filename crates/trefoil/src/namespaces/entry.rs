@@ -24,20 +24,20 @@ pub struct NamespaceEntry {
     /// A JSON object of the user's.
     pub metadata: Option<String>,
     /// How it is operated.
-    pub settings: Settings,
+    pub settings: NamespaceSettings,
 }
 
 /// How a namespace is operated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Settings {
+pub struct NamespaceSettings {
     /// Its weight when the memory for caches is divided, at least 1.
     pub cache_share: u32,
     /// Whether it is opened at start rather than when it is first used.
     pub warm: bool,
 }
 
-impl Default for Settings {
+impl Default for NamespaceSettings {
     fn default() -> Self {
         Self {
             cache_share: 1,
@@ -46,7 +46,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl NamespaceSettings {
     pub(super) fn validate(self) -> Result<()> {
         if (1..=CACHE_SHARE_MAX).contains(&self.cache_share) {
             return Ok(());
@@ -68,7 +68,7 @@ pub struct NewNamespace {
     /// A JSON object of the user's.
     pub metadata: Option<String>,
     /// How it is operated.
-    pub settings: Settings,
+    pub settings: NamespaceSettings,
 }
 
 /// The SHA-256 of a whole token. The token itself is never stored.
@@ -76,7 +76,7 @@ pub struct NewNamespace {
 pub(super) struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of no token: what a token of an unknown namespace is compared with.
+    /// The hash of no token, with which a token of an unknown namespace is compared.
     pub(super) const NOBODY: Self = Self([0; 32]);
 
     pub(super) fn of(token: &Token) -> Self {
@@ -91,7 +91,7 @@ impl TokenHash {
 
 /// One namespace as the registry holds it.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct RegistryRecord {
     pub(super) entry: NamespaceEntry,
     pub(super) token_hash: TokenHash,
     /// Whether its database has been made. If it is not there then, it is lost.
@@ -110,7 +110,7 @@ struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Box<RawValue>>,
     #[serde(default)]
-    settings: Settings,
+    settings: NamespaceSettings,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     made: bool,
     /// Written by hand: it is of all that stands before it.
@@ -134,7 +134,7 @@ fn agrees(text: &[u8], check: &str) -> bool {
     before.is_some_and(|before| check_of(before) == check)
 }
 
-impl Record {
+impl RegistryRecord {
     pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
         let entry = &self.entry;
         let metadata = entry

@@ -71,13 +71,13 @@ fn every_flipped_bit_of_a_registry_file_is_noticed() {
     write(&namespaces, "side");
     namespaces.close().unwrap();
     let text = fs::read(data.path().join("_meta/side.json")).unwrap();
-    entry::Record::decode(&text).unwrap();
+    entry::RegistryRecord::decode(&text).unwrap();
     for at in 0..text.len() {
         for bit in 0..8 {
             let mut flipped = text.clone();
             flipped[at] ^= 1 << bit;
             assert!(
-                entry::Record::decode(&flipped).is_err(),
+                entry::RegistryRecord::decode(&flipped).is_err(),
                 "bit {bit} of byte {at}"
             );
         }

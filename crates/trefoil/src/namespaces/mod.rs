@@ -27,7 +27,7 @@ use trefoil_core::{
     Cause, DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
 };
 
-pub use entry::{NamespaceEntry, NewNamespace, Settings};
+pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
 pub use pool::OpenDatabase;
 pub(crate) use rotation::rotate_token;
 pub use verify::RegistryReport;
@@ -39,8 +39,8 @@ use crate::home::{Home, LocalHome, MemoryHome};
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
 use crate::{Clock, Commands, Database, Info, Options};
-use entry::{Record, TokenHash};
-use pool::Pool;
+use entry::{RegistryRecord, TokenHash};
+use pool::DatabasePool;
 use registry::Registry;
 
 /// The most namespaces that one home may hold.
@@ -64,7 +64,7 @@ pub struct NamespacesOptions {
     /// longer.
     pub token_bytes_min: usize,
     /// The memory for cached blocks of all open databases together, in bytes. Entries of the state
-    /// that were read lately take an eighth as much besides.
+    /// that were read recently take an eighth as much in addition.
     ///
     /// A namespace gets `cache_bytes * share / (open_max + sum of (share - 1))`, the sum taken over
     /// all namespaces when it is opened: whichever are open, together they stay below
@@ -92,7 +92,7 @@ pub struct Namespaces {
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
-    pool: Pool,
+    pool: DatabasePool,
     /// When those that are closed must be opened.
     closed: Arc<ClosedDeadlines>,
     options: NamespacesOptions,
@@ -138,7 +138,7 @@ impl Namespaces {
         let closed = Arc::new(ClosedDeadlines::new(Arc::clone(&background.timer)));
         let inner = Inner {
             registry: Registry::open(home)?,
-            pool: Pool::new(options.open_max, Arc::clone(&closed)),
+            pool: DatabasePool::new(options.open_max, Arc::clone(&closed)),
             closed,
             background,
             options,
@@ -149,7 +149,7 @@ impl Namespaces {
     }
 
     /// Opens the namespaces that want to be open from the start, and from then on those of which
-    /// something is due, without making anybody wait.
+    /// something is due, in the background.
     fn warm(&self) -> Result<()> {
         let mut wanted = self.list()?;
         for (id, due) in self.inner.registry.home.due_times()? {
@@ -168,7 +168,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Opens a namespace of which something is due, cleans that, and lets go of it.
+    /// Opens a namespace of which something is due, cleans that, and frees it.
     fn settle(&self, id: &NamespaceId) -> Result<()> {
         let get = || self.database(id);
         self.inner.pool.look_after(get, Database::settle)
@@ -190,9 +190,9 @@ impl Namespaces {
         let new = NewNamespace {
             description: "Default namespace".to_owned(),
             token: token.cloned(),
-            settings: Settings {
+            settings: NamespaceSettings {
                 cache_share: DEFAULT_CACHE_SHARE,
-                ..Settings::default()
+                ..NamespaceSettings::default()
             },
             ..NewNamespace::default()
         };
@@ -200,14 +200,14 @@ impl Namespaces {
     }
 
     /// Creates a namespace and returns the token that opens it. The token is not stored, only its
-    /// hash: nobody can ask for it again.
+    /// hash: it cannot be shown again.
     pub fn create(&self, id: &NamespaceId, new: NewNamespace) -> Result<(NamespaceEntry, Token)> {
         new.validate(id, self.inner.options.token_bytes_min)?;
         let token = match new.token {
             Some(token) => token,
             None => random_token(id)?,
         };
-        let record = Record {
+        let record = RegistryRecord {
             entry: NamespaceEntry {
                 id: id.clone(),
                 description: new.description,
@@ -223,8 +223,8 @@ impl Namespaces {
         Ok((entry, token))
     }
 
-    /// Deletes a namespace with everything in it and returns how many events it had. Whoever holds
-    /// it open gets [`Error::Closed`] from then on.
+    /// Deletes a namespace with everything in it and returns how many events it had. Handles to
+    /// it get [`Error::Closed`] from then on.
     pub fn delete(&self, id: &str) -> Result<u64> {
         let entry = self.entry(id)?;
         // A damaged namespace can be deleted too; it just cannot be counted.
@@ -249,17 +249,17 @@ impl Namespaces {
         &self.inner.options.database.commands
     }
 
-    /// All namespaces by id.
+    /// Returns all namespaces by id.
     pub fn list(&self) -> Result<Vec<NamespaceEntry>> {
         Ok(self.inner.registry.list())
     }
 
-    /// What is known of a namespace without opening it.
+    /// Returns what is known of a namespace without opening it.
     pub fn entry(&self, id: &str) -> Result<NamespaceEntry> {
         self.inner.registry.get(id).map(|record| record.entry)
     }
 
-    /// Counts and times of a namespace; opens it if it was not open since the start.
+    /// Returns the counts and times of a namespace; opens it if it was not open since the start.
     pub fn counts(&self, id: &str) -> Result<Info> {
         let entry = self.entry(id)?;
         if let Some(info) = self.inner.pool.counted(&entry.id) {
@@ -271,7 +271,7 @@ impl Namespaces {
         self.database(&entry.id)?.info()
     }
 
-    /// The namespace that `token` opens; `None` if there is no such namespace or the secret is
+    /// Returns the namespace that `token` opens; `None` if there is no such namespace or the secret is
     /// wrong. Takes the same path and time in both cases.
     pub fn authenticate(&self, token: &Token) -> Option<NamespaceId> {
         let given = TokenHash::of(token);
@@ -286,7 +286,7 @@ impl Namespaces {
         record.filter(|_| matches).map(|record| record.entry.id)
     }
 
-    /// The database of a namespace, opened if it is not. Blocks the thread while it opens; users
+    /// Returns the database of a namespace, opened if it is not. Blocks the thread while it opens; users
     /// of the same namespace wait for one opening, users of others do not wait.
     ///
     /// Hold what it returns for as long as the database, or a subscription to it, is in use: the
@@ -299,13 +299,13 @@ impl Namespaces {
         )
     }
 
-    /// The database of a namespace if it is open, for callers that must not wait for its opening.
+    /// Returns the database of a namespace if it is open, for callers that must not wait for its opening.
     /// Hold what it returns as that of [`Self::database`].
     pub fn opened(&self, id: &NamespaceId) -> Option<OpenDatabase> {
         self.inner.pool.opened(id)
     }
 
-    /// What time it is for all namespaces.
+    /// Returns the clock of all namespaces.
     pub fn clock(&self) -> &Clock {
         &self.inner.background.clock
     }
@@ -334,7 +334,7 @@ impl Namespaces {
 
     /// Says in which asynchronous runtime callers wait. Only the first call counts.
     pub fn hosted_by(&self, host: Arc<dyn Host>) {
-        // Who came first stays.
+        // The first one stays.
         let _ = self.inner.background.host.set(host);
     }
 
@@ -388,7 +388,7 @@ impl Inner {
         Ok(database)
     }
 
-    /// The namespace's part of the budget; see [`NamespacesOptions::cache_bytes`].
+    /// Returns the namespace's part of the budget; see [`NamespacesOptions::cache_bytes`].
     fn cache_bytes(&self, id: &NamespaceId) -> Result<u64> {
         let share = self.registry.get(id.as_str())?.entry.settings.cache_share;
         let parts = self.options.open_max as u64 + self.registry.extra_shares();

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - An id is in `open` or in `busy` or in neither, never in both.
-//! - A slot that only the pool refers to is in nobody's use, and stays so while `state` is locked.
+//! - A slot that only the pool refers to is not in use, and stays so while `state` is locked.
 //! - Before a slot opens its database, the one it displaces is closed: never are more than
 //!   `open_max` open, and those that are being looked after because something of them is due.
 
@@ -21,7 +21,7 @@ use crate::{Database, Info};
 #[derive(Clone, Debug)]
 pub struct OpenDatabase {
     database: Database,
-    _slot: Arc<Slot>,
+    _slot: Arc<DatabaseSlot>,
 }
 
 impl Deref for OpenDatabase {
@@ -33,8 +33,8 @@ impl Deref for OpenDatabase {
 }
 
 #[derive(Debug)]
-pub(super) struct Pool {
-    state: Mutex<State>,
+pub(super) struct DatabasePool {
+    state: Mutex<PoolState>,
     /// Told whenever an id leaves `busy`.
     settled: Condvar,
     open_max: usize,
@@ -42,9 +42,9 @@ pub(super) struct Pool {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    open: HashMap<NamespaceId, Used>,
-    /// Namespaces that are being closed or deleted: whoever wants one waits.
+struct PoolState {
+    open: HashMap<NamespaceId, UsedSlot>,
+    /// Namespaces that are being closed or deleted: a request for one waits.
     busy: HashSet<NamespaceId>,
     /// What was known of the databases that were closed for lack of room, until they are opened
     /// again: asking for counts must not displace what is in use.
@@ -57,19 +57,19 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Used {
-    slot: Arc<Slot>,
+struct UsedSlot {
+    slot: Arc<DatabaseSlot>,
     last: u64,
 }
 
-/// The place of one database. Whoever comes first opens it, whoever comes meanwhile waits.
+/// The place of one database. The first request opens it, those that come meanwhile wait.
 #[derive(Debug, Default)]
-struct Slot {
-    displaced: Mutex<Option<(NamespaceId, Arc<Slot>)>>,
+struct DatabaseSlot {
+    displaced: Mutex<Option<(NamespaceId, Arc<DatabaseSlot>)>>,
     database: OnceLock<Result<Database>>,
 }
 
-impl Slot {
+impl DatabaseSlot {
     /// Closes the database if it is open. One that has not begun to open never will.
     fn close(&self) -> Result<()> {
         let never = || Err(Error::Closed("the namespace was closed".to_owned()));
@@ -80,7 +80,7 @@ impl Slot {
     }
 }
 
-impl Pool {
+impl DatabasePool {
     pub(super) fn new(open_max: usize, closed: Arc<ClosedDeadlines>) -> Self {
         Self {
             closed,
@@ -90,7 +90,7 @@ impl Pool {
         }
     }
 
-    /// The database of `id`, opened with `open` if it is not open and `exists` does not object.
+    /// Returns the database of `id`, opened with `open` if it is not open and `exists` does not object.
     pub(super) fn get(
         &self,
         id: &NamespaceId,
@@ -115,7 +115,7 @@ impl Pool {
         }
     }
 
-    /// The database of `id` if it is open. Never waits for one that is being opened or closed.
+    /// Returns the database of `id` if it is open. Never waits for one that is being opened or closed.
     pub(super) fn opened(&self, id: &NamespaceId) -> Option<OpenDatabase> {
         let mut state = self.state.lock();
         state.clock += 1;
@@ -129,7 +129,11 @@ impl Pool {
         })
     }
 
-    fn reserve(&self, id: &NamespaceId, exists: impl Fn() -> Result<()>) -> Result<Arc<Slot>> {
+    fn reserve(
+        &self,
+        id: &NamespaceId,
+        exists: impl Fn() -> Result<()>,
+    ) -> Result<Arc<DatabaseSlot>> {
         let mut state = self.wait_for(id);
         if state.closed {
             return Err(Error::Closed("the namespaces were closed".to_owned()));
@@ -142,9 +146,9 @@ impl Pool {
         }
         exists()?;
         state.counted.remove(id);
-        let slot = Arc::new(Slot::default());
+        let slot = Arc::new(DatabaseSlot::default());
         *slot.displaced.lock() = self.displace(&mut state, 1)?;
-        let used = Used {
+        let used = UsedSlot {
             slot: Arc::clone(&slot),
             last,
         };
@@ -152,12 +156,12 @@ impl Pool {
         Ok(slot)
     }
 
-    /// Makes room for so many more: takes out the least recently used of those that nobody holds.
+    /// Makes room for `n_more`: takes out the least recently used database that is not in use.
     fn displace(
         &self,
-        state: &mut State,
+        state: &mut PoolState,
         n_more: usize,
-    ) -> Result<Option<(NamespaceId, Arc<Slot>)>> {
+    ) -> Result<Option<(NamespaceId, Arc<DatabaseSlot>)>> {
         let open_max = self.open_max;
         if state.open.len() + n_more <= open_max + state.n_due {
             return Ok(None);
@@ -192,21 +196,21 @@ impl Pool {
         done
     }
 
-    /// Closes a database that nobody holds if more are open than should be, now that one less is
+    /// Closes a database that is not in use if more are open than should be, now that one less is
     /// looked after.
     fn shrink(&self) {
         let mut state = self.state.lock();
         state.n_due -= 1;
         let displaced = self.displace(&mut state, 0);
         drop(state);
-        let slot = Slot::default();
+        let slot = DatabaseSlot::default();
         *slot.displaced.lock() = displaced.unwrap_or_default();
         self.close_displaced(&slot);
     }
 
     /// What was acknowledged is on disk before a database is closed, so that an error here is
     /// worth a warning but no reason to refuse another namespace.
-    fn close_displaced(&self, slot: &Slot) {
+    fn close_displaced(&self, slot: &DatabaseSlot) {
         let displaced = slot.displaced.lock().take();
         let Some((id, displaced)) = displaced else {
             return;
@@ -229,9 +233,9 @@ impl Pool {
         self.settle(&id);
     }
 
-    /// The open databases that take no writes before they are opened again, and why.
+    /// Returns the open databases that take no writes before they are opened again, and why.
     pub(super) fn refusing_writes(&self) -> Vec<(NamespaceId, String)> {
-        let open = |(id, used): (&NamespaceId, &Used)| {
+        let open = |(id, used): (&NamespaceId, &UsedSlot)| {
             let database = used.slot.database.get()?.as_ref().ok()?;
             Some((id.clone(), database.clone()))
         };
@@ -242,19 +246,19 @@ impl Pool {
         refusing.collect()
     }
 
-    /// Counts and times of a database that was closed for lack of room.
+    /// Returns the counts and times of a database that was closed for lack of room.
     pub(super) fn counted(&self, id: &NamespaceId) -> Option<Info> {
         self.state.lock().counted.get(id).cloned()
     }
 
     /// Closes a slot, and what it was to displace if it had not come to that.
-    fn close_slot(&self, slot: &Slot) -> Result<()> {
+    fn close_slot(&self, slot: &DatabaseSlot) -> Result<()> {
         let closed = slot.close();
         self.close_displaced(slot);
         closed
     }
 
-    /// Closes the database of `id`, held or not, and keeps everybody from it until `remove` has
+    /// Closes the database of `id`, held or not, and blocks requests for it until `remove` has
     /// been run.
     pub(super) fn remove<T>(
         &self,
@@ -307,12 +311,12 @@ impl Pool {
             .is_some_and(|used| used.slot.database.get().is_some())
     }
 
-    /// How many databases are open.
+    /// Returns how many databases are open.
     pub(super) fn open_count(&self) -> usize {
         self.state.lock().open.len()
     }
 
-    fn wait_for(&self, id: &NamespaceId) -> MutexGuard<'_, State> {
+    fn wait_for(&self, id: &NamespaceId) -> MutexGuard<'_, PoolState> {
         let mut state = self.state.lock();
         while state.busy.contains(id) {
             self.settled.wait(&mut state);
@@ -326,7 +330,7 @@ impl Pool {
     }
 
     /// Removes a slot whose database could not be opened, so that the next user tries again.
-    fn forget(&self, id: &NamespaceId, slot: &Arc<Slot>) {
+    fn forget(&self, id: &NamespaceId, slot: &Arc<DatabaseSlot>) {
         let mut state = self.state.lock();
         if state
             .open

@@ -20,14 +20,14 @@ fn deadlines() -> Arc<ClosedDeadlines> {
 
 /// A pool of in-memory databases that counts what is open.
 struct Counted {
-    pool: Pool,
+    pool: DatabasePool,
     opened: AtomicUsize,
 }
 
 impl Counted {
     fn new(open_max: usize) -> Self {
         Self {
-            pool: Pool::new(open_max, deadlines()),
+            pool: DatabasePool::new(open_max, deadlines()),
             opened: AtomicUsize::new(0),
         }
     }
@@ -171,7 +171,7 @@ fn what_something_is_due_of_takes_no_place_and_is_closed_again() {
 #[test]
 fn what_could_not_be_opened_stays_due() {
     let closed = deadlines();
-    let pool = Pool::new(2, Arc::clone(&closed));
+    let pool = DatabasePool::new(2, Arc::clone(&closed));
     closed.note(id("a"), 7);
     let fail = || Err(Error::invalid("broken"));
     assert!(pool.get(&id("a"), || Ok(()), fail).is_err());
@@ -179,7 +179,7 @@ fn what_could_not_be_opened_stays_due() {
 }
 
 #[test]
-fn whoever_must_not_wait_gets_only_what_is_open() {
+fn a_request_that_must_not_wait_gets_only_what_is_open() {
     let counted = Counted::new(1);
     assert!(counted.pool.opened(&id("a")).is_none());
     let opening = Barrier::new(2);

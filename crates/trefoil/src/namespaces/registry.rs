@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Damage, Error, NamespaceId, Result};
 
-use super::entry::{NamespaceEntry, Record, TokenHash};
+use super::entry::{NamespaceEntry, RegistryRecord, TokenHash};
 use crate::home::{Claim, Erasure, Home, Stamp, StoredEntry};
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Registry {
 /// A namespace that exists.
 #[derive(Debug, Clone)]
 struct Registered {
-    record: Record,
+    record: RegistryRecord,
     stamp: Stamp,
 }
 
@@ -61,7 +61,7 @@ impl Registry {
         Ok(registry)
     }
 
-    pub(super) fn get(&self, id: &str) -> Result<Record> {
+    pub(super) fn get(&self, id: &str) -> Result<RegistryRecord> {
         self.registered(id).map(|registered| registered.record)
     }
 
@@ -98,7 +98,7 @@ impl Registry {
     }
 
     /// Returns the namespace that has a token of this hash.
-    pub(super) fn with_token(&self, token: &TokenHash) -> Option<Record> {
+    pub(super) fn with_token(&self, token: &TokenHash) -> Option<RegistryRecord> {
         let id = self.by_token.read().get(token).cloned()?;
         let record = self.get(&id).ok()?;
         record.token_hash.matches(token).then_some(record)
@@ -128,7 +128,7 @@ impl Registry {
         shares.map(|share| u64::from(share) - 1).sum()
     }
 
-    pub(super) fn insert(&self, record: Record, count_max: usize) -> Result<()> {
+    pub(super) fn insert(&self, record: RegistryRecord, count_max: usize) -> Result<()> {
         let _change = self.change.lock();
         let id = record.entry.id.clone();
         let count = self.namespaces.read().len();
@@ -176,7 +176,11 @@ impl Registry {
     }
 
     /// Changes what is known of a namespace; again, if somebody else has done so meanwhile.
-    fn change(&self, id: &NamespaceId, change: impl Fn(&mut Record) -> Result<()>) -> Result<()> {
+    fn change(
+        &self,
+        id: &NamespaceId,
+        change: impl Fn(&mut RegistryRecord) -> Result<()>,
+    ) -> Result<()> {
         let _change = self.change.lock();
         loop {
             let Registered { mut record, stamp } = self.registered(id.as_str())?;
@@ -237,13 +241,14 @@ impl Registry {
     }
 }
 
-fn encode(record: &Record) -> Result<Vec<u8>> {
+fn encode(record: &RegistryRecord) -> Result<Vec<u8>> {
     record.encode().map_err(Error::invalid)
 }
 
 /// Reads the entry of the namespace `name`.
-pub(super) fn read_entry(name: &str, entry: &StoredEntry) -> Result<Record> {
-    let record = Record::decode(&entry.bytes).map_err(|what| damaged(&entry.place, &what))?;
+pub(super) fn read_entry(name: &str, entry: &StoredEntry) -> Result<RegistryRecord> {
+    let record =
+        RegistryRecord::decode(&entry.bytes).map_err(|what| damaged(&entry.place, &what))?;
     match record.entry.id.as_str() == name {
         true => Ok(record),
         false => {

@@ -100,7 +100,7 @@ fn a_namespace_survives_reopening_with_all_that_was_said_of_it() {
         description: "A \"tenant\"".to_owned(),
         token: None,
         metadata: Some(r#"{"plan": "big", "n": 1.0}"#.to_owned()),
-        settings: Settings {
+        settings: NamespaceSettings {
             cache_share: 7,
             warm: true,
         },
@@ -336,7 +336,7 @@ fn what_breaks_a_rule_is_refused() {
         })
         .contains("4096")
     );
-    let settings = Settings {
+    let settings = NamespaceSettings {
         cache_share: 0,
         warm: false,
     };
@@ -503,7 +503,7 @@ fn caches_of_all_open_namespaces_stay_within_the_budget() {
 fn a_warm_namespace_is_opened_at_start() {
     let data = tempfile::tempdir().unwrap();
     let namespaces = open(data.path());
-    let settings = Settings {
+    let settings = NamespaceSettings {
         cache_share: 1,
         warm: true,
     };

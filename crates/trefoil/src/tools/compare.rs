@@ -152,8 +152,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Compares what is left, and looks for postings that the log does not call for. Answers how
-    /// many postings there are.
+    /// Compares what is left, and looks for postings that the log does not call for.
+    /// Returns how many postings there are.
     pub(super) fn finish(mut self, findings: &mut Vec<Finding>) -> Result<u64> {
         self.compare_window(findings)?;
         let mut total = 0;

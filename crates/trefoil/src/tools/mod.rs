@@ -17,7 +17,7 @@ use crate::{Database, Options, namespaces};
 pub use inspect::{Inspection, RunInfo, inspect};
 pub use trefoil_storage::Snapshot;
 pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};
-pub use verify::{Report, Step, verify};
+pub use verify::{VerifyReport, VerifyStep, verify};
 
 pub use crate::namespaces::RegistryReport;
 

@@ -16,7 +16,7 @@ use crate::read::label;
 
 /// What a database holds and what is wrong with it.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// Segments of the log.
     pub segments: u64,
     /// Records in them.
@@ -37,7 +37,7 @@ pub struct Report {
 
 /// How far verifying is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum VerifyStep {
     /// Checking the segments of the log.
     Log {
         /// Segments that are done.
@@ -56,9 +56,9 @@ pub enum Step {
 
 /// Verifies a database. It changes nothing, and finds all that is wrong rather than only the first.
 /// If the log is damaged, the index is not looked at.
-pub fn verify(claim: &dyn Claim, progress: &mut dyn FnMut(Step)) -> Result<Report> {
+pub fn verify(claim: &dyn Claim, progress: &mut dyn FnMut(VerifyStep)) -> Result<VerifyReport> {
     let verified = claim.verify(&mut |step| {
-        progress(Step::Log {
+        progress(VerifyStep::Log {
             done: step.segments_done,
             total: step.segments_total,
         });
@@ -72,8 +72,8 @@ pub fn verify(claim: &dyn Claim, progress: &mut dyn FnMut(Step)) -> Result<Repor
     Ok(report)
 }
 
-fn from_log(log: LogReport) -> Report {
-    Report {
+fn from_log(log: LogReport) -> VerifyReport {
+    VerifyReport {
         segments: log.segments,
         records: log.records,
         commits: log.commits,
@@ -87,8 +87,8 @@ fn from_log(log: LogReport) -> Report {
 
 fn verify_events(
     opened: OpenedGeneration,
-    report: &mut Report,
-    progress: &mut dyn FnMut(Step),
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(VerifyStep),
 ) -> Result<()> {
     let OpenedGeneration { storage, place, .. } = opened;
     let log_file = place.join("log");
@@ -130,7 +130,7 @@ fn verify_events(
             comparison.add_commits(record)?;
         }
         done += record.items.len() as u64;
-        progress(Step::Index { done, total });
+        progress(VerifyStep::Index { done, total });
         Ok(())
     })?;
     if let Some(comparison) = comparison {

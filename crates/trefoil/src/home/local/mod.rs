@@ -85,8 +85,7 @@ impl LocalHome {
         Ok(home)
     }
 
-    /// Locks a data directory in which nothing is changed before anybody asks for it; `None` if it is
-    /// not one.
+    /// Locks a data directory and changes nothing in it; `None` if it is not one.
     pub fn open_existing(directory: impl AsRef<Path>) -> Result<Option<Self>> {
         let data = directory.as_ref();
         match data.join(entries::META).is_dir() {
@@ -298,7 +297,7 @@ fn stamp(incarnation: Incarnation, bytes: &[u8]) -> Stamp {
     }
 }
 
-/// Directories from before were open to others, and stay so until somebody changes that.
+/// Directories from before were open to others, and stay so until their modes are changed.
 fn warn_if_open(data: &Path) {
     if private::is_open_to_others(data) {
         let data = data.display();
