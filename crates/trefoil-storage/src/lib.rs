@@ -5,6 +5,9 @@
 //! [`LocalStorage`] in segment files and fjall. With the feature `testing` there are
 //! `conformance`, which every implementation passes, and a disk that fails.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("Trefoil runs on Linux only");
+
 mod completion;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;

@@ -95,7 +95,8 @@ pub mod redis {
     };
 }
 
-/// The README's example is compiled and run like the one above.
+/// The examples of the README and of the page about the library are compiled and run like those above.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/library.md")]
+struct Pages;

@@ -6,6 +6,7 @@ mod asynchronous;
 mod concurrent;
 mod dcb;
 mod directory;
+mod examples;
 mod extremes;
 mod failing_disk;
 mod large_commits;
