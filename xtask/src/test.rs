@@ -20,6 +20,18 @@ const STEPS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
     // Without `--all-targets`, which leaves out the tests in the documentation.
     &["test", "--workspace"],
+    &DOCUMENTATION,
+];
+
+/// The documentation of everything that others build on, with all features; a warning is an error.
+const DOCUMENTATION: [&str; 7] = [
+    "doc",
+    "--workspace",
+    "--exclude=trefoil-bench",
+    "--exclude=xtask",
+    "--lib",
+    "--no-deps",
+    "--all-features",
 ];
 
 /// What `cargo clippy -- -D warnings` tells the compiler that it puts into the place of `rustc`.
@@ -49,6 +61,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         command
             .env("XTASK_PYTHON", "installed")
             .env("XTASK_REDIS", "installed");
+        if arguments.contains(&"doc") {
+            command.env("RUSTDOCFLAGS", "-Dwarnings");
+        }
         step(&format!("cargo {}", arguments.join(" ")), &mut command)?;
     }
     println!("==> all of it passed");
