@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::testing::World;
-    use crate::{ExpiryPlace, Moment, Space, SpaceScan};
+    use crate::{CommandMoment, ExpiryPlace, Space, SpaceScan};
 
     /// Entries of which what was removed is still there and has to be passed, as in a tree that
     /// keeps changes until they are written. Counts what is passed.
@@ -267,7 +267,7 @@ mod tests {
         for n in 0..1_000 {
             world.run(&format!("DEL small{n}"));
         }
-        let moment = Moment {
+        let moment = CommandMoment {
             now: 20,
             ..world.moment
         };

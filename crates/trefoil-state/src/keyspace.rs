@@ -18,7 +18,7 @@ use crate::space::Space;
 
 /// When a command runs, and what makes it unforeseeable.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Moment {
+pub struct CommandMoment {
     /// Milliseconds since 1970.
     pub now: u64,
     /// Where the random numbers begin.
@@ -54,7 +54,7 @@ pub(crate) type Element = (Bytes, Bytes);
 
 impl<'a> Keyspace<'a> {
     /// Returns the keys that these entries hold.
-    pub fn new(space: &'a mut dyn Space, moment: Moment) -> trefoil_core::Result<Self> {
+    pub fn new(space: &'a mut dyn Space, moment: CommandMoment) -> trefoil_core::Result<Self> {
         let root = match space.get(layout::ROOT)? {
             Some(bytes) => Root::decode(&bytes).ok_or_else(|| damaged("the root"))?,
             None => Root::default(),

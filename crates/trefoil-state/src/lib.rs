@@ -51,7 +51,7 @@ pub use command::{
 pub use error::{CommandError, SYNTAX};
 pub use garbage::{Collected, GarbagePlace, Portion};
 pub use glob::matches_glob;
-pub use keyspace::{Keyspace, Moment, damaged};
+pub use keyspace::{CommandMoment, Keyspace, damaged};
 pub use layout::{KEY_BYTES_MAX, ROOT, STRING_BYTES_MAX};
 pub use meta::{ValueKind, is_younger};
 pub use meter::{Allowance, Meter};

@@ -7,8 +7,8 @@ use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, NewEvent, Result};
 
 use crate::{
-    CommandError, Commands, ExpiryPlace, GarbagePlace, Keyspace, MemorySpace, Moment, Portion,
-    Reply, Space, SpaceScan,
+    CommandError, CommandMoment, Commands, ExpiryPlace, GarbagePlace, Keyspace, MemorySpace,
+    Portion, Reply, Space, SpaceScan,
 };
 
 /// Keys in memory, with a clock that the test sets.
@@ -19,7 +19,7 @@ pub struct World {
     /// The entries.
     pub entries: MemorySpace,
     /// The time, and the position that the next event gets.
-    pub moment: Moment,
+    pub moment: CommandMoment,
     /// The keys that the last command touched.
     pub touched: Vec<Bytes>,
     /// The events that all commands have had appended; the first one has the position 0.
@@ -39,7 +39,7 @@ impl World {
         Self {
             commands,
             entries: MemorySpace::default(),
-            moment: Moment::default(),
+            moment: CommandMoment::default(),
             touched: Vec::new(),
             events: Vec::new(),
         }

@@ -29,7 +29,7 @@ use trefoil_core::{Error, Result};
 use crate::database::host::Host;
 use crate::state::ReadCache;
 use crate::time::clock::Clock;
-use crate::time::timer::Timer;
+use crate::time::timer::TimerThread;
 
 /// What kind of work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub(crate) struct Background {
     /// What time it is for all databases.
     pub(crate) clock: Clock,
     /// Wakes databases when something of them is due.
-    pub(crate) timer: Arc<Timer>,
+    pub(crate) timer: Arc<TimerThread>,
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
     /// their indexes, and their entries of state.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
@@ -194,7 +194,7 @@ impl Background {
             lanes,
             threads: Mutex::new(threads),
             host: OnceLock::new(),
-            timer: Arc::new(Timer::start(clock.clone())?),
+            timer: Arc::new(TimerThread::start(clock.clone())?),
             clock,
             tail_bytes: Arc::default(),
             read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART)),

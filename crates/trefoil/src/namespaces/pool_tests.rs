@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::*;
-use crate::time::timer::Timer;
+use crate::time::timer::TimerThread;
 use crate::{Clock, Commit, NewEvent};
 
 fn id(text: &str) -> NamespaceId {
@@ -14,7 +14,7 @@ fn id(text: &str) -> NamespaceId {
 
 /// No deadlines of closed namespaces.
 fn deadlines() -> Arc<ClosedDeadlines> {
-    let timer = Timer::start(Clock::default()).unwrap();
+    let timer = TimerThread::start(Clock::default()).unwrap();
     Arc::new(ClosedDeadlines::new(Arc::new(timer)))
 }
 

@@ -1,7 +1,9 @@
 //! Reading the state: commands that change nothing, all on the state of one moment.
 
 use trefoil_core::{Error, Result};
-use trefoil_state::{Call, CommandAccess, CommandError, Keyspace, Meter, Moment, Reply, Survey};
+use trefoil_state::{
+    Call, CommandAccess, CommandError, CommandMoment, Keyspace, Meter, Reply, Survey,
+};
 
 use crate::database::engine::Engine;
 use crate::state::View;
@@ -18,7 +20,7 @@ const SHORT_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct Snapshot {
     view: View,
-    moment: Moment,
+    moment: CommandMoment,
 }
 
 impl Snapshot {
@@ -54,8 +56,8 @@ pub(crate) fn look<'a>(
 }
 
 /// The moment of a read.
-fn moment(engine: &Engine) -> Moment {
-    Moment {
+fn moment(engine: &Engine) -> CommandMoment {
+    CommandMoment {
         now: engine.clock().now().millis(),
         seed: engine.random(),
         position: 0,

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use trefoil_core::Direction;
-use trefoil_state::{Call, Keyspace, Moment, Reply};
+use trefoil_state::{Call, CommandMoment, Keyspace, Reply};
 
 use super::View;
 use crate::{Database, Options, Transaction};
@@ -25,7 +25,7 @@ fn write(database: &Database, line: &str) {
 
 /// What a view answers, in which nothing expires.
 fn ask(view: &mut View, line: &str) -> Reply {
-    let mut keyspace = Keyspace::new(view, Moment::default()).unwrap();
+    let mut keyspace = Keyspace::new(view, CommandMoment::default()).unwrap();
     call(line).run(&mut keyspace).unwrap()
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use trefoil_core::Result;
-use trefoil_state::{Keyspace, Moment};
+use trefoil_state::{CommandMoment, Keyspace};
 
 use super::{Store, Touched, View};
 
@@ -117,9 +117,9 @@ impl Watch {
             }
             self.register(key);
             let mut view = View::new(store);
-            let moment = Moment {
+            let moment = CommandMoment {
                 now,
-                ..Moment::default()
+                ..CommandMoment::default()
             };
             let expiry = Keyspace::new(&mut view, moment)?.expiry_of(key)?;
             self.keys.push(Watched {

@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 use trefoil_core::NamespaceId;
 
 use crate::time::NEVER;
-use crate::time::timer::Timer;
+use crate::time::timer::TimerThread;
 
 /// When closed namespaces must be opened.
 #[derive(Debug)]
 pub(crate) struct ClosedDeadlines {
     set: Mutex<DeadlineSet>,
-    timer: Arc<Timer>,
+    timer: Arc<TimerThread>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl DeadlineSet {
 
 impl ClosedDeadlines {
     /// No deadlines yet. The timer is told of those to come.
-    pub(crate) fn new(timer: Arc<Timer>) -> Self {
+    pub(crate) fn new(timer: Arc<TimerThread>) -> Self {
         let set = Mutex::default();
         Self { set, timer }
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_is_due_first_comes_first_and_once() {
-        let timer = Arc::new(Timer::start(Clock::default()).unwrap());
+        let timer = Arc::new(TimerThread::start(Clock::default()).unwrap());
         let closed = ClosedDeadlines::new(timer);
         let id = |name: &str| NamespaceId::new(name).unwrap();
         for (name, deadline) in [("a", 30), ("b", 10), ("c", 20), ("d", 5), ("b", 25)] {

@@ -27,7 +27,7 @@ pub(crate) trait Sleeper: Debug + Send + Sync {
 
 /// The thread, and the sleepers that it wakes.
 #[derive(Debug)]
-pub(crate) struct Timer {
+pub(crate) struct TimerThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,7 +47,7 @@ struct TimerState {
     is_closed: bool,
 }
 
-impl Timer {
+impl TimerThread {
     pub(crate) fn start(clock: Clock) -> Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -89,7 +89,7 @@ impl Timer {
     }
 }
 
-impl Drop for Timer {
+impl Drop for TimerThread {
     fn drop(&mut self) {
         self.shared.state.lock().is_closed = true;
         self.shared.changed.notify_one();
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_sleeper_is_woken_when_the_clock_reaches_its_deadline() {
         let time = ManualTime::new(Timestamp(0));
-        let timer = Timer::start(Clock::new(time.clone())).unwrap();
+        let timer = TimerThread::start(Clock::new(time.clone())).unwrap();
         let (woken, wakes) = mpsc::channel();
         let deadline = AtomicU64::new(7_000);
         let sleeper = Arc::new(Once { deadline, woken });

@@ -6,11 +6,12 @@
 //! The stage only decides. The [overlay](Overlay) keeps what was decided for the requests that
 //! follow, and the [encoder](Encoder) turns it into records of the log.
 
+use fastrand::Rng;
 use trefoil_core::{
     Appended, Committed, EVENTS_TOUCHED, Event, EventItem, Result, Timestamp, Tracking, both,
     correlation_category, make_event_id, touch_bodies,
 };
-use trefoil_state::Moment;
+use trefoil_state::CommandMoment;
 use trefoil_storage::Group;
 
 use super::encoder::Encoder;
@@ -61,7 +62,7 @@ pub(crate) struct Stage<'a> {
     pub(super) base: u64,
     /// The wall clock, by which deadlines are set and judged.
     now: Timestamp,
-    random: u64,
+    random: Rng,
     /// How many transactions were begun.
     n_transactions: u64,
 }
@@ -92,7 +93,7 @@ impl<'a> Stage<'a> {
             front,
             base: front.position,
             now,
-            random,
+            random: Rng::with_seed(random),
             n_transactions: 0,
         }
     }
@@ -248,8 +249,8 @@ impl<'a> Stage<'a> {
 
     /// Returns when the commands of the next commit run: by the wall clock, which may have been set
     /// back.
-    pub(super) fn moment(&mut self) -> Moment {
-        Moment {
+    pub(super) fn moment(&mut self) -> CommandMoment {
+        CommandMoment {
             now: self.now.millis(),
             seed: self.next_random(),
             position: self.next_position(),
@@ -338,11 +339,7 @@ impl<'a> Stage<'a> {
 
     /// Sixty-four bits that nobody can foresee without knowing the seed.
     fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.u64(..)
     }
 
     /// Takes out the keys that the group touches.
@@ -381,7 +378,7 @@ impl<'a> Stage<'a> {
 
     /// Returns the state of the generator of random bits, for the next group.
     pub(crate) fn random(&self) -> u64 {
-        self.random
+        self.random.get_seed()
     }
 }
 

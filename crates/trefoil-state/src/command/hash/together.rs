@@ -79,7 +79,7 @@ fn take_each(
 /// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds |
 /// PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value [field value …]`
 pub(super) fn hsetex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let options = SetOptions::parse(&arguments[2..], keyspace.now())?;
+    let options = SetFieldOptions::parse(&arguments[2..], keyspace.now())?;
     check_name(&arguments[1])?;
     let mut change = HashChange::existing_or_new(keyspace, &arguments[1])?;
     let is_met = options.is_met(&change)?;
@@ -117,14 +117,14 @@ fn set(
 }
 
 /// What `HSETEX` is to do.
-struct SetOptions<'a> {
+struct SetFieldOptions<'a> {
     /// Whether all fields must be there (`FXX`), or none of them (`FNX`).
     must_exist: Option<bool>,
     expiry: FieldExpiry,
     fields: &'a [[Bytes; 2]],
 }
 
-impl<'a> SetOptions<'a> {
+impl<'a> SetFieldOptions<'a> {
     fn parse(arguments: &'a [Bytes], now: u64) -> Result<Self> {
         let mut rest = ArgumentReader::new(arguments);
         let mut must_exist = None;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use trefoil::{Call, CommandError, Database, Error, Options, Reply, Step, Transaction, tools};
-use trefoil_state::{Keyspace, MemorySpace, Moment};
+use trefoil_state::{CommandMoment, Keyspace, MemorySpace};
 
 use crate::claim;
 
@@ -102,7 +102,7 @@ impl Model {
         let before = self.0.clone();
         let mut keyspace = Keyspace::new(
             &mut self.0,
-            Moment {
+            CommandMoment {
                 now: 1,
                 seed: 1,
                 position: 1,
