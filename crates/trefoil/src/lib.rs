@@ -72,7 +72,7 @@ pub use namespaces::{
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 pub use read::listing::{CategoryInfo, List, StreamInfo};
-pub use read::look::Snapshot;
+pub use read::look::StateSnapshot;
 pub use read::subscription::Subscription;
 pub use state::{Watch, Word};
 pub use time::clock::{Clock, ManualTime, TimeSource};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trefoil::redis::{index_range, parse_integer, string_range};
-use trefoil::{Call, Meter, OpenDatabase, Reply, Snapshot};
+use trefoil::{Call, Meter, OpenDatabase, Reply, StateSnapshot};
 
 use super::encoder::Protocol;
 use super::failure::{of_error, of_failure};
@@ -125,7 +125,7 @@ pub(super) async fn answer(
 /// A reply on its way.
 struct Pieces<'o, 's> {
     /// `None` while it is used elsewhere.
-    snapshot: Option<Snapshot>,
+    snapshot: Option<StateSnapshot>,
     protocol: Protocol,
     /// When the answer began, by the steady clock.
     began: Duration,

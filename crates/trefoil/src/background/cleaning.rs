@@ -12,7 +12,7 @@ use trefoil_core::Result;
 
 use crate::background::Lane;
 use crate::database::engine::{Engine, abandoned, report};
-use crate::state::Store;
+use crate::state::StateStore;
 use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
 use crate::time::timer::Sleeper;
@@ -29,7 +29,7 @@ const STEPS_MAX: usize = 64;
 
 impl Sleeper for Engine {
     fn deadline(&self) -> u64 {
-        let Store {
+        let StateStore {
             expiries, garbage, ..
         } = &*self.store;
         expiries.next_start().min(garbage.next_start())

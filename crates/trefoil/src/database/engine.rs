@@ -12,11 +12,11 @@ use crate::background::exclusive::Exclusive;
 use crate::background::write_load::WriteLoad;
 use crate::background::{Background, Lane, Tenant};
 use crate::database::recovery::{checkpoint, replay};
-use crate::database::{Inner, reopen_in_background};
+use crate::database::{DatabaseShared, reopen_in_background};
 use crate::index::Index;
-use crate::read::condition::{self, Check, Checked, CheckedCommit};
+use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
-use crate::state::Store;
+use crate::state::StateStore;
 use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
@@ -42,7 +42,7 @@ pub(crate) struct Engine {
     pub(crate) generation: u64,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) index: Arc<Index>,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<StateStore>,
     pub(crate) writer: Writer,
     pub(crate) wake: Arc<Wake>,
     pub(crate) background: Arc<Background>,
@@ -59,7 +59,7 @@ pub(crate) struct Engine {
     /// Where the random numbers of reads begin.
     random: AtomicU64,
     /// The database that this is a generation of.
-    pub(crate) database: OnceLock<Weak<Inner>>,
+    pub(crate) database: OnceLock<Weak<DatabaseShared>>,
 }
 
 impl Engine {
@@ -77,7 +77,7 @@ impl Engine {
         let index = Arc::new(index);
         let shared_bytes = Arc::clone(&background.tail_bytes);
         let read_cache = Arc::clone(&background.read_cache);
-        let store = Store::open(Arc::clone(&storage), shared_bytes, read_cache)?;
+        let store = StateStore::open(Arc::clone(&storage), shared_bytes, read_cache)?;
         let store = Arc::new(
             store
                 .retaining(options.commit_id_retention)
@@ -141,8 +141,8 @@ impl Engine {
     pub(crate) async fn check_async(
         self: &Arc<Self>,
         conditions: Vec<Condition>,
-    ) -> Result<(Vec<Condition>, Checked)> {
-        let mut check = Check::new(self, &conditions);
+    ) -> Result<(Vec<Condition>, CheckedConditions)> {
+        let mut check = ConditionCheck::new(self, &conditions);
         if check.advance(self, &conditions)? {
             return Ok((conditions, check.finish()));
         }
@@ -152,8 +152,8 @@ impl Engine {
     async fn check_elsewhere(
         self: &Arc<Self>,
         conditions: Vec<Condition>,
-        mut check: Check,
-    ) -> Result<(Vec<Condition>, Checked)> {
+        mut check: ConditionCheck,
+    ) -> Result<(Vec<Condition>, CheckedConditions)> {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
         self.background.look(self.tenant(), move || {

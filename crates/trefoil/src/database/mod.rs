@@ -30,9 +30,9 @@ use crate::database::engine::Engine;
 use crate::database::stats::StatsSnapshot;
 use crate::home::{Claim, LocalHome, MemoryHome};
 use crate::index::Manifest;
-use crate::read::condition::{self, Checked};
+use crate::read::condition::{self, CheckedConditions};
 use crate::read::explain::Explanation;
-use crate::read::look::{self, Snapshot};
+use crate::read::look::{self, StateSnapshot};
 use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
 use crate::time::wake::Wake;
@@ -49,12 +49,12 @@ pub use replacement::Replacement;
 /// read see durable events only.
 #[derive(Debug, Clone)]
 pub struct Database {
-    inner: Arc<Inner>,
+    inner: Arc<DatabaseShared>,
 }
 
 /// What all handles of a database share.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct DatabaseShared {
     claim: Arc<dyn Claim>,
     /// Whether this is a generation that does not count yet: the claim belongs to another database.
     is_beside: bool,
@@ -150,7 +150,7 @@ impl Database {
             replayed_events,
             cut_bytes: opened.cut_bytes,
         };
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(DatabaseShared {
             claim,
             is_beside: false,
             options: options.clone(),
@@ -309,8 +309,8 @@ impl Database {
     }
 
     /// The state as it is now, for a read that takes several steps.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        Ok(Snapshot::new(self.engine()?.as_ref()))
+    pub fn snapshot(&self) -> Result<StateSnapshot> {
+        Ok(StateSnapshot::new(self.engine()?.as_ref()))
     }
 
     /// How many keys there are, and how many of them expire: exact where few do, else by a sample.
@@ -419,7 +419,7 @@ impl Database {
         let all = engine
             .index
             .layers()
-            .summary(crate::index::Kind::All, "")?
+            .summary(crate::index::TermKind::All, "")?
             .unwrap_or_default();
         let last = match all.last_position {
             0 => None,
@@ -484,7 +484,7 @@ impl Database {
     }
 }
 
-impl Drop for Inner {
+impl Drop for DatabaseShared {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.get_mut().take() {
             engine.close(&closed());
@@ -495,7 +495,7 @@ impl Drop for Inner {
     }
 }
 
-impl Inner {
+impl DatabaseShared {
     /// Lets others have the namespace.
     fn release(&self) {
         if !self.is_beside {
@@ -505,7 +505,7 @@ impl Inner {
 }
 
 /// Whether all conditions hold, now that their queries have been looked into.
-fn decide(engine: &Engine, conditions: &[Condition], checked: &Checked) -> Result<()> {
+fn decide(engine: &Engine, conditions: &[Condition], checked: &CheckedConditions) -> Result<()> {
     for (condition, wanted) in conditions.iter().enumerate() {
         if let Some(position) = checked.match_of(condition) {
             return Err(Error::ConditionFailed {

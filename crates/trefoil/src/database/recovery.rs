@@ -11,12 +11,16 @@ use crate::database::engine::report;
 use crate::index::{Index, IndexedEvent};
 use crate::read::decode;
 use crate::read::label;
-use crate::state::{Store, snapshot_commit};
+use crate::state::{StateStore, snapshot_commit};
 use crate::write::{Front, freeze, logged_bytes, state_changes};
 
 /// Adds what the log holds after the last checkpoint to the index and the state. Answers where the
 /// log ends and how many events were read.
-pub(crate) fn replay(storage: &dyn Storage, index: &Index, store: &Store) -> Result<(Front, u64)> {
+pub(crate) fn replay(
+    storage: &dyn Storage,
+    index: &Index,
+    store: &StateStore,
+) -> Result<(Front, u64)> {
     let end = storage.end();
     let (commit, clock) = index.checkpoint_end();
     let mut front = Front {
@@ -59,13 +63,13 @@ fn merge_all_due(index: &Index) -> Result<()> {
 }
 
 /// Writes what is frozen of index and state, atomically.
-pub(crate) fn checkpoint(index: &Index, store: &Store) -> Result<()> {
+pub(crate) fn checkpoint(index: &Index, store: &StateStore) -> Result<()> {
     index.checkpoint(|batch| store.fill(batch), || store.thaw())
 }
 
 /// Takes over the changes of state of a record, unless the snapshot, which is of this commit, has
 /// them.
-pub(crate) fn replay_state(store: &Store, record: &Record, snapshot: u64) -> Result<()> {
+pub(crate) fn replay_state(store: &StateStore, record: &Record, snapshot: u64) -> Result<()> {
     if record.last_commit() <= snapshot {
         return Ok(());
     }
@@ -109,7 +113,7 @@ fn damaged(record: &Record, what: String) -> Error {
 /// Adds a record's events to the index. Answers the highest time the server gave to one of them.
 fn replay_record(
     index: &Index,
-    store: &Store,
+    store: &StateStore,
     record: &Record,
     snapshot: u64,
 ) -> Result<Timestamp> {

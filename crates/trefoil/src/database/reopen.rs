@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use trefoil_core::{Error, Result};
 
-use super::{Database, Inner, closed, wait_for_readers};
+use super::{Database, DatabaseShared, closed, wait_for_readers};
 use crate::database::engine::Engine;
 use crate::index::Manifest;
 
@@ -35,7 +35,7 @@ impl Database {
     }
 }
 
-impl Inner {
+impl DatabaseShared {
     fn reopen(self: &Arc<Self>) -> Result<()> {
         let generation = self.generation.lock();
         if self.is_closed.load(Ordering::SeqCst) {
@@ -75,7 +75,7 @@ impl Inner {
 }
 
 /// Has a database opened again as soon as that is possible, on a thread of its own.
-pub(crate) fn reopen_in_background(database: Weak<Inner>) {
+pub(crate) fn reopen_in_background(database: Weak<DatabaseShared>) {
     let spawned = std::thread::Builder::new()
         .name("reopen".to_owned())
         .spawn(move || {

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Error, Result};
 use trefoil_storage::Storage;
 
-use super::{Database, Inner, Recovery, wait_for_readers};
+use super::{Database, DatabaseShared, Recovery, wait_for_readers};
 use crate::database::engine::Engine;
 use crate::index::Manifest;
 use crate::time::wake::Wake;
@@ -97,7 +97,7 @@ impl Database {
         let background = Arc::clone(&self.inner.background);
         let (engine, _) =
             Engine::open(generation, storage, Arc::clone(&wake), background, options)?;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(DatabaseShared {
             claim,
             is_beside: true,
             options: options.clone(),

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use trefoil_core::{Direction, Result, put_varint};
 use trefoil_storage::{Entry, Sink};
 
-use super::list::List;
-use super::postings::{Posting, Summary, encode_block};
+use super::list::PostingList;
+use super::postings::{Posting, TermSummary, encode_block};
 use super::run::{
     BLOCK, BLOCK_POSTINGS, ID, INLINE_POSTINGS_MAX, Run, RunTerm, TERM, TIME, decode_positions,
     encode_positions, time_key,
 };
-use super::tail::{POSITIONS_PER_ID_MAX, Tail};
-use super::term::{Kind, put_term};
+use super::tail::{IndexTail, POSITIONS_PER_ID_MAX};
+use super::term::{TermKind, put_term};
 
 /// Hands the entries of a run with the contents of `tail` to `sink`.
-pub(crate) fn from_tail(tail: &Tail, sink: &mut Sink<'_>) -> Result<()> {
+pub(crate) fn from_tail(tail: &IndexTail, sink: &mut Sink<'_>) -> Result<()> {
     // Keys sort by kind and then as names do.
-    let mut terms: Vec<(Kind, &str, &List)> = Vec::new();
-    for kind in Kind::EVERY {
+    let mut terms: Vec<(TermKind, &str, &PostingList)> = Vec::new();
+    for kind in TermKind::EVERY {
         let start = terms.len();
         terms.extend(tail.lists(kind).map(|(name, list)| (kind, name, list)));
         terms[start..].sort_unstable_by_key(|(_, name, _)| *name);
@@ -32,7 +32,7 @@ pub(crate) fn from_tail(tail: &Tail, sink: &mut Sink<'_>) -> Result<()> {
         if list.len() as u64 > INLINE_POSTINGS_MAX {
             key.clear();
             put_term(&mut key, kind, name);
-            let mut blocks = BlockWriter::new(&key, kind, sink);
+            let mut blocks = PostingWriter::new(&key, kind, sink);
             (0..list.len()).try_for_each(|index| blocks.push(list.posting(index)))?;
             blocks.finish()?;
         }
@@ -62,7 +62,7 @@ pub(crate) fn from_tail(tail: &Tail, sink: &mut Sink<'_>) -> Result<()> {
 const TERMS_TOGETHER: usize = 32;
 
 /// Hands the summaries of terms, and their postings if they are few, to `sink`.
-fn put_terms(terms: &[(Kind, &str, &List)], sink: &mut Sink<'_>) -> Result<()> {
+fn put_terms(terms: &[(TermKind, &str, &PostingList)], sink: &mut Sink<'_>) -> Result<()> {
     let (mut key, mut postings) = (Vec::new(), Vec::new());
     for some in terms.chunks(TERMS_TOGETHER) {
         let ends = some.iter().map(|(_, _, list)| list.last_position());
@@ -126,11 +126,11 @@ pub(crate) fn from_runs(runs: &[Arc<Run>], sink: &mut Sink<'_>) -> Result<()> {
 
 fn merge_blocks(runs: &[Arc<Run>], key: &[u8], sink: &mut Sink<'_>) -> Result<()> {
     let unreadable = || runs[0].damaged("unreadable key of a term");
-    let kind = *Kind::EVERY
+    let kind = *TermKind::EVERY
         .get(usize::from(key[0]))
         .ok_or_else(unreadable)?;
     let name = super::term::take_name(key).ok_or_else(unreadable)?;
-    let mut blocks = BlockWriter::new(key, kind, sink);
+    let mut blocks = PostingWriter::new(key, kind, sink);
     for run in runs {
         run.for_each_posting(kind, &name, &mut |posting| blocks.push(posting))?;
     }
@@ -138,10 +138,10 @@ fn merge_blocks(runs: &[Arc<Run>], key: &[u8], sink: &mut Sink<'_>) -> Result<()
 }
 
 /// A key, and its value in each of the runs that have it, oldest first.
-type Visit<'a> = dyn FnMut(&[u8], &[(&Run, bytes::Bytes)]) -> Result<()> + 'a;
+type VisitKey<'a> = dyn FnMut(&[u8], &[(&Run, bytes::Bytes)]) -> Result<()> + 'a;
 
 /// Walks over the keys of `runs` that begin with `prefix`, in order.
-fn merge(runs: &[Arc<Run>], prefix: u8, visit: &mut Visit<'_>) -> Result<()> {
+fn merge(runs: &[Arc<Run>], prefix: u8, visit: &mut VisitKey<'_>) -> Result<()> {
     let mut scans = Vec::with_capacity(runs.len());
     for run in runs.iter().map(Arc::as_ref) {
         let mut scan = run.map.scan(&[prefix], &[prefix + 1], Direction::Forwards);
@@ -169,7 +169,7 @@ fn merge(runs: &[Arc<Run>], prefix: u8, visit: &mut Visit<'_>) -> Result<()> {
 /// Writes a term's summary and, unless they are many, its postings.
 fn put_summary(
     term: &[u8],
-    summary: &Summary,
+    summary: &TermSummary,
     postings: &[Posting],
     sink: &mut Sink<'_>,
 ) -> Result<()> {
@@ -183,15 +183,15 @@ fn put_summary(
 }
 
 /// Packs the postings of one term into blocks.
-struct BlockWriter<'a, 'b> {
+struct PostingWriter<'a, 'b> {
     term: &'a [u8],
-    kind: Kind,
+    kind: TermKind,
     pending: Vec<Posting>,
     sink: &'a mut Sink<'b>,
 }
 
-impl<'a, 'b> BlockWriter<'a, 'b> {
-    fn new(term: &'a [u8], kind: Kind, sink: &'a mut Sink<'b>) -> Self {
+impl<'a, 'b> PostingWriter<'a, 'b> {
+    fn new(term: &'a [u8], kind: TermKind, sink: &'a mut Sink<'b>) -> Self {
         Self {
             term,
             kind,
@@ -213,7 +213,7 @@ impl<'a, 'b> BlockWriter<'a, 'b> {
         let Some(last) = self.pending.last() else {
             return Ok(());
         };
-        let order = if self.kind == Kind::Stream {
+        let order = if self.kind == TermKind::Stream {
             last.ordinal
         } else {
             last.position

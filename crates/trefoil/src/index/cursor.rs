@@ -8,14 +8,14 @@ use std::cell::Cell;
 
 use trefoil_core::{Direction, Result};
 
-use super::lookup::Lookup;
+use super::lookup::TermLookup;
 
 /// How many positions are copied from the index at a time at most.
 const PAGE_MAX: usize = 4096;
 
 /// What a walk finds at or beyond a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// The first position.
     At(u64),
     /// None before this one; the effort that was allowed is used up.
@@ -53,20 +53,20 @@ pub(crate) enum Walk<'a> {
     /// Those that all parts have. The first part should be the rarest.
     Every(Vec<Walk<'a>>),
     /// Those that any part has.
-    Any(Vec<Part<'a>>),
+    Any(Vec<WalkPart<'a>>),
 }
 
 /// A part of [`Walk::Any`], and what it said last: it need not be asked again before the walk has
 /// come that far.
 #[derive(Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct WalkPart<'a> {
     walk: Walk<'a>,
-    last: Option<Step>,
+    last: Option<WalkStep>,
 }
 
 impl<'a> Walk<'a> {
     /// The walk over the positions of a term, of which about `page_size` will be wanted at a time.
-    pub(crate) fn term(term: Lookup<'a>, direction: Direction, page_size: usize) -> Self {
+    pub(crate) fn term(term: TermLookup<'a>, direction: Direction, page_size: usize) -> Self {
         Self::Term(TermWalk {
             term,
             direction,
@@ -92,16 +92,16 @@ impl<'a> Walk<'a> {
             _ => Self::Any(
                 walks
                     .into_iter()
-                    .map(|walk| Part { walk, last: None })
+                    .map(|walk| WalkPart { walk, last: None })
                     .collect(),
             ),
         }
     }
 
     /// The first position at or beyond `from`. Calls must not go back.
-    fn seek(&mut self, from: u64, direction: Direction, effort: &Effort) -> Result<Step> {
+    fn seek(&mut self, from: u64, direction: Direction, effort: &Effort) -> Result<WalkStep> {
         match self {
-            Self::Term(term) => Ok(term.seek(from)?.map_or(Step::End, Step::At)),
+            Self::Term(term) => Ok(term.seek(from)?.map_or(WalkStep::End, WalkStep::At)),
             Self::Every(parts) => seek_every(parts, from, direction, effort),
             Self::Any(parts) => seek_any(parts, from, direction, effort),
         }
@@ -113,38 +113,38 @@ fn seek_every(
     from: u64,
     direction: Direction,
     effort: &Effort,
-) -> Result<Step> {
+) -> Result<WalkStep> {
     let mut candidate = from;
     'candidates: loop {
         if !effort.spend(1) {
-            return Ok(Step::Paused(candidate));
+            return Ok(WalkStep::Paused(candidate));
         }
         for part in &mut *parts {
             match part.seek(candidate, direction, effort)? {
-                Step::At(position) if position == candidate => {}
-                Step::At(position) => {
+                WalkStep::At(position) if position == candidate => {}
+                WalkStep::At(position) => {
                     candidate = position;
                     continue 'candidates;
                 }
                 other => return Ok(other),
             }
         }
-        return Ok(Step::At(candidate));
+        return Ok(WalkStep::At(candidate));
     }
 }
 
 fn seek_any(
-    parts: &mut [Part<'_>],
+    parts: &mut [WalkPart<'_>],
     from: u64,
     direction: Direction,
     effort: &Effort,
-) -> Result<Step> {
-    let mut first = Step::End;
+) -> Result<WalkStep> {
+    let mut first = WalkStep::End;
     effort.spend(parts.len() / 8);
     for part in parts {
         let step = match part.last {
-            Some(Step::End) => Step::End,
-            Some(Step::At(at)) if !is_before(at, from, direction) => Step::At(at),
+            Some(WalkStep::End) => WalkStep::End,
+            Some(WalkStep::At(at)) if !is_before(at, from, direction) => WalkStep::At(at),
             _ => part.walk.seek(from, direction, effort)?,
         };
         part.last = Some(step);
@@ -155,11 +155,11 @@ fn seek_any(
 
 /// Which of two answers holds for both. A position that was found stands if nothing can come
 /// before it.
-fn earlier(one: Step, other: Step, direction: Direction) -> Step {
+fn earlier(one: WalkStep, other: WalkStep, direction: Direction) -> WalkStep {
     let place = |step| match step {
-        Step::At(position) => Some((position, false)),
-        Step::Paused(position) => Some((position, true)),
-        Step::End => None,
+        WalkStep::At(position) => Some((position, false)),
+        WalkStep::Paused(position) => Some((position, true)),
+        WalkStep::End => None,
     };
     match (place(one), place(other)) {
         (None, _) => other,
@@ -190,7 +190,7 @@ fn next_position(position: u64, direction: Direction) -> Option<u64> {
 /// A walk over the positions of one term.
 #[derive(Debug)]
 pub(crate) struct TermWalk<'a> {
-    term: Lookup<'a>,
+    term: TermLookup<'a>,
     direction: Direction,
     page: Vec<u64>,
     next: usize,
@@ -280,20 +280,22 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next position.
-    pub(crate) fn next(&mut self, effort: &Effort) -> Result<Step> {
+    pub(crate) fn next(&mut self, effort: &Effort) -> Result<WalkStep> {
         let Some(from) = self.from else {
-            return Ok(Step::End);
+            return Ok(WalkStep::End);
         };
         let step = self.walk.seek(from, self.direction, effort)?;
         let is_past_end = |position| is_before(self.last, position, self.direction);
         let step = match step {
-            Step::At(position) | Step::Paused(position) if is_past_end(position) => Step::End,
+            WalkStep::At(position) | WalkStep::Paused(position) if is_past_end(position) => {
+                WalkStep::End
+            }
             step => step,
         };
         self.from = match step {
-            Step::At(position) => next_position(position, self.direction),
-            Step::Paused(position) => Some(position),
-            Step::End => None,
+            WalkStep::At(position) => next_position(position, self.direction),
+            WalkStep::Paused(position) => Some(position),
+            WalkStep::End => None,
         };
         Ok(step)
     }

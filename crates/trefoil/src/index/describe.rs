@@ -5,7 +5,7 @@ use trefoil_core::{Timestamp, take_varint};
 
 use super::postings::decode_block;
 use super::run::{BLOCK, ID, RunTerm, TERM, TIME, decode_positions};
-use super::term::{Kind, take_name};
+use super::term::{TermKind, take_name};
 
 /// What a key stands for, and what its value says.
 pub(crate) fn describe_entry(key: &[u8], value: &Bytes) -> (String, String) {
@@ -20,7 +20,7 @@ pub(crate) fn describe_entry(key: &[u8], value: &Bytes) -> (String, String) {
 }
 
 fn kind_and_name(term: &[u8]) -> Option<String> {
-    let kind = Kind::EVERY.get(usize::from(*term.first()?))?;
+    let kind = TermKind::EVERY.get(usize::from(*term.first()?))?;
     Some(format!("{kind:?} {:?}", take_name(term)?))
 }
 

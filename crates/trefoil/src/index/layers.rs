@@ -6,17 +6,17 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Result, Timestamp};
 
-use super::lookup::Lookup;
-use super::postings::Summary;
+use super::lookup::TermLookup;
+use super::postings::TermSummary;
 use super::run::Run;
-use super::tail::Tail;
-use super::term::Kind;
+use super::tail::IndexTail;
+use super::term::TermKind;
 
 /// One stretch of the log's index.
 #[derive(Debug, Clone)]
 pub(crate) enum Layer {
     Run(Arc<Run>),
-    Memory(Arc<RwLock<Tail>>),
+    Memory(Arc<RwLock<IndexTail>>),
 }
 
 /// All layers, oldest first. The last one is the live tail.
@@ -26,7 +26,7 @@ pub(crate) struct Layers {
 }
 
 impl Layer {
-    pub(crate) fn summary(&self, kind: Kind, name: &str) -> Result<Option<Summary>> {
+    pub(crate) fn summary(&self, kind: TermKind, name: &str) -> Result<Option<TermSummary>> {
         match self {
             Self::Run(run) => Ok(run.term(kind, name)?.map(|term| term.summary)),
             Self::Memory(tail) => Ok(tail.read().list(kind, name).and_then(|list| list.summary())),
@@ -67,14 +67,14 @@ impl Layers {
     }
 
     /// What is known of a term in all layers together.
-    pub(crate) fn summary(&self, kind: Kind, name: &str) -> Result<Option<Summary>> {
-        Lookup::new(self, kind, name).summary()
+    pub(crate) fn summary(&self, kind: TermKind, name: &str) -> Result<Option<TermSummary>> {
+        TermLookup::new(self, kind, name).summary()
     }
 
     /// The last ordinal and position of a stream.
     pub(crate) fn stream_end(&self, stream: &str) -> Result<Option<(u64, u64)>> {
         for layer in self.layers.iter().rev() {
-            if let Some(summary) = layer.summary(Kind::Stream, stream)? {
+            if let Some(summary) = layer.summary(TermKind::Stream, stream)? {
                 return Ok(Some((summary.last_ordinal, summary.last_position)));
             }
         }
@@ -84,7 +84,7 @@ impl Layers {
     /// The last ordinal of a stream in the runs.
     pub(crate) fn last_ordinal_in_runs(&self, stream: &str) -> Result<Option<u64>> {
         for run in self.runs().rev() {
-            if let Some(term) = run.term(Kind::Stream, stream)? {
+            if let Some(term) = run.term(TermKind::Stream, stream)? {
                 return Ok(Some(term.summary.last_ordinal));
             }
         }

@@ -2,11 +2,11 @@
 
 use trefoil_core::Direction;
 
-use super::postings::{Posting, Summary};
+use super::postings::{Posting, TermSummary};
 
 /// The postings of one term.
 #[derive(Debug, Default)]
-pub(crate) struct List {
+pub(crate) struct PostingList {
     positions: Vec<u64>,
     /// The first ordinal of a stream.
     first_ordinal: u64,
@@ -19,7 +19,7 @@ pub(crate) struct List {
     new_streams: u64,
 }
 
-impl List {
+impl PostingList {
     /// The list of a stream with this hash.
     pub(crate) fn of_stream(group_hash: Option<i64>) -> Self {
         Self {
@@ -92,9 +92,9 @@ impl List {
         self.positions.push(position);
     }
 
-    pub(crate) fn summary(&self) -> Option<Summary> {
+    pub(crate) fn summary(&self) -> Option<TermSummary> {
         let (first, last) = (self.positions.first()?, self.positions.last()?);
-        Some(Summary {
+        Some(TermSummary {
             n: self.positions.len() as u64,
             first_position: *first,
             last_position: *last,

@@ -3,22 +3,22 @@
 use trefoil_core::{Direction, Result};
 
 use super::layers::{Layer, Layers};
-use super::postings::Summary;
+use super::postings::TermSummary;
 use super::run::{Run, RunTerm};
-use super::term::Kind;
+use super::term::TermKind;
 
 /// A term and what has been found of it so far.
 #[derive(Debug)]
-pub(crate) struct Lookup<'a> {
+pub(crate) struct TermLookup<'a> {
     layers: &'a Layers,
-    kind: Kind,
+    kind: TermKind,
     name: &'a str,
     /// For each layer that is a run, once it was asked: the term there, if it has it.
     found: Vec<Option<Option<RunTerm>>>,
 }
 
-impl<'a> Lookup<'a> {
-    pub(crate) fn new(layers: &'a Layers, kind: Kind, name: &'a str) -> Self {
+impl<'a> TermLookup<'a> {
+    pub(crate) fn new(layers: &'a Layers, kind: TermKind, name: &'a str) -> Self {
         let found = layers.layers.iter().map(|_| None).collect();
         Self {
             layers,
@@ -28,7 +28,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> TermKind {
         self.kind
     }
 
@@ -46,8 +46,8 @@ impl<'a> Lookup<'a> {
     }
 
     /// What is known of the term in all layers together.
-    pub(crate) fn summary(&mut self) -> Result<Option<Summary>> {
-        let mut all: Option<Summary> = None;
+    pub(crate) fn summary(&mut self) -> Result<Option<TermSummary>> {
+        let mut all: Option<TermSummary> = None;
         let layers = self.layers;
         for (index, layer) in layers.layers.iter().enumerate() {
             let later = match layer {

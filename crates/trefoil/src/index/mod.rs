@@ -1,7 +1,7 @@
 //! The index: from what events are found by to the positions at which they are.
 //!
 //! One inverted index serves streams, categories, types, tags and correlations. Its newest part is
-//! a [`Tail`] in memory; checkpoints freeze it and write it out as an immutable [`Run`]; runs of
+//! a [`IndexTail`] in memory; checkpoints freeze it and write it out as an immutable [`Run`]; runs of
 //! similar size are merged into larger ones, so that there are few of them however long the log is.
 //! Everything here can be thrown away and rebuilt from the log.
 //!
@@ -30,23 +30,23 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil_core::{Cause, Damage, Error, EventId, Result, Timestamp};
 use trefoil_storage::{Batch, Storage};
 
-use crate::state::{ReadCache, Store};
+use crate::state::{ReadCache, StateStore};
 
-pub(crate) use cursor::{Cursor, Effort, Step, Walk};
+pub(crate) use cursor::{Cursor, Effort, Walk, WalkStep};
 pub(crate) use describe::describe_entry;
 pub(crate) use layers::{Layer, Layers};
-pub(crate) use lookup::Lookup;
+pub(crate) use lookup::TermLookup;
 use manifest::RUN_PREFIX;
 pub(crate) use manifest::{MAP as MANIFEST_MAP, damaged as damaged_maps};
 pub(crate) use manifest::{Manifest, ManifestRun};
-pub(crate) use named::Named;
-pub(crate) use postings::Summary;
+pub(crate) use named::ByName;
+pub(crate) use postings::TermSummary;
 use run::Run;
 pub(crate) use stream_ends::StreamEnd;
 use stream_ends::{KnownEnds, StreamEnds};
-use tail::Places;
-pub(crate) use tail::{IndexedEvent, POSITIONS_PER_ID_MAX, Tags, Tail, id_hash};
-pub(crate) use term::Kind;
+use tail::TailPlaces;
+pub(crate) use tail::{IndexTail, IndexedEvent, POSITIONS_PER_ID_MAX, Tags, id_hash};
+pub(crate) use term::TermKind;
 
 /// So many runs of one size class become one run of the next.
 const RUNS_PER_MERGE: usize = 4;
@@ -76,14 +76,14 @@ pub(crate) struct Index {
 /// Where events go in the live tail.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    tail: Arc<RwLock<Tail>>,
-    places: Places,
+    tail: Arc<RwLock<IndexTail>>,
+    places: TailPlaces,
 }
 
 /// A tail that is being written to a run.
 #[derive(Debug, Clone)]
 struct Frozen {
-    tail: Arc<RwLock<Tail>>,
+    tail: Arc<RwLock<IndexTail>>,
     /// The log's end and the server's clock at the moment the tail was frozen.
     commit: u64,
     clock: Timestamp,
@@ -123,7 +123,7 @@ impl Index {
         }
         drop_orphans(storage.as_ref(), &manifest)?;
         let last_position = manifest.runs.last().map_or(0, |run| run.last_position);
-        let tail = Tail::new(
+        let tail = IndexTail::new(
             manifest.id_seed,
             last_position,
             manifest.highest_time(),
@@ -190,7 +190,7 @@ impl Index {
         publish();
     }
 
-    fn live_tail(&self) -> Arc<RwLock<Tail>> {
+    fn live_tail(&self) -> Arc<RwLock<IndexTail>> {
         match self.layers.read().layers.last() {
             Some(Layer::Memory(tail)) => Arc::clone(tail),
             _ => unreachable!("the last layer is the live tail"),
@@ -226,7 +226,7 @@ impl Index {
     }
 
     /// Whether a tail is so many times as large as it should become.
-    fn has_reached(&self, tail: &Tail, times: usize) -> bool {
+    fn has_reached(&self, tail: &IndexTail, times: usize) -> bool {
         let events_max = self.tail_events_max.saturating_mul(times);
         tail.n_events() >= events_max
             || tail.n_bytes() >= events_max.saturating_mul(TAIL_BYTES_PER_EVENT)
@@ -252,7 +252,7 @@ impl Index {
             (tail.last_position(), tail.highest_time())
         };
         let shared_bytes = Arc::clone(&self.shared_bytes);
-        let fresh = Tail::new(self.id_seed, last_position, highest_time, shared_bytes);
+        let fresh = IndexTail::new(self.id_seed, last_position, highest_time, shared_bytes);
         let mut layers = self.layers.write();
         let mut next = layers.layers.clone();
         next.push(Layer::Memory(Arc::new(RwLock::new(fresh))));
@@ -282,9 +282,9 @@ impl Index {
     }
 
     /// The state in the maps.
-    pub(crate) fn state(&self) -> Result<Store> {
+    pub(crate) fn state(&self) -> Result<StateStore> {
         let read_cache = Arc::new(ReadCache::new(0));
-        Store::open(Arc::clone(&self.storage), Arc::default(), read_cache)
+        StateStore::open(Arc::clone(&self.storage), Arc::default(), read_cache)
     }
 
     /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what
@@ -335,8 +335,8 @@ impl Index {
         self.storage
             .load(&name, &mut |sink| build::from_tail(&tail, sink))?;
         let all = tail
-            .list(Kind::All, "")
-            .and_then(list::List::summary)
+            .list(TermKind::All, "")
+            .and_then(list::PostingList::summary)
             .unwrap_or_default();
         let described = ManifestRun {
             name,
@@ -365,7 +365,7 @@ impl Index {
         next.store(self.storage.as_ref(), batch)?;
         *manifest = next;
         // Before the tail is let go of: otherwise the writer could find an older ordinal.
-        for (stream, list) in tail.lists(Kind::Stream) {
+        for (stream, list) in tail.lists(TermKind::Stream) {
             self.stream_ends.write().note(stream, StreamEnd::of(list));
         }
         self.replace_frozen(frozen, run.as_ref());

@@ -11,10 +11,10 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// The things.
 #[derive(Debug)]
-pub(crate) struct Named<T> {
-    slots: HashTable<Slot>,
+pub(crate) struct ByName<T> {
+    slots: HashTable<NameSlot>,
     /// In the order in which they came.
-    things: Vec<(Name, T)>,
+    things: Vec<(TableName, T)>,
     hasher: DefaultHashBuilder,
     name_bytes: usize,
 }
@@ -28,19 +28,19 @@ fn bytes_of(name: &[u8]) -> usize {
 
 /// Where a thing is, and enough of the hash of its name to tell most others from it.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct NameSlot {
     hash: u32,
     index: u32,
 }
 
-impl Slot {
+impl NameSlot {
     /// A hash as the table wants it: all of its bits count.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
-impl<T> Default for Named<T> {
+impl<T> Default for ByName<T> {
     fn default() -> Self {
         Self {
             slots: HashTable::new(),
@@ -51,15 +51,16 @@ impl<T> Default for Named<T> {
     }
 }
 
-impl<T> Named<T> {
+impl<T> ByName<T> {
     fn hash(&self, name: &str) -> u32 {
         (self.hasher.hash_one(name) >> 32) as u32
     }
 
     fn find(&self, name: &str) -> Option<usize> {
         let hash = self.hash(name);
-        let is_it = |slot: &Slot| slot.hash == hash && self.things[slot.index as usize].0.is(name);
-        let slot = self.slots.find(Slot::spread(hash), is_it)?;
+        let is_it =
+            |slot: &NameSlot| slot.hash == hash && self.things[slot.index as usize].0.is(name);
+        let slot = self.slots.find(NameSlot::spread(hash), is_it)?;
         Some(slot.index as usize)
     }
 
@@ -72,15 +73,15 @@ impl<T> Named<T> {
     pub(crate) fn place(&mut self, name: &str, make: impl FnOnce() -> T) -> usize {
         let hash = self.hash(name);
         let things = &mut self.things;
-        let is_it = |slot: &Slot| slot.hash == hash && things[slot.index as usize].0.is(name);
-        let rehash = |slot: &Slot| Slot::spread(slot.hash);
-        match self.slots.entry(Slot::spread(hash), is_it, rehash) {
+        let is_it = |slot: &NameSlot| slot.hash == hash && things[slot.index as usize].0.is(name);
+        let rehash = |slot: &NameSlot| NameSlot::spread(slot.hash);
+        match self.slots.entry(NameSlot::spread(hash), is_it, rehash) {
             Entry::Occupied(slot) => slot.get().index as usize,
             Entry::Vacant(slot) => {
                 let index = things.len();
-                things.push((Name::new(name), make()));
+                things.push((TableName::new(name), make()));
                 self.name_bytes += bytes_of(name.as_bytes());
-                slot.insert(Slot {
+                slot.insert(NameSlot {
                     hash,
                     index: index as u32,
                 });
@@ -95,7 +96,7 @@ impl<T> Named<T> {
             let hash = self.hash(name);
             let slot = self
                 .slots
-                .find(Slot::spread(hash), |slot| slot.hash == hash);
+                .find(NameSlot::spread(hash), |slot| slot.hash == hash);
             slot.map_or(0, |slot| self.things[slot.index as usize].0.touch())
         });
         std::hint::black_box(lengths.fold(0, std::ops::BitXor::bitxor));
@@ -113,7 +114,7 @@ impl<T> Named<T> {
 
     /// Makes room for so many more.
     pub(crate) fn reserve(&mut self, n: usize) {
-        self.slots.reserve(n, |slot| Slot::spread(slot.hash));
+        self.slots.reserve(n, |slot| NameSlot::spread(slot.hash));
         self.things.reserve(n);
     }
 
@@ -148,7 +149,7 @@ const SHORT_BYTES: usize = 22;
 
 /// A name, in place if it is short.
 #[derive(Debug)]
-enum Name {
+enum TableName {
     Short {
         length: u8,
         bytes: [u8; SHORT_BYTES],
@@ -156,7 +157,7 @@ enum Name {
     Long(Box<str>),
 }
 
-impl Name {
+impl TableName {
     fn new(name: &str) -> Self {
         let mut bytes = [0; SHORT_BYTES];
         match bytes.get_mut(..name.len()) {
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn things_are_found_by_names_of_every_length() {
-        let mut named = Named::default();
+        let mut named = ByName::default();
         let names: Vec<String> = (0..200).map(|length| "é".repeat(length)).collect();
         for (index, name) in names.iter().enumerate() {
             assert!(named.get(name).is_none());
@@ -223,6 +224,6 @@ mod tests {
             .map(|name| bytes_of(name.as_bytes()))
             .sum();
         assert_eq!((named.len(), named.name_bytes()), (100, bytes));
-        assert_eq!(size_of::<Name>(), 24);
+        assert_eq!(size_of::<TableName>(), 24);
     }
 }

@@ -3,26 +3,27 @@
 use trefoil_core::{Direction, Result};
 
 use super::layers::{Layer, Layers};
-use super::postings::Summary;
+use super::postings::TermSummary;
 use super::run::{Run, RunTerm, TERM};
-use super::tail::Tail;
-use super::term::{Kind, put_name_prefix, put_term, take_name};
+use super::tail::IndexTail;
+use super::term::{TermKind, put_name_prefix, put_term, take_name};
 
 /// A name and what one layer knows of it.
-type Named = (String, Summary);
+type NamedSummary = (String, TermSummary);
 
 /// The names of one layer in order, fetched as they are asked for.
-type Names<'a> = Box<dyn Iterator<Item = Result<Named>> + 'a>;
+type Names<'a> = Box<dyn Iterator<Item = Result<NamedSummary>> + 'a>;
 
 /// Up to `limit` names of a kind that begin with `prefix` and come after `after`, in byte order.
 pub(crate) fn list(
     layers: &Layers,
-    kind: Kind,
+    kind: TermKind,
     prefix: &str,
     after: &str,
     limit: usize,
-) -> Result<Vec<Named>> {
-    let mut sources: Vec<(Names<'_>, Option<Named>)> = Vec::with_capacity(layers.layers.len());
+) -> Result<Vec<NamedSummary>> {
+    let mut sources: Vec<(Names<'_>, Option<NamedSummary>)> =
+        Vec::with_capacity(layers.layers.len());
     for layer in &layers.layers {
         let mut names = match layer {
             Layer::Run(run) => of_run(run, kind, prefix, after),
@@ -37,7 +38,7 @@ pub(crate) fn list(
         let Some(name) = heads.map(|(name, _)| name).min().cloned() else {
             break;
         };
-        let mut all: Option<Summary> = None;
+        let mut all: Option<TermSummary> = None;
         for (names, head) in &mut sources {
             if head.as_ref().is_some_and(|(next, _)| *next == name)
                 && let Some((_, later)) = head.take()
@@ -51,7 +52,7 @@ pub(crate) fn list(
     Ok(listed)
 }
 
-fn of_run<'a>(run: &'a Run, kind: Kind, prefix: &str, after: &str) -> Names<'a> {
+fn of_run<'a>(run: &'a Run, kind: TermKind, prefix: &str, after: &str) -> Names<'a> {
     let mut lowest = vec![TERM];
     put_name_prefix(&mut lowest, kind, prefix);
     let mut end = lowest.clone();
@@ -74,8 +75,14 @@ fn of_run<'a>(run: &'a Run, kind: Kind, prefix: &str, after: &str) -> Names<'a> 
 }
 
 /// A tail is not ordered: its first `limit` names are picked and put in order.
-fn of_tail(tail: &Tail, kind: Kind, prefix: &str, after: &str, limit: usize) -> Names<'static> {
-    let mut names: Vec<Named> = tail
+fn of_tail(
+    tail: &IndexTail,
+    kind: TermKind,
+    prefix: &str,
+    after: &str,
+    limit: usize,
+) -> Names<'static> {
+    let mut names: Vec<NamedSummary> = tail
         .lists(kind)
         .filter(|(name, _)| name.starts_with(prefix) && (after.is_empty() || *name > after))
         .filter_map(|(name, list)| Some((name.to_owned(), list.summary()?)))

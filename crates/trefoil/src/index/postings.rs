@@ -13,7 +13,7 @@ pub(crate) struct Posting {
 
 /// What is known of the postings of a term in one layer of the index without reading them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Summary {
+pub(crate) struct TermSummary {
     /// How many postings there are; at least one.
     pub(crate) n: u64,
     /// The first and last position.
@@ -26,7 +26,7 @@ pub(crate) struct Summary {
     pub(crate) new_streams: u64,
 }
 
-impl Summary {
+impl TermSummary {
     /// What is known of this and `later`, a layer after this one, together.
     pub(crate) fn followed_by(&self, later: &Self) -> Self {
         Self {

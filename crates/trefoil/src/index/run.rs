@@ -11,8 +11,8 @@ use bytes::Bytes;
 use trefoil_core::{Damage, Direction, Error, Result, Timestamp, put_varint, take_varint};
 use trefoil_storage::{Map, Scan};
 
-use super::postings::{Posting, Summary, decode_block};
-use super::term::{Kind, put_term};
+use super::postings::{Posting, TermSummary, decode_block};
+use super::term::{TermKind, put_term};
 
 /// A term with more postings than this keeps them in blocks of their own.
 pub(crate) const INLINE_POSTINGS_MAX: u64 = 256;
@@ -39,7 +39,7 @@ pub(crate) struct Run {
 /// A term as one run has it.
 #[derive(Debug)]
 pub(crate) struct RunTerm {
-    pub(crate) summary: Summary,
+    pub(crate) summary: TermSummary,
     /// The postings; empty if they are in blocks.
     inline: Bytes,
     /// What was unpacked last: all postings, or those of one block. Whoever looks for a place in a
@@ -50,7 +50,7 @@ pub(crate) struct RunTerm {
 impl RunTerm {
     pub(crate) fn decode(value: &Bytes) -> Option<Self> {
         let mut rest: &[u8] = value;
-        let summary = Summary::decode(&mut rest)?;
+        let summary = TermSummary::decode(&mut rest)?;
         Some(Self {
             summary,
             inline: value.slice_ref(rest),
@@ -83,7 +83,7 @@ impl Run {
         }))
     }
 
-    pub(crate) fn term(&self, kind: Kind, name: &str) -> Result<Option<RunTerm>> {
+    pub(crate) fn term(&self, kind: TermKind, name: &str) -> Result<Option<RunTerm>> {
         let mut key = vec![TERM];
         put_term(&mut key, kind, name);
         let Some(value) = self.map.get(&key)? else {
@@ -95,7 +95,7 @@ impl Run {
     }
 
     /// The first block of a term whose key is at or after `order`.
-    fn blocks_from(&self, kind: Kind, name: &str, order: u64) -> Scan<'_> {
+    fn blocks_from(&self, kind: TermKind, name: &str, order: u64) -> Scan<'_> {
         let mut from = vec![BLOCK];
         put_term(&mut from, kind, name);
         let mut to = from.clone();
@@ -109,16 +109,16 @@ impl Run {
     fn blocks_of_stream<'r>(
         &'r self,
         name: &'r str,
-        summary: &Summary,
+        summary: &TermSummary,
         ordinal: u64,
         direction: Direction,
     ) -> Result<Scan<'r>> {
-        let scan = move |ordinal| self.blocks(Kind::Stream, name, ordinal, direction);
+        let scan = move |ordinal| self.blocks(TermKind::Stream, name, ordinal, direction);
         let Some((start, end)) = block_bounds(summary, ordinal) else {
             return Ok(scan(ordinal));
         };
         let mut key = vec![BLOCK];
-        put_term(&mut key, Kind::Stream, name);
+        put_term(&mut key, TermKind::Stream, name);
         key.extend_from_slice(&end.to_be_bytes());
         let Some(block) = self.map.get(&key)? else {
             return Ok(scan(ordinal));
@@ -134,7 +134,7 @@ impl Run {
     }
 
     /// The blocks of a term, from the one that `order` falls into, in the given direction.
-    fn blocks(&self, kind: Kind, name: &str, order: u64, direction: Direction) -> Scan<'_> {
+    fn blocks(&self, kind: TermKind, name: &str, order: u64, direction: Direction) -> Scan<'_> {
         if direction == Direction::Forwards {
             return self.blocks_from(kind, name, order);
         }
@@ -156,7 +156,7 @@ impl Run {
     /// Copies up to `max` positions of a term at or beyond `from` in the given direction.
     pub(crate) fn page(
         &self,
-        (kind, name): (Kind, &str),
+        (kind, name): (TermKind, &str),
         term: &RunTerm,
         from: u64,
         direction: Direction,
@@ -171,7 +171,7 @@ impl Run {
             return Ok(());
         }
         let (mut from, mut order) = (from, from);
-        if kind == Kind::Stream {
+        if kind == TermKind::Stream {
             match (postings.first(), postings.last()) {
                 (Some(first), Some(last)) if (first.position..=last.position).contains(&from) => {
                     copy_positions(&postings, from, direction, end, out);
@@ -194,7 +194,7 @@ impl Run {
             }
         }
         let blocks = match kind {
-            Kind::Stream => self.blocks_of_stream(name, &term.summary, order, direction)?,
+            TermKind::Stream => self.blocks_of_stream(name, &term.summary, order, direction)?,
             _ => self.blocks(kind, name, order, direction),
         };
         for block in blocks {
@@ -217,12 +217,12 @@ impl Run {
 
     /// The last ordinal of the block of a stream that `position` falls into. Blocks of streams are
     /// ordered by ordinal, so a position is found by bisection.
-    fn ordinal_near(&self, name: &str, summary: &Summary, position: u64) -> Result<u64> {
+    fn ordinal_near(&self, name: &str, summary: &TermSummary, position: u64) -> Result<u64> {
         let (mut low, mut high) = (summary.first_ordinal, summary.last_ordinal);
         let mut postings = Vec::new();
         while low < high {
             let middle = low + (high - low) / 2;
-            let Some(block) = self.blocks_from(Kind::Stream, name, middle).next() else {
+            let Some(block) = self.blocks_from(TermKind::Stream, name, middle).next() else {
                 break;
             };
             self.decode(&block?.1, &mut postings)?;
@@ -265,7 +265,7 @@ impl Run {
     /// Hands every posting of a term to `visit`, in order.
     pub(crate) fn for_each_posting(
         &self,
-        kind: Kind,
+        kind: TermKind,
         name: &str,
         visit: &mut dyn FnMut(Posting) -> Result<()>,
     ) -> Result<()> {
@@ -318,7 +318,7 @@ impl Run {
 
 /// The first and the last ordinal of the block of a stream that `ordinal` falls into, if the stream
 /// has no gaps here: then every block but the last is full.
-fn block_bounds(summary: &Summary, ordinal: u64) -> Option<(u64, u64)> {
+fn block_bounds(summary: &TermSummary, ordinal: u64) -> Option<(u64, u64)> {
     let (first, last) = (summary.first_ordinal, summary.last_ordinal);
     let has_gaps = last - first != summary.n - 1;
     if has_gaps || !(first..=last).contains(&ordinal) {

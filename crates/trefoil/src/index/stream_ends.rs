@@ -4,10 +4,10 @@ use parking_lot::RwLockReadGuard;
 use trefoil_core::{Result, stream_group_hash};
 
 use super::layers::Layers;
-use super::list::List;
-use super::named::Named;
-use super::tail::Tail;
-use super::term::Kind;
+use super::list::PostingList;
+use super::named::ByName;
+use super::tail::IndexTail;
+use super::term::TermKind;
 
 /// What appending to a stream needs to know of it.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub(crate) struct StreamEnd {
 
 impl StreamEnd {
     /// The end of a stream of which this is the newest list.
-    pub(super) fn of(list: &List) -> Self {
+    pub(super) fn of(list: &PostingList) -> Self {
         Self {
             last_ordinal: list.last_ordinal(),
             group_hash: list.group_hash(),
@@ -37,9 +37,9 @@ const STREAMS_TOGETHER: usize = 32;
 /// ago is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct KnownEnds {
-    young: Named<StreamEnd>,
+    young: ByName<StreamEnd>,
     /// Those of streams that are in both count in `young`.
-    old: Named<StreamEnd>,
+    old: ByName<StreamEnd>,
 }
 
 impl KnownEnds {
@@ -62,7 +62,7 @@ impl KnownEnds {
 #[derive(Debug)]
 pub(crate) struct StreamEnds<'a> {
     /// The newest first.
-    pub(super) tails: Vec<RwLockReadGuard<'a, Tail>>,
+    pub(super) tails: Vec<RwLockReadGuard<'a, IndexTail>>,
     pub(super) layers: &'a Layers,
     pub(super) known: RwLockReadGuard<'a, KnownEnds>,
 }
@@ -97,7 +97,7 @@ impl StreamEnds<'_> {
         let mut lists = self
             .tails
             .iter()
-            .map(|tail| tail.list(Kind::Stream, stream));
+            .map(|tail| tail.list(TermKind::Stream, stream));
         if let Some(list) = lists.find_map(|list| list) {
             return Ok(Some(StreamEnd::of(list)));
         }

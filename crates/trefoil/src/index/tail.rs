@@ -8,9 +8,9 @@ use trefoil_core::{Event, EventId, Timestamp, both, located_position};
 use trefoil_storage::Label;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::list::List;
-use super::named::Named;
-use super::term::Kind;
+use super::list::PostingList;
+use super::named::ByName;
+use super::term::TermKind;
 use crate::read::label;
 
 /// What the index needs to know of an event.
@@ -69,7 +69,7 @@ impl<'a> Tags<'a> {
 pub(crate) const EVENTS_PER_TIME_SAMPLE: usize = 1024;
 
 /// The lists of one kind of term.
-type Lists = Named<List>;
+type Lists = ByName<PostingList>;
 
 /// Lists far apart are not in the processor's caches. Touching those of some events first lets it
 /// fetch them at the same time instead of one after the other.
@@ -88,13 +88,13 @@ pub(crate) const POSITIONS_PER_ID_MAX: usize = 8;
 
 /// Where events go in the tail that they were prepared for.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct TailPlaces {
     events: Vec<EventPlaces>,
     /// The places of tags and of correlations, and the positions that go there.
     tags: Vec<(usize, u64)>,
     correlations: Vec<(usize, u64)>,
     /// How many lists of each kind there were before.
-    n_before: [usize; Kind::EVERY.len()],
+    n_before: [usize; TermKind::EVERY.len()],
 }
 
 /// Where an event goes.
@@ -112,10 +112,10 @@ struct EventPlaces {
 
 /// The index of the events since the last checkpoint.
 #[derive(Debug)]
-pub(crate) struct Tail {
-    all: List,
+pub(crate) struct IndexTail {
+    all: PostingList,
     /// Those of streams, types and so on. A list without postings is one that was only prepared.
-    lists: [Lists; Kind::EVERY.len()],
+    lists: [Lists; TermKind::EVERY.len()],
     /// Keyed hash of each id that does not itself say where its event is, to its first positions.
     ids: HashMap<u64, Vec<u64>>,
     id_seed: u64,
@@ -128,13 +128,13 @@ pub(crate) struct Tail {
     shared_bytes: Arc<AtomicUsize>,
 }
 
-impl Drop for Tail {
+impl Drop for IndexTail {
     fn drop(&mut self) {
         self.shared_bytes.fetch_sub(self.n_bytes, Ordering::Relaxed);
     }
 }
 
-impl Tail {
+impl IndexTail {
     /// An empty tail after `last_position`, in a log whose highest time so far is `highest_time`.
     pub(crate) fn new(
         id_seed: u64,
@@ -143,7 +143,7 @@ impl Tail {
         shared_bytes: Arc<AtomicUsize>,
     ) -> Self {
         Self {
-            all: List::default(),
+            all: PostingList::default(),
             lists: Default::default(),
             ids: HashMap::new(),
             id_seed,
@@ -178,7 +178,7 @@ impl Tail {
 
     /// Has the processor fetch the lists of these streams.
     pub(crate) fn touch_streams(&self, streams: &[&str]) {
-        self.lists[Kind::Stream as usize].touch(streams.iter().copied());
+        self.lists[TermKind::Stream as usize].touch(streams.iter().copied());
     }
 
     /// Finds out where events go, and makes room for them. Nobody sees anything of that.
@@ -187,8 +187,8 @@ impl Tail {
         &mut self,
         events: &'a [E],
         describe: impl Fn(&'a E) -> IndexedEvent<'a> + Sync,
-    ) -> Places {
-        let n_before = self.lists.each_ref().map(Named::len);
+    ) -> TailPlaces {
+        let n_before = self.lists.each_ref().map(ByName::len);
         let [_, categories, correlations, streams, tags, types] = &mut self.lists;
         let mut tags = TagPlacing {
             lists: tags,
@@ -214,7 +214,7 @@ impl Tail {
             let place_rest = || chunks.clone().for_each(|some| rest.place(some, &describe));
             both(true, place_tags, place_rest);
         }
-        Places {
+        TailPlaces {
             events: rest.places,
             tags: tags.places,
             correlations: rest.correlated,
@@ -223,14 +223,14 @@ impl Tail {
     }
 
     /// Forgets what was prepared last, which will not be added.
-    pub(crate) fn forget(&mut self, places: &Places) {
+    pub(crate) fn forget(&mut self, places: &TailPlaces) {
         for (lists, n) in self.lists.iter_mut().zip(places.n_before) {
             lists.truncate(n);
         }
     }
 
     /// Adds events that were prepared, in order, all of which come after those that are there.
-    pub(crate) fn add(&mut self, places: &Places) {
+    pub(crate) fn add(&mut self, places: &TailPlaces) {
         let [_, categories, _, streams, _, types] = &mut self.lists;
         for some in places.events.chunks(EVENTS_TOGETHER) {
             let in_streams = some.iter().filter_map(|event| event.stream);
@@ -257,8 +257,8 @@ impl Tail {
                 self.times.add(position, event.time);
             }
         }
-        push_all(&mut self.lists[Kind::Tag as usize], &places.tags);
-        let correlations = &mut self.lists[Kind::Correlation as usize];
+        push_all(&mut self.lists[TermKind::Tag as usize], &places.tags);
+        let correlations = &mut self.lists[TermKind::Correlation as usize];
         push_all(correlations, &places.correlations);
         let n_terms = places.tags.len() + places.correlations.len();
         // Besides, each event is among all, in a stream, in a category and of a type.
@@ -270,24 +270,24 @@ impl Tail {
     fn count(&mut self, n_events: usize, n_postings: usize) {
         self.n_events += n_events;
         self.posting_bytes += n_postings * POSTING_BYTES;
-        let names: usize = self.lists.iter().map(Named::name_bytes).sum();
+        let names: usize = self.lists.iter().map(ByName::name_bytes).sum();
         let n_bytes = self.posting_bytes + names;
         let grown = n_bytes - self.n_bytes;
         self.shared_bytes.fetch_add(grown, Ordering::Relaxed);
         self.n_bytes = n_bytes;
     }
 
-    pub(crate) fn list(&self, kind: Kind, name: &str) -> Option<&List> {
+    pub(crate) fn list(&self, kind: TermKind, name: &str) -> Option<&PostingList> {
         let list = match kind {
-            Kind::All => name.is_empty().then_some(&self.all),
+            TermKind::All => name.is_empty().then_some(&self.all),
             _ => self.lists[kind as usize].get(name),
         };
         list.filter(|list| list.len() > 0)
     }
 
     /// All names of a kind and their postings, in no order.
-    pub(crate) fn lists(&self, kind: Kind) -> impl Iterator<Item = (&str, &List)> {
-        let all = (kind == Kind::All).then_some(("", &self.all));
+    pub(crate) fn lists(&self, kind: TermKind) -> impl Iterator<Item = (&str, &PostingList)> {
+        let all = (kind == TermKind::All).then_some(("", &self.all));
         let lists = self.lists[kind as usize].iter().chain(all);
         lists.filter(|(_, list)| list.len() > 0)
     }
@@ -317,7 +317,7 @@ impl TagPlacing<'_> {
         self.lists.touch(events.iter().flat_map(tags));
         for event in events.iter().map(describe) {
             for tag in event.tags.iter() {
-                let place = self.lists.place(tag, List::default);
+                let place = self.lists.place(tag, PostingList::default);
                 self.places.push((place, event.position));
             }
         }
@@ -348,13 +348,13 @@ impl Placing<'_> {
     fn place_one(&mut self, event: &IndexedEvent<'_>) {
         let position = event.position;
         if let Some(correlation) = event.correlation {
-            let place = self.correlations.place(correlation, List::default);
+            let place = self.correlations.place(correlation, PostingList::default);
             self.correlated.push((place, position));
         }
         let stream = event.stream.map(|(stream, ordinal)| {
             let category = trefoil_core::category(stream);
-            let category = self.categories.place(category, List::default);
-            let make = || List::of_stream(event.group_hash);
+            let category = self.categories.place(category, PostingList::default);
+            let make = || PostingList::of_stream(event.group_hash);
             (self.streams.place(stream, make), ordinal, category)
         });
         let is_located = located_position(&event.id) == Some(position);
@@ -362,7 +362,7 @@ impl Placing<'_> {
             position,
             time: event.time,
             id: (!is_located).then(|| id_hash(&event.id, self.id_seed)),
-            event_type: self.types.place(event.event_type, List::default),
+            event_type: self.types.place(event.event_type, PostingList::default),
             stream,
             is_new_stream: event.is_new_stream,
         });
@@ -438,12 +438,14 @@ mod tests {
 
     #[test]
     fn nobody_sees_events_that_were_only_prepared() {
-        let mut tail = Tail::new(0, 0, Timestamp::default(), Arc::default());
+        let mut tail = IndexTail::new(0, 0, Timestamp::default(), Arc::default());
         let tags = ["a".to_owned(), "b".to_owned()];
-        let n_seen = |tail: &Tail| {
-            let lists = Kind::EVERY.into_iter().flat_map(|kind| tail.lists(kind));
-            let found = tail.list(Kind::Stream, "account-1");
-            (lists.count(), found.map(List::len), tail.n_events())
+        let n_seen = |tail: &IndexTail| {
+            let lists = TermKind::EVERY
+                .into_iter()
+                .flat_map(|kind| tail.lists(kind));
+            let found = tail.list(TermKind::Stream, "account-1");
+            (lists.count(), found.map(PostingList::len), tail.n_events())
         };
         let refused = tail.prepare(&[event(1, &tags)], |event| *event);
         assert_eq!(n_seen(&tail), (0, None, 0));
@@ -461,7 +463,7 @@ mod tests {
 
     #[test]
     fn many_events_that_were_refused_leave_nothing() {
-        let mut tail = Tail::new(0, 0, Timestamp::default(), Arc::default());
+        let mut tail = IndexTail::new(0, 0, Timestamp::default(), Arc::default());
         let tags: Vec<[String; 1]> = (0..EVENTS_FOR_TWO_THREADS)
             .map(|number| [number.to_string()])
             .collect();
@@ -472,10 +474,10 @@ mod tests {
         assert!(tail.lists.iter().all(|lists| lists.len() == 0));
         let places = tail.prepare(&events, |event| *event);
         tail.add(&places);
-        let found = tags.iter().map(|[tag]| tail.list(Kind::Tag, tag));
-        let positions = found.map(|list| list.map(List::last_position));
+        let found = tags.iter().map(|[tag]| tail.list(TermKind::Tag, tag));
+        let positions = found.map(|list| list.map(PostingList::last_position));
         assert!(positions.eq((1..=tags.len() as u64).map(Some)));
-        let stream = tail.list(Kind::Stream, "account-1");
-        assert_eq!(stream.map(List::len), Some(tags.len()));
+        let stream = tail.list(TermKind::Stream, "account-1");
+        assert_eq!(stream.map(PostingList::len), Some(tags.len()));
     }
 }

@@ -6,7 +6,7 @@
 /// What sort of thing a term names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum TermKind {
     /// Every event; there is one such term, with an empty name.
     All = 0,
     /// The category of an event's stream.
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Type = 5,
 }
 
-impl Kind {
+impl TermKind {
     /// What the kind is called.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -49,13 +49,13 @@ const ESCAPE: u8 = 0xff;
 const TERMINATOR: u8 = 0x01;
 
 /// Appends the key of a term to `key`.
-pub(crate) fn put_term(key: &mut Vec<u8>, kind: Kind, name: &str) {
+pub(crate) fn put_term(key: &mut Vec<u8>, kind: TermKind, name: &str) {
     put_name_prefix(key, kind, name);
     key.extend_from_slice(&[0, TERMINATOR]);
 }
 
 /// Appends what the keys of all terms of this kind whose names begin with `prefix` begin with.
-pub(crate) fn put_name_prefix(key: &mut Vec<u8>, kind: Kind, prefix: &str) {
+pub(crate) fn put_name_prefix(key: &mut Vec<u8>, kind: TermKind, prefix: &str) {
     key.push(kind as u8);
     for &byte in prefix.as_bytes() {
         key.push(byte);
@@ -85,7 +85,7 @@ mod tests {
 
     fn key(name: &str) -> Vec<u8> {
         let mut key = Vec::new();
-        put_term(&mut key, Kind::Stream, name);
+        put_term(&mut key, TermKind::Stream, name);
         key
     }
 

@@ -8,7 +8,7 @@ use trefoil_core::{Commit, Condition, Result};
 
 use crate::database::engine::Engine;
 use crate::index::Effort;
-use crate::read::{Found, Matcher, first_match};
+use crate::read::{Matcher, SearchResult, first_match};
 
 /// How many positions are looked at in one go: about a millisecond of work.
 const EFFORT_POSITIONS: usize = 16 * 1024;
@@ -19,14 +19,14 @@ const NEW_EVENTS_MAX: u64 = 1024;
 
 /// What is known of the conditions of a commit.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedConditions {
     /// Up to where the log was looked into.
     pub(crate) up_to: u64,
     /// For each condition, the position of a match; empty if no condition is a query.
     pub(crate) matches: Vec<Option<u64>>,
 }
 
-impl Checked {
+impl CheckedConditions {
     /// A match of the condition of this index.
     pub(crate) fn match_of(&self, condition: usize) -> Option<u64> {
         self.matches.get(condition).copied().flatten()
@@ -35,8 +35,8 @@ impl Checked {
 
 /// A look into the conditions of a commit, which can be interrupted.
 #[derive(Debug)]
-pub(crate) struct Check {
-    checked: Checked,
+pub(crate) struct ConditionCheck {
+    checked: CheckedConditions,
     /// Up to where the log was looked into before.
     floor: u64,
     /// The condition that is being looked into, and from where on if not from its beginning.
@@ -44,7 +44,7 @@ pub(crate) struct Check {
     from: Option<u64>,
 }
 
-impl Check {
+impl ConditionCheck {
     /// A look into the log as it is now.
     pub(crate) fn new(engine: &Engine, conditions: &[Condition]) -> Self {
         let has_query = |condition: &Condition| Matcher::of_condition(condition).is_some();
@@ -52,7 +52,7 @@ impl Check {
             true => conditions.len(),
             false => 0,
         };
-        let checked = Checked {
+        let checked = CheckedConditions {
             up_to: engine.writer.head(),
             matches: vec![None; n],
         };
@@ -95,25 +95,25 @@ impl Check {
         let layers = engine.index.layers();
         let storage = engine.storage.as_ref();
         match first_match(storage, &layers, matcher, from, self.checked.up_to, effort)? {
-            Found::Paused(position) => {
+            SearchResult::Paused(position) => {
                 self.from = Some(position);
                 return Ok(false);
             }
-            Found::Match(position) => self.checked.matches[self.index] = Some(position),
-            Found::Nothing => {}
+            SearchResult::Match(position) => self.checked.matches[self.index] = Some(position),
+            SearchResult::Nothing => {}
         }
         Ok(true)
     }
 
     /// What was found.
-    pub(crate) fn finish(self) -> Checked {
+    pub(crate) fn finish(self) -> CheckedConditions {
         self.checked
     }
 }
 
 /// Looks into the conditions of a commit to the end. Blocks the thread.
-pub(crate) fn check(engine: &Engine, conditions: &[Condition]) -> Result<Checked> {
-    let mut check = Check::new(engine, conditions);
+pub(crate) fn check(engine: &Engine, conditions: &[Condition]) -> Result<CheckedConditions> {
+    let mut check = ConditionCheck::new(engine, conditions);
     while !check.advance(engine, conditions)? {}
     Ok(check.finish())
 }
@@ -122,5 +122,5 @@ pub(crate) fn check(engine: &Engine, conditions: &[Condition]) -> Result<Checked
 #[derive(Debug)]
 pub(crate) struct CheckedCommit {
     pub(crate) commit: Commit,
-    pub(crate) checked: Checked,
+    pub(crate) checked: CheckedConditions,
 }

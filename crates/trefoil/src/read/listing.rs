@@ -3,7 +3,7 @@
 use trefoil_core::{Result, Timestamp};
 
 use crate::database::engine::Engine;
-use crate::index::{Kind, Summary, names};
+use crate::index::{TermKind, TermSummary, names};
 use crate::{Database, read};
 
 /// A page of a listing by name.
@@ -76,7 +76,7 @@ impl Database {
     /// they have.
     pub fn streams(&self, list: &List) -> Result<Vec<StreamInfo>> {
         let engine = self.engine()?;
-        let info = |(stream, summary): (String, Summary)| {
+        let info = |(stream, summary): (String, TermSummary)| {
             Ok(StreamInfo {
                 stream,
                 version: summary.last_ordinal,
@@ -85,7 +85,7 @@ impl Database {
                 last_activity: time_of(&engine, summary.last_position)?,
             })
         };
-        list_terms(&engine, Kind::Stream, list)?
+        list_terms(&engine, TermKind::Stream, list)?
             .into_iter()
             .map(info)
             .collect()
@@ -95,7 +95,7 @@ impl Database {
     /// events they have.
     pub fn categories(&self, list: &List) -> Result<Vec<CategoryInfo>> {
         let engine = self.engine()?;
-        let info = |(category, summary): (String, Summary)| {
+        let info = |(category, summary): (String, TermSummary)| {
             Ok(CategoryInfo {
                 category,
                 events: summary.n,
@@ -104,14 +104,14 @@ impl Database {
                 last_activity: time_of(&engine, summary.last_position)?,
             })
         };
-        list_terms(&engine, Kind::Category, list)?
+        list_terms(&engine, TermKind::Category, list)?
             .into_iter()
             .map(info)
             .collect()
     }
 }
 
-fn list_terms(engine: &Engine, kind: Kind, list: &List) -> Result<Vec<(String, Summary)>> {
+fn list_terms(engine: &Engine, kind: TermKind, list: &List) -> Result<Vec<(String, TermSummary)>> {
     names::list(
         &engine.index.layers(),
         kind,

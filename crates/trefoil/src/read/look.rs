@@ -18,12 +18,12 @@ const SHORT_BYTES_MAX: usize = 1024 * 1024;
 /// The state of one moment, which is durable, for commands that only read. It stays as it is for as
 /// long as this is held.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct StateSnapshot {
     view: View,
     moment: CommandMoment,
 }
 
-impl Snapshot {
+impl StateSnapshot {
     pub(crate) fn new(engine: &Engine) -> Self {
         Self {
             view: View::new(&engine.store),
@@ -51,7 +51,7 @@ pub(crate) fn look<'a>(
     calls: impl Iterator<Item = &'a Call>,
     meter: &Meter<'_>,
 ) -> Result<Vec<Reply>> {
-    let mut snapshot = Snapshot::new(engine);
+    let mut snapshot = StateSnapshot::new(engine);
     calls.map(|call| snapshot.look(call, meter)).collect()
 }
 

@@ -15,11 +15,11 @@ use std::ops::ControlFlow;
 use trefoil_core::{Direction, Error, Event, Result, Selection, Source, StartAt, limits};
 use trefoil_storage::{Storage, StoredItem};
 
-use crate::index::{Cursor, Effort, Kind, Layers, Lookup, Step};
+use crate::index::{Cursor, Effort, Layers, TermKind, TermLookup, WalkStep};
 use crate::read::explain::Explanation;
 pub(crate) use matcher::Matcher;
-use plan::{Plan, Range};
-pub(crate) use search::{Found, first_match};
+use plan::{PositionRange, ReadPlan};
+pub(crate) use search::{SearchResult, first_match};
 
 /// How many positions are looked at together, at first and at most.
 const CHUNK_FIRST: usize = 128;
@@ -142,13 +142,13 @@ fn next_positions(
     let mut positions = Vec::with_capacity(wanted);
     while positions.len() < wanted {
         match cursor.next(effort)? {
-            Step::At(position) => {
+            WalkStep::At(position) => {
                 positions.push(position);
                 let missing = wanted - positions.len();
                 cursor.take_some(missing, &mut positions);
             }
-            Step::Paused(_) => break,
-            Step::End => return Ok((positions, None)),
+            WalkStep::Paused(_) => break,
+            WalkStep::End => return Ok((positions, None)),
         }
     }
     Ok((positions, cursor.place()))
@@ -158,7 +158,7 @@ fn next_positions(
 struct Start<'a> {
     from: u64,
     last: u64,
-    plan: Plan<'a>,
+    plan: ReadPlan<'a>,
 }
 
 /// Decides where and how to look; `None` if there is nothing to look at.
@@ -170,7 +170,7 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Optio
         (StartAt::Position(position), Direction::Forwards, _) => Some(position.max(1)),
         (StartAt::Position(position), Direction::Backwards, _) => Some(position.min(head)),
         (StartAt::StreamPosition(ordinal), direction, Source::Stream(name)) => {
-            let term = stream.insert(Lookup::new(layers, Kind::Stream, name));
+            let term = stream.insert(TermLookup::new(layers, TermKind::Stream, name));
             let position = term.seek_ordinal(ordinal, direction)?;
             // Backwards, what lies beyond the end is passed over; forwards, nothing is left then.
             position.map(|position| match direction {
@@ -190,16 +190,16 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Optio
     let (last, range) = match read.direction {
         Direction::Forwards => (
             head,
-            Range {
+            PositionRange {
                 low: from,
                 high: head,
             },
         ),
-        Direction::Backwards => (1, Range { low: 1, high: from }),
+        Direction::Backwards => (1, PositionRange { low: 1, high: from }),
     };
     let plan = match only_term(layers, read, stream) {
-        Some(term) => Plan::of_term(layers, range, term),
-        None => Plan::new(layers, Matcher::of_selection(read), range)?,
+        Some(term) => ReadPlan::of_term(layers, range, term),
+        None => ReadPlan::new(layers, Matcher::of_selection(read), range)?,
     };
     Ok(Some(Start { from, last, plan }))
 }
@@ -209,18 +209,18 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Optio
 fn only_term<'a>(
     layers: &'a Layers,
     read: &'a Selection,
-    stream: Option<Lookup<'a>>,
-) -> Option<Lookup<'a>> {
+    stream: Option<TermLookup<'a>>,
+) -> Option<TermLookup<'a>> {
     let filter = &read.filter;
     if !filter.query.is_all() || filter.event_type.is_some() || filter.correlation.is_some() {
         return None;
     }
     let (kind, name) = match &read.source {
-        Source::All => (Kind::All, ""),
-        Source::Category(name) => (Kind::Category, name.as_str()),
-        Source::Stream(name) => (Kind::Stream, name.as_str()),
+        Source::All => (TermKind::All, ""),
+        Source::Category(name) => (TermKind::Category, name.as_str()),
+        Source::Stream(name) => (TermKind::Stream, name.as_str()),
     };
-    Some(stream.unwrap_or_else(|| Lookup::new(layers, kind, name)))
+    Some(stream.unwrap_or_else(|| TermLookup::new(layers, kind, name)))
 }
 
 /// How the events of a read would be found.
@@ -229,11 +229,11 @@ pub(crate) fn explain(layers: &Layers, head: u64, read: &Selection) -> Result<Ex
     let Some(Start { from, last, .. }) = start(layers, head, read)? else {
         return Ok(Explanation::nothing(head));
     };
-    let range = Range {
+    let range = PositionRange {
         low: from.min(last),
         high: from.max(last),
     };
-    Ok(Plan::new(layers, Matcher::of_selection(read), range)?.explain())
+    Ok(ReadPlan::new(layers, Matcher::of_selection(read), range)?.explain())
 }
 
 /// A page that is being filled.

@@ -6,7 +6,7 @@
 use trefoil_core::{Direction, QueryItem, Result, Source};
 
 use super::matcher::Matcher;
-use crate::index::{Kind, Layers, Lookup, Walk};
+use crate::index::{Layers, TermKind, TermLookup, Walk};
 use crate::read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 
 /// A term this many times more frequent than the rarest one is checked on the events themselves:
@@ -30,17 +30,17 @@ static EVERYTHING: QueryItem = QueryItem {
 
 /// The positions that are looked at, both inclusive.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Range {
+pub(crate) struct PositionRange {
     pub(crate) low: u64,
     pub(crate) high: u64,
 }
 
 /// How events are found.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct ReadPlan<'a> {
     layers: &'a Layers,
-    range: Range,
-    items: Vec<Item<'a>>,
+    range: PositionRange,
+    items: Vec<PlanItem<'a>>,
     strategy: Strategy,
     /// At most how many events are read.
     estimate: u64,
@@ -50,25 +50,25 @@ pub(crate) struct Plan<'a> {
 
 /// How the events of one alternative are found: its terms, the rarest first.
 #[derive(Debug)]
-struct Item<'a> {
-    terms: Vec<Term<'a>>,
+struct PlanItem<'a> {
+    terms: Vec<PlanTerm<'a>>,
 }
 
 /// Something that events of an alternative have: one name of a kind, or any of several.
 #[derive(Debug)]
-struct Term<'a> {
-    kind: Kind,
-    lookups: Vec<Lookup<'a>>,
+struct PlanTerm<'a> {
+    kind: TermKind,
+    lookups: Vec<TermLookup<'a>>,
     /// At most how many events of the range have it.
     events: u64,
     is_verified: bool,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ReadPlan<'a> {
     /// The plan for events that one term, already looked up, leads to: there is nothing to choose.
-    pub(crate) fn of_term(layers: &'a Layers, range: Range, term: Lookup<'a>) -> Self {
-        let item = Item {
-            terms: vec![Term::new(vec![term])],
+    pub(crate) fn of_term(layers: &'a Layers, range: PositionRange, term: TermLookup<'a>) -> Self {
+        let item = PlanItem {
+            terms: vec![PlanTerm::new(vec![term])],
         };
         Self {
             layers,
@@ -81,7 +81,11 @@ impl<'a> Plan<'a> {
     }
 
     /// Decides how to find what is selected of a range.
-    pub(crate) fn new(layers: &'a Layers, matcher: Matcher<'a>, range: Range) -> Result<Self> {
+    pub(crate) fn new(
+        layers: &'a Layers,
+        matcher: Matcher<'a>,
+        range: PositionRange,
+    ) -> Result<Self> {
         let alternatives = match matcher.query.is_all() {
             true => std::slice::from_ref(&EVERYTHING),
             false => matcher.query.items.as_slice(),
@@ -89,13 +93,13 @@ impl<'a> Plan<'a> {
         let mut items = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             let terms = terms_of(layers, matcher, alternative);
-            items.extend(Item::new(terms, range)?);
+            items.extend(PlanItem::new(terms, range)?);
         }
         let width = (range.high + 1).saturating_sub(range.low);
-        let estimate = items.iter().map(Item::estimate).sum::<u64>().min(width);
-        let positions: u64 = items.iter().map(Item::positions).sum();
+        let estimate = items.iter().map(PlanItem::estimate).sum::<u64>().min(width);
+        let positions: u64 = items.iter().map(PlanItem::positions).sum();
         let by_index = positions * POSITION_COST + estimate * EVENT_COST;
-        let is_verified = items.iter().any(Item::is_verified);
+        let is_verified = items.iter().any(PlanItem::is_verified);
         let strategy = if items.is_empty() {
             Strategy::Nothing
         } else if width.saturating_mul(EVENT_COST + CHECK_COST) < by_index {
@@ -119,7 +123,7 @@ impl<'a> Plan<'a> {
         match self.strategy {
             Strategy::Nothing => None,
             Strategy::Scan => {
-                let everything = Lookup::new(self.layers, Kind::All, "");
+                let everything = TermLookup::new(self.layers, TermKind::All, "");
                 Some(Walk::term(everything, direction, page_size))
             }
             Strategy::Index => {
@@ -135,7 +139,7 @@ impl<'a> Plan<'a> {
         Explanation {
             range: (self.range.low, self.range.high),
             strategy: self.strategy,
-            items: self.items.iter().map(Item::explain).collect(),
+            items: self.items.iter().map(PlanItem::explain).collect(),
             estimate: self.estimate,
         }
     }
@@ -146,27 +150,27 @@ fn terms_of<'a>(
     layers: &'a Layers,
     matcher: Matcher<'a>,
     alternative: &'a QueryItem,
-) -> Vec<Term<'a>> {
-    let single = |kind, name| Term::new(vec![Lookup::new(layers, kind, name)]);
+) -> Vec<PlanTerm<'a>> {
+    let single = |kind, name| PlanTerm::new(vec![TermLookup::new(layers, kind, name)]);
     let mut terms = Vec::new();
     match matcher.source {
         Source::All => {}
-        Source::Category(name) => terms.push(single(Kind::Category, name)),
-        Source::Stream(name) => terms.push(single(Kind::Stream, name)),
+        Source::Category(name) => terms.push(single(TermKind::Category, name)),
+        Source::Stream(name) => terms.push(single(TermKind::Stream, name)),
     }
-    terms.extend(matcher.event_type.map(|name| single(Kind::Type, name)));
+    terms.extend(matcher.event_type.map(|name| single(TermKind::Type, name)));
     let correlation = matcher.correlation;
-    terms.extend(correlation.map(|name| single(Kind::Correlation, name)));
+    terms.extend(correlation.map(|name| single(TermKind::Correlation, name)));
     let types = distinct(&alternative.types);
     if !types.is_empty() {
         let lookups = types.into_iter();
-        let lookups = lookups.map(|name| Lookup::new(layers, Kind::Type, name));
-        terms.push(Term::new(lookups.collect()));
+        let lookups = lookups.map(|name| TermLookup::new(layers, TermKind::Type, name));
+        terms.push(PlanTerm::new(lookups.collect()));
     }
     let tags = distinct(&alternative.tags).into_iter();
-    terms.extend(tags.map(|name| single(Kind::Tag, name)));
+    terms.extend(tags.map(|name| single(TermKind::Tag, name)));
     if terms.is_empty() {
-        terms.push(single(Kind::All, ""));
+        terms.push(single(TermKind::All, ""));
     }
     terms
 }
@@ -178,9 +182,9 @@ fn distinct(names: &[String]) -> Vec<&str> {
     names
 }
 
-impl<'a> Item<'a> {
+impl<'a> PlanItem<'a> {
     /// Counts and orders the terms; `None` if one of them does not occur.
-    fn new(mut terms: Vec<Term<'a>>, range: Range) -> Result<Option<Self>> {
+    fn new(mut terms: Vec<PlanTerm<'a>>, range: PositionRange) -> Result<Option<Self>> {
         for term in &mut terms {
             if term.count(range)? == 0 {
                 return Ok(None);
@@ -220,7 +224,7 @@ impl<'a> Item<'a> {
     }
 
     fn explain(&self) -> ExplainedItem {
-        let role = |(index, term): (usize, &Term<'_>)| match index {
+        let role = |(index, term): (usize, &PlanTerm<'_>)| match index {
             _ if term.is_verified => Role::Verify,
             0 => Role::Lead,
             _ => Role::Intersect,
@@ -233,11 +237,11 @@ impl<'a> Item<'a> {
     }
 }
 
-impl<'a> Term<'a> {
+impl<'a> PlanTerm<'a> {
     /// A term that events have if they have any of these names, which are of one kind.
-    fn new(lookups: Vec<Lookup<'a>>) -> Self {
+    fn new(lookups: Vec<TermLookup<'a>>) -> Self {
         Self {
-            kind: lookups.first().map_or(Kind::All, Lookup::kind),
+            kind: lookups.first().map_or(TermKind::All, TermLookup::kind),
             lookups,
             events: 0,
             is_verified: false,
@@ -245,7 +249,7 @@ impl<'a> Term<'a> {
     }
 
     /// Counts the events of the range that have the term. Names that do not occur are let go of.
-    fn count(&mut self, range: Range) -> Result<u64> {
+    fn count(&mut self, range: PositionRange) -> Result<u64> {
         let mut found = Vec::with_capacity(self.lookups.len());
         for mut lookup in self.lookups.drain(..) {
             let events = lookup.count(range.low, range.high)?;

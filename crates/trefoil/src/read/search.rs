@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use trefoil_core::{Direction, Result};
 use trefoil_storage::Storage;
 
-use super::plan::{Plan, Range};
+use super::plan::{PositionRange, ReadPlan};
 use super::{Matcher, decode};
-use crate::index::{Cursor, Effort, Layers, Step};
+use crate::index::{Cursor, Effort, Layers, WalkStep};
 
 /// How many positions are expected to be wanted: one, mostly.
 const PAGE_SIZE: usize = 8;
@@ -17,7 +17,7 @@ const CANDIDATES_MAX: usize = 64;
 
 /// What a search came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SearchResult {
     /// The position of the first event that is selected.
     Match(u64),
     /// There is none before this position; the effort that was allowed is used up.
@@ -34,26 +34,26 @@ pub(crate) fn first_match(
     from: u64,
     head: u64,
     effort: &Effort,
-) -> Result<Found> {
+) -> Result<SearchResult> {
     if from > head {
-        return Ok(Found::Nothing);
+        return Ok(SearchResult::Nothing);
     }
-    let range = Range {
+    let range = PositionRange {
         low: from.max(1),
         high: head,
     };
-    let plan = Plan::new(layers, matcher, range)?;
+    let plan = ReadPlan::new(layers, matcher, range)?;
     let verify = plan.verify;
     let Some(walk) = plan.into_walk(Direction::Forwards, PAGE_SIZE) else {
-        return Ok(Found::Nothing);
+        return Ok(SearchResult::Nothing);
     };
     let mut cursor = Cursor::new(walk, Direction::Forwards, range.low, head);
     let (mut candidates, mut wanted) = (Vec::new(), 1);
     loop {
         let step = cursor.next(effort)?;
-        if let Step::At(position) = step {
+        if let WalkStep::At(position) = step {
             if !verify {
-                return Ok(Found::Match(position));
+                return Ok(SearchResult::Match(position));
             }
             candidates.push(position);
             if candidates.len() < wanted {
@@ -61,15 +61,15 @@ pub(crate) fn first_match(
             }
         }
         if let Some(position) = first_of(storage, &candidates, matcher)? {
-            return Ok(Found::Match(position));
+            return Ok(SearchResult::Match(position));
         }
         match step {
-            Step::At(position) if !effort.spend(4 * candidates.len()) => {
-                return Ok(Found::Paused(position + 1));
+            WalkStep::At(position) if !effort.spend(4 * candidates.len()) => {
+                return Ok(SearchResult::Paused(position + 1));
             }
-            Step::At(_) => {}
-            Step::Paused(position) => return Ok(Found::Paused(position)),
-            Step::End => return Ok(Found::Nothing),
+            WalkStep::At(_) => {}
+            WalkStep::Paused(position) => return Ok(SearchResult::Paused(position)),
+            WalkStep::End => return Ok(SearchResult::Nothing),
         }
         candidates.clear();
         wanted = (wanted * 4).min(CANDIDATES_MAX);

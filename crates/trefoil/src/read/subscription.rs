@@ -56,14 +56,14 @@ pub struct Subscription {
     /// Up to where the log was looked at.
     seen: u64,
     bytes_max: usize,
-    progress: Progress,
+    progress: FollowState,
     /// What was read and not handed over yet.
     events: std::vec::IntoIter<Event>,
 }
 
 /// What a subscription is doing between two polls.
 #[derive(Debug)]
-enum Progress {
+enum FollowState {
     Idle,
     /// It waits for the head of the log to move.
     Waiting(EventListener),
@@ -85,7 +85,7 @@ impl Subscription {
             is_behind: true,
             seen: 0,
             bytes_max: PAGE_BYTES,
-            progress: Progress::Idle,
+            progress: FollowState::Idle,
             events: Vec::new().into_iter(),
         }
     }
@@ -116,7 +116,7 @@ impl Subscription {
             return Ok(self.events.by_ref().collect());
         }
         // A page that is being read was not counted as seen: it is read again.
-        self.progress = Progress::Idle;
+        self.progress = FollowState::Idle;
         let mut began = None;
         loop {
             let engine = self.engine()?;
@@ -147,18 +147,18 @@ impl Subscription {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         loop {
             match &mut self.progress {
-                Progress::Reading(_) => return Poll::Ready(Ok(())),
-                Progress::Waiting(changed) => ready!(Pin::new(changed).poll(context)),
-                Progress::Idle | Progress::Ended => {}
+                FollowState::Reading(_) => return Poll::Ready(Ok(())),
+                FollowState::Waiting(changed) => ready!(Pin::new(changed).poll(context)),
+                FollowState::Idle | FollowState::Ended => {}
             }
-            self.progress = Progress::Idle;
+            self.progress = FollowState::Idle;
             let engine = self.engine()?;
             let changed = engine.writer.changed.listen();
             let has_events = !self.events.as_slice().is_empty();
             if has_events || self.is_behind || engine.writer.head() > self.seen {
                 return Poll::Ready(Ok(()));
             }
-            self.progress = Progress::Waiting(changed);
+            self.progress = FollowState::Waiting(changed);
         }
     }
 
@@ -166,12 +166,12 @@ impl Subscription {
         if !self.events.as_slice().is_empty() {
             return Poll::Ready(Ok(self.events.by_ref().collect()));
         }
-        let mut page = match std::mem::replace(&mut self.progress, Progress::Idle) {
-            Progress::Reading(page) => page,
+        let mut page = match std::mem::replace(&mut self.progress, FollowState::Idle) {
+            FollowState::Reading(page) => page,
             _ => self.start_reading()?,
         };
         let Poll::Ready(page) = Pin::new(&mut page).poll(context) else {
-            self.progress = Progress::Reading(page);
+            self.progress = FollowState::Reading(page);
             return Poll::Pending;
         };
         let page = page.unwrap_or_else(|_| Err(abandoned()))?;
@@ -233,12 +233,12 @@ impl Stream for Subscription {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if matches!(this.progress, Progress::Ended) {
+        if matches!(this.progress, FollowState::Ended) {
             return Poll::Ready(None);
         }
         let event = ready!(this.poll_event(context));
         if event.is_err() {
-            this.progress = Progress::Ended;
+            this.progress = FollowState::Ended;
         }
         Poll::Ready(Some(event))
     }

@@ -24,7 +24,7 @@ pub(crate) struct Changes {
 
 /// One change, read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change<'a> {
+pub(crate) enum EntryChange<'a> {
     Insert(&'a [u8]),
     Replace(&'a [u8]),
     Delete,
@@ -62,19 +62,19 @@ impl Changes {
     /// Reads changes back; `None` if the bytes are none.
     pub(crate) fn read<'a>(
         mut bytes: &'a [u8],
-        visit: &mut dyn FnMut(&'a [u8], Change<'a>) -> Option<()>,
+        visit: &mut dyn FnMut(&'a [u8], EntryChange<'a>) -> Option<()>,
     ) -> Option<()> {
         while !bytes.is_empty() {
             let head = take_varint(&mut bytes)?;
             let (key, rest) = bytes.split_at_checked(usize::try_from(head >> 2).ok()?)?;
             bytes = rest;
             let change = match head & 3 {
-                INSERT => Change::Insert(take_bytes(&mut bytes)?),
-                REPLACE => Change::Replace(take_bytes(&mut bytes)?),
-                DELETE => Change::Delete,
+                INSERT => EntryChange::Insert(take_bytes(&mut bytes)?),
+                REPLACE => EntryChange::Replace(take_bytes(&mut bytes)?),
+                DELETE => EntryChange::Delete,
                 _ => {
                     let place = usize::try_from(take_varint(&mut bytes)?).ok()?;
-                    Change::Patch(place, take_bytes(&mut bytes)?)
+                    EntryChange::Patch(place, take_bytes(&mut bytes)?)
                 }
             };
             visit(key, change)?;
@@ -100,7 +100,7 @@ fn patch<'a>(before: &[u8], after: &'a [u8]) -> Option<(usize, &'a [u8])> {
     (part.len() + PATCH_SAVES_MIN <= after.len()).then(|| (part.start, &after[part]))
 }
 
-impl Change<'_> {
+impl EntryChange<'_> {
     /// The value that the change leads to; `None` if it does not fit the one before.
     pub(crate) fn apply(&self, before: impl FnOnce() -> Option<Bytes>) -> Option<Option<Bytes>> {
         match *self {
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn a_part_that_begins_beyond_the_value_does_not_fit() {
         let before = || Some(Bytes::from_static(b"0123"));
-        assert_eq!(Change::Patch(5, b"x").apply(before), None);
+        assert_eq!(EntryChange::Patch(5, b"x").apply(before), None);
         let grown = Some(Some(Bytes::from_static(b"0123x")));
-        assert_eq!(Change::Patch(4, b"x").apply(before), grown);
+        assert_eq!(EntryChange::Patch(4, b"x").apply(before), grown);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use trefoil_core::{Direction, Result};
 
 /// One of the scans that are merged, and the entry it is at.
-pub(super) struct Source<'a> {
+pub(super) struct ScanSource<'a> {
     scan: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
     next: Option<Result<(Bytes, Option<Bytes>)>>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ScanSource<'a> {
     pub(super) fn new(
         mut scan: Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>,
     ) -> Self {
@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
 
 /// Several scans as one: of entries with one key, that of the first source counts.
 pub(super) struct MergedScan<'a> {
-    pub(super) sources: Vec<Source<'a>>,
+    pub(super) sources: Vec<ScanSource<'a>>,
     pub(super) direction: Direction,
 }
 

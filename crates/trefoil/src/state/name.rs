@@ -13,26 +13,26 @@ const HEAD_BYTES: usize = size_of::<u128>();
 
 /// The name of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct EntryName {
     head: u128,
     pub(super) bytes: Bytes,
 }
 
-impl Name {
+impl EntryName {
     pub(super) fn new(bytes: Bytes) -> Self {
         let head = head(&bytes);
         Self { head, bytes }
     }
 }
 
-impl Ord for Name {
+impl Ord for EntryName {
     fn cmp(&self, other: &Self) -> Ordering {
         let heads = self.head.cmp(&other.head);
         heads.then_with(|| self.bytes.cmp(&other.bytes))
     }
 }
 
-impl PartialOrd for Name {
+impl PartialOrd for EntryName {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -40,26 +40,26 @@ impl PartialOrd for Name {
 
 /// A name that is looked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sought<'a> {
+pub(super) struct SoughtName<'a> {
     head: u128,
     bytes: &'a [u8],
 }
 
-impl<'a> Sought<'a> {
+impl<'a> SoughtName<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         let head = head(bytes);
         Self { head, bytes }
     }
 }
 
-impl Equivalent<Name> for Sought<'_> {
-    fn equivalent(&self, name: &Name) -> bool {
+impl Equivalent<EntryName> for SoughtName<'_> {
+    fn equivalent(&self, name: &EntryName) -> bool {
         self.head == name.head && self.bytes == name.bytes
     }
 }
 
-impl Comparable<Name> for Sought<'_> {
-    fn compare(&self, name: &Name) -> Ordering {
+impl Comparable<EntryName> for SoughtName<'_> {
+    fn compare(&self, name: &EntryName) -> Ordering {
         let heads = self.head.cmp(&name.head);
         heads.then_with(|| self.bytes.cmp(&name.bytes))
     }
@@ -93,10 +93,10 @@ mod tests {
         for one in &names {
             for other in &names {
                 let (first, second) = (
-                    Name::new(one.clone().into()),
-                    Name::new(other.clone().into()),
+                    EntryName::new(one.clone().into()),
+                    EntryName::new(other.clone().into()),
                 );
-                let sought = Sought::new(one);
+                let sought = SoughtName::new(one);
                 assert_eq!(first.cmp(&second), one.cmp(other), "{one:?} {other:?}");
                 assert_eq!(sought.compare(&second), one.cmp(other), "{one:?} {other:?}");
                 assert_eq!(

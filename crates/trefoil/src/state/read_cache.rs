@@ -38,12 +38,12 @@ struct CachedEntry {
 
 /// An entry that is looked for. It has the hash of the [`CachedEntry`] that it is equivalent to.
 #[derive(Debug, Hash)]
-struct Sought<'a> {
+struct SoughtEntry<'a> {
     map: u64,
     key: &'a [u8],
 }
 
-impl Equivalent<CachedEntry> for Sought<'_> {
+impl Equivalent<CachedEntry> for SoughtEntry<'_> {
     fn equivalent(&self, entry: &CachedEntry) -> bool {
         self.map == entry.map && self.key == entry.key
     }
@@ -130,7 +130,7 @@ impl CachedMap {
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let map = self.number;
         if !self.period.is_over()
-            && let Some(value) = self.cache.entries.get(&Sought { map, key })
+            && let Some(value) = self.cache.entries.get(&SoughtEntry { map, key })
             // It may have ended just now. What was found before it did is what it was.
             && !self.period.is_over()
         {
@@ -157,7 +157,7 @@ impl CachedMap {
                 // An entry that is not here is left out.
                 let _ = entries.replace(CachedEntry { map, key }, value.clone(), true);
             }
-            None => drop(entries.remove(&Sought { map, key })),
+            None => drop(entries.remove(&SoughtEntry { map, key })),
         }
     }
 }

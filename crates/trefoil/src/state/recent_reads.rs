@@ -14,13 +14,13 @@ const ENTRIES: usize = 4;
 /// The last few entries that were read from what does not change.
 #[derive(Debug, Default)]
 pub(super) struct RecentReads {
-    entries: RefCell<[Entry; ENTRIES]>,
+    entries: RefCell<[RecentEntry; ENTRIES]>,
     next: Cell<usize>,
 }
 
 /// A key and its value; without a key, nothing was read yet.
 #[derive(Debug, Default)]
-struct Entry {
+struct RecentEntry {
     key: Vec<u8>,
     value: Option<Bytes>,
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use trefoil_core::{Direction, Result};
 use trefoil_storage::{Batch, Map, Storage};
 
-use super::store::{Logged, MAP, Store};
+use super::store::{Logged, MAP, StateStore};
 use crate::index::{MANIFEST_MAP, damaged_maps};
 
 /// The key beside the index's manifest that says how many bytes of changes the log has.
@@ -61,7 +61,7 @@ pub(super) fn logged(storage: &dyn Storage) -> Result<Logged> {
     })
 }
 
-impl Store {
+impl StateStore {
     /// Adds to the batch of a checkpoint how many bytes of changes the log has.
     pub(super) fn fill_logged(&self, batch: &mut Batch) {
         let checkpointed = Checkpointed {
@@ -99,9 +99,9 @@ impl Store {
 
     /// The entries of the map at the last checkpoint, which is that of `commit`; `None` if there is no
     /// map yet. No checkpoint is being written.
-    pub(crate) fn moment(&self, commit: u64) -> Option<Moment> {
+    pub(crate) fn moment(&self, commit: u64) -> Option<SnapshotMoment> {
         let recent = self.recent.lock();
-        Some(Moment {
+        Some(SnapshotMoment {
             commit,
             logged: recent.logged.written,
             map: Arc::clone(&recent.map.as_ref()?.map),
@@ -112,7 +112,7 @@ impl Store {
     /// entry, fails.
     pub(crate) fn write_snapshot(
         &self,
-        moment: &Moment,
+        moment: &SnapshotMoment,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         self.storage.write_snapshot(moment.commit, &mut |sink| {
@@ -159,7 +159,7 @@ impl Store {
 }
 
 /// The entries of the map at one moment.
-pub(crate) struct Moment {
+pub(crate) struct SnapshotMoment {
     commit: u64,
     /// How many bytes of the log changes take since the last snapshot.
     logged: u64,

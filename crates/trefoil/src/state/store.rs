@@ -22,10 +22,10 @@ use trefoil_state::{Commands, ExpiryPlace, GarbagePlace, ROOT, SpaceScan, is_you
 use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
-use super::change::{Change, Changes};
+use super::change::{Changes, EntryChange};
 use super::memory::Memory;
-use super::merged_scan::{MergedScan, Source};
-use super::name::{Name, Sought};
+use super::merged_scan::{MergedScan, ScanSource};
+use super::name::{EntryName, SoughtName};
 use super::read_cache::{CachedMap, Period, ReadCache};
 use super::view::ToClean;
 use crate::time::NEVER;
@@ -54,14 +54,14 @@ const RECENT_BYTES_MIN: usize = 1024 * 1024;
 const GARBAGE_DELAY: u64 = 500;
 
 /// Entries that a group changes: their values, or `None` for those that are gone.
-pub(crate) type Entries = Vec<(Bytes, Option<Bytes>)>;
+pub(crate) type ChangedEntries = Vec<(Bytes, Option<Bytes>)>;
 
 /// Entries that changed since the last checkpoint.
-type Changed = OrdMap<Name, Option<Bytes>>;
+type Changed = OrdMap<EntryName, Option<Bytes>>;
 
 /// The durable entries of a namespace.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct StateStore {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) recent: Mutex<Recent>,
     pub(super) read_cache: Arc<ReadCache>,
@@ -112,7 +112,7 @@ pub(super) struct Logged {
     pub(super) written: u64,
 }
 
-impl Store {
+impl StateStore {
     /// Opens the entries that `storage` holds. What they take in memory until a checkpoint is
     /// counted in `shared_bytes`; those that are read are kept in `read_cache`.
     pub(crate) fn open(
@@ -175,9 +175,9 @@ impl Store {
     }
 
     /// The entries as they are now; for whoever holds this they do not change.
-    pub(crate) fn read(&self) -> Reader {
+    pub(crate) fn read(&self) -> StoreReader {
         let recent = self.recent.lock();
-        Reader {
+        StoreReader {
             live: recent.live.clone(),
             frozen: recent.frozen.clone(),
             map: recent.map.clone(),
@@ -187,7 +187,7 @@ impl Store {
 
     /// Takes over the entries that a group changed, once it is durable. `publish` runs before any
     /// reader can: whoever sees the change sees what was published with it.
-    pub(crate) fn apply(&self, changed: Entries, publish: impl FnOnce()) {
+    pub(crate) fn apply(&self, changed: ChangedEntries, publish: impl FnOnce()) {
         if changed.is_empty() {
             return publish();
         }
@@ -211,7 +211,7 @@ impl Store {
     pub(crate) fn replay(&self, changes: &[u8]) -> Result<Option<()>> {
         let mut changed: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
         let mut failure = None;
-        let read = Changes::read(changes, &mut |key, change: Change<'_>| {
+        let read = Changes::read(changes, &mut |key, change: EntryChange<'_>| {
             let before = || match changed.get(key) {
                 Some(value) => value.clone(),
                 None => self.read().get(key).unwrap_or_else(|error| {
@@ -275,7 +275,8 @@ impl Store {
         };
         ending.iter().for_each(|period| period.end());
         self.fill_logged(batch);
-        for (Name { bytes: key, .. }, value) in frozen.iter().flat_map(|frozen| frozen.iter()) {
+        for (EntryName { bytes: key, .. }, value) in frozen.iter().flat_map(|frozen| frozen.iter())
+        {
             if let Some(map) = &map {
                 map.changes(key, value.as_ref());
             }
@@ -335,7 +336,7 @@ impl Recent {
         }
         let size = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         let (added, key_bytes) = (size(&value), key.len() + ENTRY_BYTES);
-        let (added, removed) = match self.live.insert(Name::new(key), value) {
+        let (added, removed) = match self.live.insert(EntryName::new(key), value) {
             Some(before) => (added, size(&before)),
             None => (added + key_bytes, 0),
         };
@@ -360,20 +361,20 @@ fn moment(map: &Arc<dyn Map>) -> Arc<dyn Map> {
 
 /// The durable entries at a moment.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct StoreReader {
     live: Changed,
     frozen: Option<Changed>,
     map: Option<Arc<CachedMap>>,
     root: Option<Bytes>,
 }
 
-impl Reader {
+impl StoreReader {
     /// The value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         if key == ROOT {
             return Ok(self.root.clone());
         }
-        let sought = Sought::new(key);
+        let sought = SoughtName::new(key);
         if let Some(value) = self.live.get(&sought) {
             return Ok(value.clone());
         }
@@ -396,22 +397,22 @@ impl Reader {
         direction: Direction,
         over: impl DoubleEndedIterator<Item = (&'b Bytes, &'b Option<Bytes>)> + 'b,
     ) -> SpaceScan<'b> {
-        let mut sources = vec![Source::changed(over, direction)];
+        let mut sources = vec![ScanSource::changed(over, direction)];
         let changed = [Some(&self.live), self.frozen.as_ref()];
         for changed in changed.into_iter().flatten() {
             let range = (
-                Bound::Included(Sought::new(from)),
-                Bound::Excluded(Sought::new(to)),
+                Bound::Included(SoughtName::new(from)),
+                Bound::Excluded(SoughtName::new(to)),
             );
             let changed = changed
                 .range(range)
                 .map(|(name, value)| (&name.bytes, value));
-            sources.push(Source::changed(changed, direction));
+            sources.push(ScanSource::changed(changed, direction));
         }
         if let Some(CachedMap { map, .. }) = self.map.as_deref() {
             let entries = map.scan(from, to, direction);
             let walk = entries.map(|entry| entry.map(|(key, value)| (key, Some(value))));
-            sources.push(Source::new(Box::new(walk)));
+            sources.push(ScanSource::new(Box::new(walk)));
         }
         Box::new(MergedScan { sources, direction })
     }

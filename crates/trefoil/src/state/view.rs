@@ -18,18 +18,18 @@ use trefoil_storage::KEY_BYTES_MAX;
 
 use super::change::Changes;
 use super::recent_reads::RecentReads;
-use super::store::{Entries, Reader, Store};
+use super::store::{ChangedEntries, StateStore, StoreReader};
 use crate::time::NEVER;
 
 /// Durable entries and what is to change of them.
 #[derive(Debug)]
 pub(crate) struct View {
-    reader: Reader,
+    reader: StoreReader,
     recent_reads: RecentReads,
-    staged: BTreeMap<Bytes, Staged>,
+    staged: BTreeMap<Bytes, StagedEntry>,
     /// The entries that the commit changed, as they were staged before it; behind them, those that
     /// the running command changed, as they were staged before that.
-    undo: Vec<(Bytes, Option<Staged>)>,
+    undo: Vec<(Bytes, Option<StagedEntry>)>,
     /// The first command of the commit, and the one that is running.
     commands: (u64, u64),
     /// How far things were when it began.
@@ -37,9 +37,9 @@ pub(crate) struct View {
     /// The changes of the commit that is being staged.
     changes: Changes,
     /// The keys that it touches.
-    touched: Touched,
+    touched: TouchedKeys,
     /// The keys that the commits before it touched.
-    touched_before: Touched,
+    touched_before: TouchedKeys,
     /// What is to be cleaned.
     due: ToClean,
 }
@@ -73,7 +73,7 @@ impl ToClean {
 
 /// Keys under which something was changed.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct TouchedKeys {
     keys: Vec<Bytes>,
     /// Those of the keys that were looked for among them, up to an index.
     found: HashSet<Bytes>,
@@ -82,7 +82,7 @@ pub(crate) struct Touched {
     pub(crate) is_all: bool,
 }
 
-impl Touched {
+impl TouchedKeys {
     /// The keys, some of them more than once.
     pub(crate) fn keys(&self) -> &[Bytes] {
         &self.keys
@@ -98,7 +98,7 @@ impl Touched {
 
 /// An entry that is to change.
 #[derive(Debug)]
-struct Staged {
+struct StagedEntry {
     value: Option<Bytes>,
     /// The command that changed it last.
     command: u64,
@@ -114,7 +114,7 @@ struct Begun {
 }
 
 impl View {
-    pub(crate) fn new(store: &Store) -> Self {
+    pub(crate) fn new(store: &StateStore) -> Self {
         Self {
             reader: store.read(),
             recent_reads: RecentReads::default(),
@@ -123,8 +123,8 @@ impl View {
             commands: (0, 0),
             begun: Begun::default(),
             changes: Changes::default(),
-            touched: Touched::default(),
-            touched_before: Touched::default(),
+            touched: TouchedKeys::default(),
+            touched_before: TouchedKeys::default(),
             due: ToClean::default(),
         }
     }
@@ -135,12 +135,12 @@ impl View {
     }
 
     /// The keys that all commits touched.
-    pub(crate) fn take_touched(&mut self) -> Touched {
+    pub(crate) fn take_touched(&mut self) -> TouchedKeys {
         std::mem::take(&mut self.touched_before)
     }
 
     /// The keys that the commits before this one touched.
-    pub(crate) fn touched_before(&mut self) -> &mut Touched {
+    pub(crate) fn touched_before(&mut self) -> &mut TouchedKeys {
         &mut self.touched_before
     }
 
@@ -179,7 +179,9 @@ impl View {
             return Err(Error::over_limit(what, n_bytes, STATE_BYTES_PER_COMMIT_MAX));
         }
         let command = self.commands.1;
-        let before = self.staged.insert(key.clone(), Staged { value, command });
+        let before = self
+            .staged
+            .insert(key.clone(), StagedEntry { value, command });
         if before
             .as_ref()
             .is_none_or(|before| before.command != command)
@@ -272,7 +274,7 @@ impl View {
     }
 
     /// The entries that the commits changed.
-    pub(crate) fn into_staged(self) -> Entries {
+    pub(crate) fn into_staged(self) -> ChangedEntries {
         let staged = self.staged.into_iter();
         staged.map(|(key, staged)| (key, staged.value)).collect()
     }
@@ -325,10 +327,10 @@ mod tests {
     use super::*;
     use crate::state::ReadCache;
 
-    fn store() -> Store {
+    fn store() -> StateStore {
         let read_cache = Arc::new(ReadCache::new(0));
         let shared_bytes = Arc::new(AtomicUsize::new(0));
-        Store::open(Arc::new(MemoryStorage::new()), shared_bytes, read_cache).unwrap()
+        StateStore::open(Arc::new(MemoryStorage::new()), shared_bytes, read_cache).unwrap()
     }
 
     fn all(view: &View) -> Vec<(Bytes, Bytes)> {

@@ -12,19 +12,19 @@ use parking_lot::Mutex;
 use trefoil_core::Result;
 use trefoil_state::{CommandMoment, Keyspace};
 
-use super::{Store, Touched, View};
+use super::{StateStore, TouchedKeys, View};
 
 /// Who watches which keys of a namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    inner: Mutex<Inner>,
+    inner: Mutex<WatchedKeys>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct WatchedKeys {
     by_key: HashMap<Bytes, Vec<Arc<Mark>>>,
     /// What the group touched that is being made durable.
-    in_flight: Option<Touched>,
+    in_flight: Option<TouchedKeys>,
 }
 
 /// What happened to the keys of a watch.
@@ -38,12 +38,12 @@ struct Mark {
 
 impl Watches {
     /// A group touched keys and left them as they were.
-    pub(crate) fn mark(&self, touched: &Touched) {
+    pub(crate) fn mark(&self, touched: &TouchedKeys) {
         self.inner.lock().mark(touched);
     }
 
     /// A group is about to be made durable.
-    pub(crate) fn begin(&self, touched: Touched) {
+    pub(crate) fn begin(&self, touched: TouchedKeys) {
         let mut inner = self.inner.lock();
         if !inner.by_key.is_empty() {
             inner.mark(&touched);
@@ -57,8 +57,8 @@ impl Watches {
     }
 }
 
-impl Inner {
-    fn mark(&self, touched: &Touched) {
+impl WatchedKeys {
+    fn mark(&self, touched: &TouchedKeys) {
         if touched.is_all {
             for mark in self.by_key.values().flatten() {
                 mark.is_flushed.store(true, Ordering::SeqCst);
@@ -80,11 +80,11 @@ impl Inner {
 pub struct Watch {
     watches: Arc<Watches>,
     mark: Arc<Mark>,
-    keys: Vec<Watched>,
+    keys: Vec<WatchedKey>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedKey {
     key: Bytes,
     /// Whether the key was there when the watch began.
     is_there: bool,
@@ -110,7 +110,7 @@ impl Watch {
     }
 
     /// Watches more keys.
-    pub(crate) fn add(&mut self, store: &Store, now: u64, keys: &[Bytes]) -> Result<()> {
+    pub(crate) fn add(&mut self, store: &StateStore, now: u64, keys: &[Bytes]) -> Result<()> {
         for key in keys {
             if self.keys.iter().any(|watched| watched.key == *key) {
                 continue;
@@ -122,7 +122,7 @@ impl Watch {
                 ..CommandMoment::default()
             };
             let expiry = Keyspace::new(&mut view, moment)?.expiry_of(key)?;
-            self.keys.push(Watched {
+            self.keys.push(WatchedKey {
                 key: key.clone(),
                 is_there: expiry.is_some(),
                 expires: expiry.flatten(),
@@ -150,9 +150,10 @@ impl Watch {
         &self,
         watches: &Arc<Watches>,
         now: u64,
-        staged: &mut Touched,
+        staged: &mut TouchedKeys,
     ) -> bool {
-        let has_expired = |watched: &Watched| watched.expires.is_some_and(|expires| expires <= now);
+        let has_expired =
+            |watched: &WatchedKey| watched.expires.is_some_and(|expires| expires <= now);
         let is_flushed = staged.is_all || self.mark.is_flushed.load(Ordering::SeqCst);
         self.mark.is_changed.load(Ordering::SeqCst)
             || is_flushed && self.keys.iter().any(|watched| watched.is_there)

@@ -9,9 +9,10 @@ use trefoil_storage::{Label, MemoryStorage, Record, Storage};
 
 use crate::database::recovery::replay_state;
 use crate::index::{
-    Index, IndexedEvent, Kind, Layer, Layers, Lookup, POSITIONS_PER_ID_MAX, Tail, names,
+    Index, IndexTail, IndexedEvent, Layer, Layers, POSITIONS_PER_ID_MAX, TermKind, TermLookup,
+    names,
 };
-use crate::state::{ReadCache, STATE_END, Store, View, snapshot_commit};
+use crate::state::{ReadCache, STATE_END, StateStore, View, snapshot_commit};
 
 /// How many events are indexed in memory and compared together.
 const WINDOW_EVENTS: usize = 64 * 1024;
@@ -24,12 +25,12 @@ pub(super) struct Comparison<'a> {
     runs: Layers,
     /// The last position that the runs must cover.
     last_position: u64,
-    window: Tail,
+    window: IndexTail,
     window_start: u64,
     /// How many postings of each kind the log calls for.
-    expected: [u64; Kind::EVERY.len()],
+    expected: [u64; TermKind::EVERY.len()],
     /// The state as the snapshot and the log have it at the last checkpoint.
-    state: Store,
+    state: StateStore,
     /// The commit of the snapshot.
     snapshot: u64,
 }
@@ -47,7 +48,7 @@ impl<'a> Comparison<'a> {
             .last()
             .map_or(0, |run| run.last_position);
         let memory = Arc::new(MemoryStorage::default());
-        let state = Store::open(memory, Arc::default(), Arc::new(ReadCache::new(0)))?;
+        let state = StateStore::open(memory, Arc::default(), Arc::new(ReadCache::new(0)))?;
         state.restore(storage)?;
         Ok(Self {
             index,
@@ -56,7 +57,7 @@ impl<'a> Comparison<'a> {
             last_position,
             window: new_window(index),
             window_start: 1,
-            expected: [0; Kind::EVERY.len()],
+            expected: [0; TermKind::EVERY.len()],
             state,
             snapshot: snapshot_commit(storage),
         })
@@ -111,14 +112,14 @@ impl<'a> Comparison<'a> {
 
     fn compare_window(&mut self, findings: &mut Vec<Finding>) -> Result<()> {
         let end = self.window.last_position();
-        for kind in Kind::EVERY {
+        for kind in TermKind::EVERY {
             for (name, list) in self.window.lists(kind) {
                 let expected: Vec<u64> = (0..list.len())
                     .map(|index| list.posting(index).position)
                     .collect();
                 let mut found = Vec::with_capacity(expected.len() + 1);
                 let max = expected.len() + 1;
-                let mut term = Lookup::new(&self.runs, kind, name);
+                let mut term = TermLookup::new(&self.runs, kind, name);
                 let forwards = Direction::Forwards;
                 term.page(self.window_start, forwards, max, &mut found)?;
                 found.retain(|position| *position <= end);
@@ -132,7 +133,7 @@ impl<'a> Comparison<'a> {
                     );
                     self.find(findings, expected[0], what);
                 }
-                if kind == Kind::Stream {
+                if kind == TermKind::Stream {
                     let place = list.posting(list.len() - 1);
                     let sought = term.seek_ordinal(place.ordinal, forwards)?;
                     if sought != Some(place.position) {
@@ -157,7 +158,7 @@ impl<'a> Comparison<'a> {
     pub(super) fn finish(mut self, findings: &mut Vec<Finding>) -> Result<u64> {
         self.compare_window(findings)?;
         let mut total = 0;
-        for kind in Kind::EVERY {
+        for kind in TermKind::EVERY {
             let mut found = 0;
             let mut after = String::new();
             loop {
@@ -209,6 +210,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn new_window(index: &Index) -> Tail {
-    Tail::new(index.id_seed(), 0, Timestamp(i64::MIN), Arc::default())
+fn new_window(index: &Index) -> IndexTail {
+    IndexTail::new(index.id_seed(), 0, Timestamp(i64::MIN), Arc::default())
 }

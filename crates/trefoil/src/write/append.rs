@@ -10,7 +10,7 @@ use super::queue::{LetGo, Request};
 use super::stage::Front;
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
-use crate::state::{Entries, ToClean};
+use crate::state::{ChangedEntries, ToClean};
 
 /// From so many events on it pays to start a thread for the log: the index is prepared while it
 /// waits for the disk.
@@ -57,7 +57,7 @@ pub(super) struct AppendedGroup {
     pub(super) prepared: Prepared,
     /// Where the next event goes after it, and the generator of random bits.
     pub(super) front: (Front, u64),
-    pub(super) entries: Entries,
+    pub(super) entries: ChangedEntries,
     pub(super) to_clean: ToClean,
     pub(super) size: GroupSize,
     /// When the storage got it, by the steady clock.

@@ -4,13 +4,13 @@ use trefoil_core::{Direction, Result, put_varint};
 use trefoil_storage::{Group, Record, Storage};
 
 use super::changes::put_state;
-use crate::state::{Changes, Store, View, is_carried};
+use crate::state::{Changes, StateStore, View, is_carried};
 
 /// How many bytes of entries one commit carries.
 const COMMIT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Writes the entries of `from` to the log of `to`, which is empty. Nobody changes them meanwhile.
-pub(crate) fn carry_over(from: &Store, to: &dyn Storage) -> Result<()> {
+pub(crate) fn carry_over(from: &StateStore, to: &dyn Storage) -> Result<()> {
     let view = View::new(from);
     let mut changes = Changes::default();
     for entry in view.scan(&[], &[0xff], Direction::Forwards) {

@@ -4,13 +4,13 @@ use trefoil_core::{Condition, Error, Result};
 
 use super::stage::Stage;
 use crate::read::Matcher;
-use crate::read::condition::Checked;
+use crate::read::condition::CheckedConditions;
 
 impl Stage<'_> {
     pub(super) fn check_conditions(
         &mut self,
         conditions: &[Condition],
-        checked: &Checked,
+        checked: &CheckedConditions,
     ) -> Result<()> {
         for (condition, wanted) in conditions.iter().enumerate() {
             if let Some((matcher, after)) = Matcher::of_condition(wanted) {

@@ -10,7 +10,7 @@ use super::conditions::check_version;
 use super::known::replayed;
 use super::stage::Stage;
 use super::staged::{Staged, StagedEvent};
-use crate::read::condition::Checked;
+use crate::read::condition::CheckedConditions;
 use crate::state::StoredReplies;
 use crate::write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 
@@ -18,7 +18,7 @@ use crate::write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 #[derive(Debug)]
 pub(crate) struct CheckedTransaction {
     pub(crate) transaction: Transaction,
-    pub(crate) checked: Checked,
+    pub(crate) checked: CheckedConditions,
 }
 
 /// What the steps of a transaction have come to.

@@ -9,16 +9,16 @@ use hashbrown::HashMap;
 use trefoil_core::{EventId, Result, located_position, stream_group_hash};
 
 use super::staged::{Staged, StagedTerms};
-use crate::index::{Named, StreamEnd};
+use crate::index::{ByName, StreamEnd};
 use crate::read::Matcher;
-use crate::state::{Store, View};
+use crate::state::{StateStore, View};
 
 /// What a group has staged so far.
 #[derive(Default)]
 pub(super) struct Overlay<'a> {
     events: Vec<Staged<'a>>,
     /// The streams the group has to do with.
-    streams: Named<StagedStream>,
+    streams: ByName<StagedStream>,
     /// The ids that clients gave to events of the group, to the index of the first such event.
     ids: HashMap<EventId, usize>,
     /// The types and tags of the events.
@@ -177,7 +177,7 @@ impl<'a> Overlay<'a> {
     }
 
     /// Returns the state as the group has changed it so far, beginning with that of `store`.
-    pub(super) fn view(&mut self, store: &Store) -> &mut View {
+    pub(super) fn view(&mut self, store: &StateStore) -> &mut View {
         self.view.get_or_insert_with(|| View::new(store))
     }
 

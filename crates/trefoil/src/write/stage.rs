@@ -22,7 +22,7 @@ use crate::index::{Index, StreamEnd};
 use crate::read::Matcher;
 use crate::read::condition::CheckedCommit;
 use crate::read::label;
-use crate::state::{Entries, Store, ToClean, Touched, View};
+use crate::state::{ChangedEntries, StateStore, ToClean, TouchedKeys, View};
 
 /// Finds the events at durable positions, as far as they hold one, in the same order.
 pub(crate) type Fetch<'a> = dyn Fn(&[u64]) -> Result<Vec<Event>> + 'a;
@@ -47,7 +47,7 @@ pub(crate) struct Front {
 #[derive(Clone, Copy)]
 pub(crate) struct Durable<'a> {
     pub(crate) index: &'a Index,
-    pub(crate) store: &'a Store,
+    pub(crate) store: &'a StateStore,
     pub(crate) fetch: &'a Fetch<'a>,
     pub(crate) search: &'a Search<'a>,
 }
@@ -258,7 +258,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the durable state.
-    pub(super) fn store(&self) -> &'a Store {
+    pub(super) fn store(&self) -> &'a StateStore {
         self.durable.store
     }
 
@@ -343,7 +343,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Takes out the keys that the group touches.
-    pub(crate) fn take_touched(&mut self) -> Option<Touched> {
+    pub(crate) fn take_touched(&mut self) -> Option<TouchedKeys> {
         self.overlay.opened_view().map(View::take_touched)
     }
 
@@ -371,7 +371,7 @@ impl<'a> Stage<'a> {
 
     /// Takes out the entries of the state that the group changes. It sees no more of the state after
     /// this.
-    pub(crate) fn take_entries(&mut self) -> Entries {
+    pub(crate) fn take_entries(&mut self) -> ChangedEntries {
         let view = self.overlay.take_view();
         view.map(View::into_staged).unwrap_or_default()
     }

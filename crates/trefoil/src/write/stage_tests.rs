@@ -13,16 +13,16 @@ use super::execute::CheckedTransaction;
 use super::stage::{Durable, Front, Stage};
 use crate::index::Index;
 use crate::read::Matcher;
-use crate::read::condition::{Checked, CheckedCommit};
-use crate::state::{ReadCache, Store};
+use crate::read::condition::{CheckedCommit, CheckedConditions};
+use crate::state::{ReadCache, StateStore};
 use crate::write::transaction::{Step, Transaction};
 
 /// An empty index and an empty state.
-fn nothing_durable() -> (Index, Store) {
+fn nothing_durable() -> (Index, StateStore) {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let index = Index::open(Arc::clone(&storage), 1024, Arc::default()).unwrap();
     let read_cache = Arc::new(ReadCache::new(0));
-    let store = Store::open(storage, Arc::default(), read_cache).unwrap();
+    let store = StateStore::open(storage, Arc::default(), read_cache).unwrap();
     (index, store)
 }
 
@@ -35,7 +35,7 @@ fn search(_: Matcher<'_>, _: u64, _: u64) -> Result<Option<u64>> {
 }
 
 /// A stage that begins after commit 3 and position 10.
-fn stage<'a>((index, store): &'a (Index, Store)) -> Stage<'a> {
+fn stage<'a>((index, store): &'a (Index, StateStore)) -> Stage<'a> {
     let durable = Durable {
         index,
         store,
@@ -51,7 +51,7 @@ fn stage<'a>((index, store): &'a (Index, Store)) -> Stage<'a> {
 }
 
 fn checked(commit: Commit) -> CheckedCommit {
-    let checked = Checked::default();
+    let checked = CheckedConditions::default();
     CheckedCommit { commit, checked }
 }
 
@@ -118,7 +118,7 @@ fn a_request_that_fails_leaves_no_trace() {
             steps,
             ..Transaction::default()
         },
-        checked: Checked::default(),
+        checked: CheckedConditions::default(),
     };
     let failing = execute(vec![call("set a 1"), append(None), append(Some(7))]);
     let working = execute(vec![call("append a 2"), append(Some(-1)), append(Some(0))]);

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use trefoil_core::{Appended, EventId, NewEvent, QueryItem, Timestamp};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::index::{IndexedEvent, Kind, Tags};
+use crate::index::{IndexedEvent, Tags, TermKind};
 use crate::read::Matcher;
 
 /// An event that is to be appended. One that was handed in stays with its request, so that the
@@ -115,12 +115,12 @@ impl StagedTerms {
             let found = self.by_term.get(&hash(kind, name));
             found.map_or(&[][..], Vec::as_slice)
         };
-        let by_tag = item.tags.iter().map(|tag| list(Kind::Tag, tag));
+        let by_tag = item.tags.iter().map(|tag| list(TermKind::Tag, tag));
         match by_tag.min_by_key(|list| list.len()) {
             Some(rarest) => vec![rarest],
             None => {
                 let types = item.types.iter();
-                types.map(|name| list(Kind::Type, name)).collect()
+                types.map(|name| list(TermKind::Type, name)).collect()
             }
         }
     }
@@ -129,10 +129,10 @@ impl StagedTerms {
     fn add(&mut self, staged: &[Staged<'_>]) {
         for (index, event) in staged.iter().enumerate().skip(self.n_events) {
             let index = index as u32;
-            let event_type = hash(Kind::Type, &event.event.event_type);
+            let event_type = hash(TermKind::Type, &event.event.event_type);
             self.by_term.entry(event_type).or_default().push(index);
             for tag in &event.event.tags {
-                let tag = hash(Kind::Tag, tag);
+                let tag = hash(TermKind::Tag, tag);
                 self.by_term.entry(tag).or_default().push(index);
             }
         }
@@ -140,6 +140,6 @@ impl StagedTerms {
     }
 }
 
-fn hash(kind: Kind, name: &str) -> u64 {
+fn hash(kind: TermKind, name: &str) -> u64 {
     xxh3_64_with_seed(name.as_bytes(), kind as u64)
 }

@@ -16,7 +16,7 @@ use super::writer::Led;
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::test_storage::{BAIT, TestStorage};
-use crate::read::condition::{Checked, CheckedCommit};
+use crate::read::condition::{CheckedCommit, CheckedConditions};
 use crate::read::look::look;
 use crate::time::agenda::Chore;
 use crate::write::transaction::Transaction;
@@ -69,7 +69,7 @@ fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
     let work = |line: &&str| {
         Ok(CheckedTransaction {
             transaction: transaction(line),
-            checked: Checked::default(),
+            checked: CheckedConditions::default(),
         })
     };
     let (reply, answer) = oneshot::channel();
@@ -84,7 +84,7 @@ fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
 
 fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Committed>> {
     let commit = Commit::new([NewEvent::new("account-1", "Opened", "{}")]);
-    let checked = Checked::default();
+    let checked = CheckedConditions::default();
     let work = Work::Commit(CheckedCommit { commit, checked });
     let (reply, answer) = oneshot::channel();
     engine

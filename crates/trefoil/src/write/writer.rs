@@ -17,8 +17,8 @@ use super::queue::{LetGo, Queue, Request};
 use super::stage::{Durable, Front, Stage};
 use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
-use crate::read::{Found, Matcher, fetch_all, first_match};
-use crate::state::Store;
+use crate::read::{Matcher, SearchResult, fetch_all, first_match};
+use crate::state::StateStore;
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
 
@@ -34,7 +34,7 @@ pub(crate) struct Writer {
     /// Those of the storage.
     limits: GroupLimits,
     index: Arc<Index>,
-    store: Arc<Store>,
+    store: Arc<StateStore>,
     wake: Arc<Wake>,
     clock: Clock,
     /// How many groups in a row had one request.
@@ -58,7 +58,7 @@ impl Writer {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         index: Arc<Index>,
-        store: Arc<Store>,
+        store: Arc<StateStore>,
         wake: Arc<Wake>,
         clock: Clock,
         front: Front,
@@ -400,7 +400,7 @@ impl Outcome {
 
 /// Freezes what was added to index and state, unless there is nothing or something is frozen
 /// already. Answers whether there is something to be written.
-pub(crate) fn freeze(index: &Index, store: &Store, commit: u64, clock: Timestamp) -> bool {
+pub(crate) fn freeze(index: &Index, store: &StateStore, commit: u64, clock: Timestamp) -> bool {
     if index.is_frozen() {
         return true;
     }
@@ -425,9 +425,9 @@ fn search(
     loop {
         let effort = Effort::new(usize::MAX);
         match first_match(storage, layers, matcher, from, head, &effort)? {
-            Found::Match(position) => return Ok(Some(position)),
-            Found::Paused(position) => from = position,
-            Found::Nothing => return Ok(None),
+            SearchResult::Match(position) => return Ok(Some(position)),
+            SearchResult::Paused(position) => from = position,
+            SearchResult::Nothing => return Ok(None),
         }
     }
 }
