@@ -92,3 +92,78 @@ impl HashReader<'_, '_> {
         fields.map(|field| field.map(|(name, field)| (name, field.value)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trefoil_core::{Error, NewEvent};
+
+    use super::*;
+    use crate::keyspace::CommandMoment;
+    use crate::space::MemorySpace;
+
+    /// Runs what an application does on keys without anything in them.
+    fn with_keyspace(act: impl FnOnce(&mut Keyspace<'_>) -> Result<()>) {
+        let mut space = MemorySpace::default();
+        let moment = CommandMoment {
+            now: 1000,
+            position: 7,
+            ..CommandMoment::default()
+        };
+        let keyspace = Keyspace::new(&mut space, moment).unwrap();
+        act(&mut keyspace.to_change(Commands::redis(), 100)).unwrap();
+    }
+
+    #[test]
+    fn commands_of_redis_and_fields_are_the_same_data() {
+        with_keyspace(|keyspace| {
+            let key = Bytes::from_static(b"hash");
+            keyspace.set_fields(&key, &[("a", "1".into()), ("b", "2".into())])?;
+            keyspace.run(&[b"hincrby", &key, b"a", b"4"])?;
+            keyspace.remove_fields(&key, ["b", "c"].into_iter())?;
+            let hash = keyspace.hash(&key)?.unwrap();
+            assert_eq!(hash.get(b"a")?, Some("5".into()));
+            assert_eq!(hash.get(b"b")?, None);
+            assert_eq!(hash.all().count(), 1);
+            keyspace.expire_key(&key, 2000)?;
+            assert_eq!(keyspace.run(&[b"PTTL", &key])?, Reply::Integer(1000));
+            assert_eq!(keyspace.keys().collect::<Result<Vec<_>>>()?, [key]);
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn what_is_no_command_of_redis_or_fails_is_refused() {
+        with_keyspace(|keyspace| {
+            for words in [&[&b"NONSENSE"[..]][..], &[b"GET"], &[]] {
+                let refused = keyspace.run(words);
+                assert!(
+                    matches!(refused, Err(CommandError::Refused(_))),
+                    "{words:?}"
+                );
+            }
+            keyspace.run(&[b"SET", b"text", b"x"])?;
+            assert!(keyspace.run(&[b"INCR", b"text"]).is_err());
+            assert!(keyspace.hash(b"text").is_err());
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn events_are_checked_and_get_the_next_positions() {
+        with_keyspace(|keyspace| {
+            let event = |data: &str| NewEvent::new("stock-1", "Sold", data.to_owned());
+            assert_eq!(keyspace.append_event(event("{}"))?, 7);
+            assert_eq!(keyspace.append_event(event("{}"))?, 8);
+            let broken = keyspace.append_event(event("{"));
+            assert!(matches!(
+                broken,
+                Err(CommandError::Engine(Error::Invalid(_)))
+            ));
+            let large = keyspace.append_event(event(&format!("\"{}\"", "x".repeat(100))));
+            let is_too_large = |error: &Error| matches!(error, Error::DataTooLarge { .. });
+            assert!(matches!(large, Err(CommandError::Engine(error)) if is_too_large(&error)));
+            assert_eq!(keyspace.take_events().len(), 2);
+            Ok(())
+        });
+    }
+}

@@ -1,5 +1,6 @@
 //! State and events in one commit: what a transaction promises.
 
+mod applications;
 mod clock;
 mod fuzz;
 mod moments;
