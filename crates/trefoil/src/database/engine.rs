@@ -82,7 +82,7 @@ impl Engine {
             store
                 .retaining(options.commit_id_retention)
                 .running(&options.commands, options.event_data_bytes_max)
-                .told(wake.told()?),
+                .told(wake.told()),
         );
         let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
         let seed =

@@ -28,7 +28,7 @@ use trefoil_state::{Call, Commands, Meter, Reply, Survey};
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::stats::StatsSnapshot;
-use crate::home::{Claim, LocalHome, MemoryHome};
+use crate::home::{Claim, Facts, LocalHome, MemoryHome};
 use crate::index::Manifest;
 use crate::read::condition::{self, CheckedConditions};
 use crate::read::explain::Explanation;
@@ -134,10 +134,10 @@ impl Database {
         background: Arc<Background>,
     ) -> Result<Self> {
         let began = background.clock.steady();
-        let generation = claim.facts()?.generation;
+        let Facts { generation, due } = claim.facts()?;
         let opened = claim.open(generation, options.cache_bytes, &Manifest::reach)?;
         claim.remove_others()?;
-        let wake = Arc::new(Wake::new(Arc::clone(&claim)));
+        let wake = Arc::new(Wake::new(Arc::clone(&claim), due));
         let (engine, replayed_events) = Engine::open(
             generation,
             opened.storage,

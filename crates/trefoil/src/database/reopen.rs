@@ -37,11 +37,15 @@ impl Database {
 
 impl DatabaseShared {
     fn reopen(self: &Arc<Self>) -> Result<()> {
-        let generation = self.generation.lock();
+        let mut generation = self.generation.lock();
         if self.is_closed.load(Ordering::SeqCst) {
             return Err(closed());
         }
         self.take_down();
+        if !self.is_beside {
+            // A switch that failed may have left it unknown which one counts.
+            *generation = self.claim.facts()?.generation;
+        }
         let cache_bytes = self.options.cache_bytes;
         let opened = self
             .claim

@@ -4,7 +4,7 @@
 //! anything due is closed. While the database is open, and after a crash, it says "at once".
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use trefoil_core::Result;
 
@@ -12,25 +12,38 @@ use crate::home::Claim;
 use crate::time::NEVER;
 
 /// The due time of one database, as its home keeps it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Wake {
     /// `None` for a database that nobody is woken for.
     claim: Option<Arc<dyn Claim>>,
+    told: AtomicU64,
     is_marked: AtomicBool,
 }
 
+impl Default for Wake {
+    /// Returns what keeps nothing, for a database that nobody is woken for.
+    fn default() -> Self {
+        Self {
+            claim: None,
+            told: NEVER.into(),
+            is_marked: AtomicBool::new(false),
+        }
+    }
+}
+
 impl Wake {
-    pub(crate) fn new(claim: Arc<dyn Claim>) -> Self {
+    /// Returns what keeps the due time through `claim`, which says when something is due.
+    pub(crate) fn new(claim: Arc<dyn Claim>, due: Option<u64>) -> Self {
         Self {
             claim: Some(claim),
-            is_marked: AtomicBool::new(false),
+            told: due.unwrap_or(NEVER).into(),
+            ..Self::default()
         }
     }
 
     /// Returns when something is due, as far as that is written down.
-    pub(crate) fn told(&self) -> Result<u64> {
-        let facts = self.claim.as_ref().map(|claim| claim.facts()).transpose()?;
-        Ok(facts.and_then(|facts| facts.due).unwrap_or(NEVER))
+    pub(crate) fn told(&self) -> u64 {
+        self.told.load(Ordering::SeqCst)
     }
 
     /// Something will be due at this time: makes sure that this is written down, once.
@@ -49,8 +62,11 @@ impl Wake {
     }
 
     fn set(&self, due: Option<u64>) -> Result<()> {
-        self.claim
-            .as_ref()
-            .map_or(Ok(()), |claim| claim.set_due(due))
+        let Some(claim) = &self.claim else {
+            return Ok(());
+        };
+        claim.set_due(due)?;
+        self.told.store(due.unwrap_or(NEVER), Ordering::SeqCst);
+        Ok(())
     }
 }

@@ -16,6 +16,7 @@ mod property;
 mod snapshots;
 mod state;
 mod storage;
+mod switches;
 mod tracking;
 mod waiting;
 

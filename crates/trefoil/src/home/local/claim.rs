@@ -58,18 +58,26 @@ impl LocalClaim {
         }
     }
 
+    /// Returns the generation that counts.
+    fn generation(&self) -> Result<u64> {
+        self.check_held()?;
+        if self.must_exist.load(Ordering::SeqCst) {
+            generations::require(&self.directory)?;
+        }
+        generations::current(&self.directory)
+    }
+
     /// Returns the directory of the generation that counts.
     fn current(&self) -> Result<PathBuf> {
-        let generation = generations::current(&self.directory)?;
+        let generation = self.generation()?;
         Ok(generations::path(&self.directory, generation))
     }
 }
 
 impl Claim for LocalClaim {
     fn facts(&self) -> Result<Facts> {
-        self.check_held()?;
         Ok(Facts {
-            generation: generations::current(&self.directory)?,
+            generation: self.generation()?,
             due: due::read(&self.directory),
         })
     }
@@ -80,11 +88,8 @@ impl Claim for LocalClaim {
         cache_bytes: u64,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
-        self.check_held()?;
-        match self.must_exist.load(Ordering::SeqCst) {
-            true => generations::require(&self.directory)?,
-            false => drop(generations::current(&self.directory)?),
-        }
+        // If nothing is there yet, this writes down that the first generation counts.
+        self.generation()?;
         let options = LocalOptions {
             cache_bytes,
             ..self.options.clone()
@@ -116,7 +121,6 @@ impl Claim for LocalClaim {
     }
 
     fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<VerifiedLog> {
-        self.check_held()?;
         Ok(VerifiedLog {
             log: LocalStorage::verify_log(self.current()?, progress)?,
             beside: due::verify(&self.directory).into_iter().collect(),
@@ -124,7 +128,6 @@ impl Claim for LocalClaim {
     }
 
     fn remove_derived(&self, reach: &ReadReach<'_>) -> Result<()> {
-        self.check_held()?;
         let generation = self.current()?;
         // Without the snapshot the maps are all there is of the state.
         LocalStorage::verify_snapshot(&generation)?;

@@ -53,6 +53,10 @@ pub(super) fn require(directory: &Path) -> Result<()> {
 pub(super) fn current(directory: &Path) -> Result<u64> {
     // The name may have been replaced just before a crash: what is read must stay.
     files::sync_dir(&RealDisk, directory)?;
+    read_current(directory)
+}
+
+fn read_current(directory: &Path) -> Result<u64> {
     let path = directory.join(CURRENT);
     let damaged = |what: String| {
         Error::Damaged(Box::new(Damage {
@@ -91,7 +95,7 @@ pub(super) fn replace_current(directory: &Path, generation: u64) -> Result<()> {
 
 /// Removes every generation but the one that counts.
 pub(super) fn remove_others(directory: &Path) -> Result<()> {
-    let current = current(directory)?;
+    let current = read_current(directory)?;
     let mut others = all(directory)?;
     others.retain(|number| *number != current);
     others
