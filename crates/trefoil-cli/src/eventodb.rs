@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// The registry of a data directory of Trefoil.
 const REGISTRY: &str = "_meta";
@@ -28,7 +28,7 @@ pub(crate) fn refuse(directory: &Path) -> anyhow::Result<()> {
         return Ok(());
     };
     let shown = directory.display();
-    Err(Usage(format!(
+    Err(UsageError(format!(
         "{shown} holds a database of EventoDB ({store}), which Trefoil does not read. Start EventoDB \
          on it and run `eventodb export --url URL --token TOKEN --output events.ndjson` for each \
          namespace. Then start Trefoil on an empty directory and run `trefoil import --input \

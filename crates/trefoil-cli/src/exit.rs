@@ -20,7 +20,7 @@ pub(crate) const CODES: &str =
 /// The command was called in a way that cannot work.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Usage(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
 /// What was asked for does not exist.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub(crate) fn report_usage(error: &clap::Error, is_json: bool) -> ExitCode {
     if is_json && error.use_stderr() {
         let text = error.render().to_string();
         let text = text.trim().trim_start_matches("error: ");
-        return report(&Usage(text.to_owned()).into(), is_json);
+        return report(&UsageError(text.to_owned()).into(), is_json);
     }
     // Where nothing can be written, nobody can be told.
     let _ = error.print();
@@ -94,7 +94,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(trefoil::Error::NamespaceNotFound(_)) = cause.downcast_ref() {
         return Some(NOT_FOUND);
     }
-    if cause.is::<Usage>() {
+    if cause.is::<UsageError>() {
         return Some(USAGE);
     }
     cause.is::<NotFound>().then_some(NOT_FOUND)
@@ -124,7 +124,7 @@ mod tests {
             [400, 401, 403, 404, 409, 500].map(server),
             [1, 5, 5, 4, 3, 1]
         );
-        assert_eq!(code(&Usage(String::new()).into()), 2);
+        assert_eq!(code(&UsageError(String::new()).into()), 2);
         assert_eq!(code(&NotFound(String::new()).into()), 4);
         let missing = trefoil::Error::NamespaceNotFound(String::new());
         assert_eq!(code(&missing.into()), 4);

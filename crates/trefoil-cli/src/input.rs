@@ -5,7 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use anyhow::Context as _;
 use serde_json::value::RawValue;
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// A JSON value given as an argument, kept byte for byte; `-` reads standard input.
 pub(crate) fn json_value(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
@@ -16,7 +16,7 @@ pub(crate) fn json_value(what: &str, argument: &str) -> anyhow::Result<Box<RawVa
         read.with_context(|| format!("cannot read {what} from standard input"))?;
     }
     let value = RawValue::from_string(text);
-    value.map_err(|error| Usage(format!("{what} is not JSON: {error}")).into())
+    value.map_err(|error| UsageError(format!("{what} is not JSON: {error}")).into())
 }
 
 /// As [`json_value`], of an object.
@@ -24,7 +24,7 @@ pub(crate) fn json_object(what: &str, argument: &str) -> anyhow::Result<Box<RawV
     let value = json_value(what, argument)?;
     match value.get().trim_start().starts_with('{') {
         true => Ok(value),
-        false => Err(Usage(format!("{what} must be a JSON object")).into()),
+        false => Err(UsageError(format!("{what} must be a JSON object")).into()),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
     match answer.trim_ascii() {
         b"y" | b"Y" | b"yes" => Ok(()),
         _ if stdin.is_terminal() => anyhow::bail!("cancelled"),
-        _ => Err(Usage(format!("{question} Say so with --yes.")).into()),
+        _ => Err(UsageError(format!("{question} Say so with --yes.")).into()),
     }
 }
 

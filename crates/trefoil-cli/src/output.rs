@@ -12,12 +12,12 @@ use serde::Serialize;
 
 /// Standard output in the form the user chose.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     pub(crate) json: bool,
     writer: BufWriter<Stdout>,
 }
 
-impl Output {
+impl CommandOutput {
     pub(crate) fn new(json: bool) -> Self {
         Self {
             json,

@@ -23,7 +23,7 @@ pub(crate) struct StreamRow(
 /// A row of `category.get`, `events.query` and `/events`: as of a stream, with the stream's name
 /// after the id.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Row(
+pub(crate) struct EventRow(
     String,
     String,
     String,
@@ -39,7 +39,7 @@ pub(crate) struct Row(
 /// where an event has to fit into a line.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Event {
+pub(crate) struct ShownEvent {
     pub(crate) id: String,
     pub(crate) stream: String,
     #[serde(rename = "type")]
@@ -74,19 +74,19 @@ fn on_one_line_if_any<S: Serializer>(
 }
 
 impl StreamRow {
-    pub(crate) fn into_event(self, stream: &str) -> Event {
+    pub(crate) fn into_event(self, stream: &str) -> ShownEvent {
         let Self(id, event_type, position, global, data, metadata, time, tags) = self;
         let stream = stream.to_owned();
-        Row(
+        EventRow(
             id, stream, event_type, position, global, data, metadata, time, tags,
         )
         .into_event()
     }
 }
 
-impl Row {
-    pub(crate) fn into_event(self) -> Event {
-        Event {
+impl EventRow {
+    pub(crate) fn into_event(self) -> ShownEvent {
+        ShownEvent {
             id: self.0,
             stream: self.1,
             event_type: self.2,
@@ -102,7 +102,7 @@ impl Row {
 
 /// One line: global position, time, stream and position in it or a dash, type, tags if there are
 /// any, data.
-impl std::fmt::Display for Event {
+impl std::fmt::Display for ShownEvent {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}  {}  ", self.global_position, self.time)?;
         match self.stream.as_str() {

@@ -4,8 +4,8 @@ mod event;
 mod sse;
 mod tls;
 
-pub(crate) use event::{Event, Row, StreamRow};
-pub(crate) use sse::Frames;
+pub(crate) use event::{EventRow, ShownEvent, StreamRow};
+pub(crate) use sse::SseFrames;
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use trefoil::Token;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// How long a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(crate) struct Address {
 
 /// Where the server is and what it lets in.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionArguments {
     #[command(flatten)]
     address: Address,
 
@@ -54,20 +54,20 @@ pub(crate) struct Connection {
     token: Option<String>,
 }
 
-impl Connection {
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+impl ConnectionArguments {
+    pub(crate) fn client(&self) -> anyhow::Result<HttpClient> {
         self.address.client(self.token.as_deref())
     }
 }
 
 impl Address {
     /// Returns a client that shows this token; the development token if there is none.
-    pub(crate) fn client(&self, token: Option<&str>) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self, token: Option<&str>) -> anyhow::Result<HttpClient> {
         let is_encrypted = self.url.starts_with("https://");
         if !is_encrypted && !self.url.starts_with("http://") {
             let url = &self.url;
             let text = format!("{url:?} is not a URL that begins with http:// or https://");
-            return Err(Usage(text).into());
+            return Err(UsageError(text).into());
         }
         let development = Token::development();
         let token = token.unwrap_or(development.reveal());
@@ -77,7 +77,7 @@ impl Address {
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .user_agent(concat!("trefoil/", env!("CARGO_PKG_VERSION")));
-        Ok(Client {
+        Ok(HttpClient {
             agent: config.build().into(),
             url: self.url.trim_end_matches('/').to_owned(),
             authorization: format!("Bearer {token}"),
@@ -96,16 +96,16 @@ pub(crate) struct ServerError {
 }
 
 /// A client with a token.
-pub(crate) struct Client {
+pub(crate) struct HttpClient {
     agent: Agent,
     url: String,
     authorization: String,
 }
 
 /// Parameters of a query string.
-pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
+pub(crate) type QueryPairs<'a> = &'a [(&'a str, &'a str)];
 
-impl Client {
+impl HttpClient {
     /// Calls a method: the request is `[method, argument, …]`.
     pub(crate) fn call<T: DeserializeOwned>(&self, request: &impl Serialize) -> anyhow::Result<T> {
         let body = serde_json::to_vec(request)?;
@@ -117,7 +117,12 @@ impl Client {
     }
 
     /// Sends a body and returns that of the answer.
-    pub(crate) fn post(&self, path: &str, query: Query<'_>, body: &[u8]) -> anyhow::Result<Body> {
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        query: QueryPairs<'_>,
+        body: &[u8],
+    ) -> anyhow::Result<Body> {
         let request = self.agent.post(format!("{}{path}", self.url));
         let request = request.header("Authorization", &self.authorization);
         let request = request.header("Content-Type", "application/json");
@@ -129,7 +134,7 @@ impl Client {
     pub(crate) fn get(
         &self,
         path: &str,
-        query: Query<'_>,
+        query: QueryPairs<'_>,
         last_seen: Option<u64>,
     ) -> anyhow::Result<Body> {
         let request = self.agent.get(format!("{}{path}", self.url));

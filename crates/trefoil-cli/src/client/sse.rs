@@ -11,11 +11,11 @@ pub(crate) struct Frame {
 
 /// The frames of a body that carry data. An unfinished one at the end is dropped: it was cut off.
 #[derive(Debug)]
-pub(crate) struct Frames<R> {
+pub(crate) struct SseFrames<R> {
     lines: BufReader<R>,
 }
 
-impl<R: Read> Frames<R> {
+impl<R: Read> SseFrames<R> {
     pub(crate) fn new(body: R) -> Self {
         Self {
             lines: BufReader::new(body),
@@ -46,7 +46,7 @@ fn field(value: &str) -> &str {
     value.strip_prefix(' ').unwrap_or(value)
 }
 
-impl<R: Read> Iterator for Frames<R> {
+impl<R: Read> Iterator for SseFrames<R> {
     type Item = std::io::Result<Frame>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -61,7 +61,9 @@ mod tests {
     #[test]
     fn frames_are_told_apart_and_comments_skipped() {
         let body = ": ready\n\nid: 7\nevent: event\ndata: [1]\n\n: alive\n\ndata:{}\r\n\r\nid: 8\ndata: cut";
-        let frames: Vec<Frame> = Frames::new(body.as_bytes()).map(Result::unwrap).collect();
+        let frames: Vec<Frame> = SseFrames::new(body.as_bytes())
+            .map(Result::unwrap)
+            .collect();
         let frame = |id: Option<&str>, data: &str| Frame {
             id: id.map(str::to_owned),
             data: data.to_owned(),

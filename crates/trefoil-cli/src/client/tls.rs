@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// How connections are encrypted; `file` is the value of `SSL_CERT_FILE`.
 pub(super) fn config(file: Option<OsString>) -> anyhow::Result<TlsConfig> {
@@ -30,7 +30,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
         }
     }
     match certificates.is_empty() {
-        true => Err(Usage(format!("SSL_CERT_FILE: {shown} holds no certificate")).into()),
+        true => Err(UsageError(format!("SSL_CERT_FILE: {shown} holds no certificate")).into()),
         false => Ok(certificates),
     }
 }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::terms::{Criteria, Guard, Item};
-use crate::client::Connection;
+use super::terms::{GuardArguments, ItemArguments, QueryArguments};
+use crate::client::ConnectionArguments;
 use crate::input::{json_object, json_value};
-use crate::output::{Output, visible};
+use crate::output::{CommandOutput, visible};
 
 const EXAMPLES: &str = "A condition names types and tags: type=A,type=B,tag=x,tag=y is an event of type A or B with both
 tags. The event is written only if there is no such event, or none after a position; otherwise the
@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
     /// Append only if there is no such event; repeat it for several
-    #[arg(long = "if-none", value_name = "TERMS", value_parser = Guard::parse)]
-    guards: Vec<Guard>,
+    #[arg(long = "if-none", value_name = "TERMS", value_parser = GuardArguments::parse)]
+    guards: Vec<GuardArguments>,
     /// Only events after this global position count for --if-none
     #[arg(long, value_name = "POSITION", requires = "guards")]
     after: Option<u64>,
@@ -55,31 +55,31 @@ pub(crate) struct Arguments {
     )]
     expected_version: Option<i64>,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 #[derive(Serialize)]
-struct Commit<'a> {
-    conditions: Vec<Condition<'a>>,
-    events: [NewEvent<'a>; 1],
+struct CommitRequest<'a> {
+    conditions: Vec<CommitCondition<'a>>,
+    events: [CommitEvent<'a>; 1],
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Condition<'a> {
+enum CommitCondition<'a> {
     #[serde(rename_all = "camelCase")]
     Version {
         stream: &'a str,
         expected_version: i64,
     },
     NoMatch {
-        query: Criteria<'a>,
+        query: QueryArguments<'a>,
         after: Option<u64>,
     },
 }
 
 #[derive(Serialize)]
-struct NewEvent<'a> {
+struct CommitEvent<'a> {
     stream: Option<&'a str>,
     #[serde(rename = "type")]
     event_type: &'a str,
@@ -90,13 +90,13 @@ struct NewEvent<'a> {
 }
 
 #[derive(Deserialize)]
-struct Committed {
-    events: [Appended; 1],
+struct CommitReply {
+    events: [AppendedEvent; 1],
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Appended {
+struct AppendedEvent {
     id: String,
     stream: String,
     position: i64,
@@ -104,10 +104,10 @@ struct Appended {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let metadata = self.metadata.as_deref();
         let metadata = metadata.map(|text| json_object("metadata", text));
-        let event = NewEvent {
+        let event = CommitEvent {
             stream: self.stream.as_deref(),
             event_type: &self.event_type,
             data: json_value("data", &self.data)?,
@@ -115,17 +115,17 @@ impl Arguments {
             tags: &self.tags,
             id: self.id.as_deref(),
         };
-        let commit = Commit {
+        let commit = CommitRequest {
             conditions: self.conditions(),
             events: [event],
         };
         let client = self.connection.client()?;
-        let committed: Committed = client.call(&("commit", commit))?;
+        let committed: CommitReply = client.call(&("commit", commit))?;
         let [appended] = committed.events;
         if output.json {
             return Ok(output.value(&appended)?);
         }
-        let Appended {
+        let AppendedEvent {
             position,
             global_position,
             ..
@@ -140,23 +140,23 @@ impl Arguments {
         Ok(())
     }
 
-    fn conditions(&self) -> Vec<Condition<'_>> {
+    fn conditions(&self) -> Vec<CommitCondition<'_>> {
         let version = self.stream.as_deref().zip(self.expected_version);
-        let version = version.map(|(stream, expected_version)| Condition::Version {
+        let version = version.map(|(stream, expected_version)| CommitCondition::Version {
             stream,
             expected_version,
         });
-        let guards = self.guards.iter().map(|guard| Condition::NoMatch {
-            query: Criteria::of(&guard.item),
+        let guards = self.guards.iter().map(|guard| CommitCondition::NoMatch {
+            query: QueryArguments::of(&guard.item),
             after: guard.after.or(self.after),
         });
         version.into_iter().chain(guards).collect()
     }
 }
 
-impl<'a> Criteria<'a> {
+impl<'a> QueryArguments<'a> {
     /// The events of one alternative, wherever they stand.
-    fn of(item: &'a Item) -> Self {
+    fn of(item: &'a ItemArguments) -> Self {
         Self {
             items: vec![item],
             stream: None,

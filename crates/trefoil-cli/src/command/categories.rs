@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::Connection;
-use crate::output::{Column, Output};
+use crate::client::ConnectionArguments;
+use crate::output::{Column, CommandOutput};
 
 const EXAMPLES: &str = "Examples:
   trefoil categories
@@ -14,26 +14,26 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct CategoryRow {
     category: String,
     message_count: u64,
     stream_count: u64,
 }
 
-const COLUMNS: &[Column<Row>] = &[
+const COLUMNS: &[Column<CategoryRow>] = &[
     ("CATEGORY", |row| row.category.clone()),
     ("EVENTS", |row| row.message_count.to_string()),
     ("STREAMS", |row| row.stream_count.to_string()),
 ];
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        let rows: Vec<Row> = self.connection.client()?.call(&("ns.categories",))?;
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
+        let rows: Vec<CategoryRow> = self.connection.client()?.call(&("ns.categories",))?;
         Ok(output.table(&rows, COLUMNS)?)
     }
 }

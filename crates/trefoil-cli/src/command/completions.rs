@@ -4,7 +4,7 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use super::Cli;
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "Examples:
   trefoil completions bash > /etc/bash_completion.d/trefoil
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "trefoil", &mut script);
         Ok(output.line(String::from_utf8(script)?.trim_end())?)

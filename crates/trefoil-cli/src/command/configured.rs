@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::logging::Format;
-use crate::output::{Column, Output};
-use crate::settings::{Flags, KeySet, Layers, Settings, Shown};
+use crate::output::{Column, CommandOutput};
+use crate::settings::{Flags, KeySet, ServerSettings, SettingLayers, Shown};
 
 /// Settings from flags, from the environment and from a file.
 #[derive(Debug, clap::Args)]
@@ -29,9 +29,12 @@ const COLUMNS: &[Column<Shown>] = &[
 
 impl<Set: KeySet> Configured<Set> {
     /// Every setting, or `None` if they were only to be shown.
-    pub(super) fn settings(&self, output: &mut Output) -> anyhow::Result<Option<Settings>> {
+    pub(super) fn settings(
+        &self,
+        output: &mut CommandOutput,
+    ) -> anyhow::Result<Option<ServerSettings>> {
         let variable = |name: &str| std::env::var(name).ok();
-        let layers = Layers::new(
+        let layers = SettingLayers::new(
             Set::has,
             &self.flags.given,
             self.config.as_deref(),
@@ -41,7 +44,7 @@ impl<Set: KeySet> Configured<Set> {
             // Whoever reads the log line by line reads what else is said, too.
             output.json = true;
         }
-        let settings = Settings::new(&layers)?;
+        let settings = ServerSettings::new(&layers)?;
         if self.print_config {
             output.table(&layers.shown(), COLUMNS)?;
             return Ok(None);

@@ -4,9 +4,9 @@ use trefoil::Token;
 
 use super::configured::Configured;
 use super::serve::{self, Bound};
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::logging;
-use crate::output::Output;
+use crate::output::CommandOutput;
 use crate::settings::DevSettings;
 
 const EXAMPLES: &str = "Examples:
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let Some(mut settings) = self.configured.settings(output)? else {
             return Ok(());
         };
@@ -39,7 +39,7 @@ impl Arguments {
             resp.anonymous = true;
             if !resp.listen.iter().all(|address| address.ip().is_loopback()) {
                 let text = "resp: a server for development listens on this machine only";
-                return Err(Usage(text.to_owned()).into());
+                return Err(UsageError(text.to_owned()).into());
             }
         }
         logging::start(settings.log_level, settings.log_format)?;
@@ -47,7 +47,7 @@ impl Arguments {
     }
 }
 
-fn announce(output: &mut Output, bound: &Bound) -> std::io::Result<()> {
+fn announce(output: &mut CommandOutput, bound: &Bound) -> std::io::Result<()> {
     let token = Token::development();
     let token = token.reveal();
     if output.json {

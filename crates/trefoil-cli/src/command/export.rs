@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use trefoil::Timestamp;
 
-use crate::client::Connection;
+use crate::client::ConnectionArguments;
 use crate::output::progress;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 /// A day begins at midnight, UTC.

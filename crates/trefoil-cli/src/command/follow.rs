@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::read::print;
-use crate::client::{Client, Frames, Query, Row, ServerError};
-use crate::output::Output;
+use crate::client::{EventRow, HttpClient, QueryPairs, ServerError, SseFrames};
+use crate::output::CommandOutput;
 
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -14,14 +14,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// What is followed, and how far it has come.
 pub(super) struct Follower<'a> {
     /// What `/events` is asked for.
-    pub(super) parameters: Query<'a>,
+    pub(super) parameters: QueryPairs<'a>,
     /// The global position to go on after.
     pub(super) last_seen: Option<u64>,
 }
 
 impl Follower<'_> {
     /// Prints events. Returns only with an error: a connection that is lost is taken up again.
-    pub(super) fn run(mut self, client: &Client, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(
+        mut self,
+        client: &HttpClient,
+        output: &mut CommandOutput,
+    ) -> anyhow::Result<()> {
         let mut pause = PAUSE_MIN;
         let mut connected = false;
         loop {
@@ -40,12 +44,13 @@ impl Follower<'_> {
     }
 
     /// Prints events until the connection ends; tells whether there was one.
-    fn follow(&mut self, client: &Client, output: &mut Output) -> anyhow::Result<bool> {
+    fn follow(&mut self, client: &HttpClient, output: &mut CommandOutput) -> anyhow::Result<bool> {
         let body = client.get("/events", self.parameters, self.last_seen)?;
         let mut seen = false;
-        for frame in Frames::new(body.into_reader()) {
+        for frame in SseFrames::new(body.into_reader()) {
             let Ok(frame) = frame else { break };
-            let row: Row = serde_json::from_str(&frame.data).context("the server sent no event")?;
+            let row: EventRow =
+                serde_json::from_str(&frame.data).context("the server sent no event")?;
             let event = row.into_event();
             let repeated = self
                 .last_seen

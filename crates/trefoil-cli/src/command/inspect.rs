@@ -9,7 +9,7 @@ use trefoil::tools::{
 };
 
 use super::databases::{Directory, for_each};
-use crate::output::{Column, Output, visible};
+use crate::output::{Column, CommandOutput, visible};
 
 const EXAMPLES: &str =
     "Stop the server first. Like any start, this cuts an unfinished write from the \
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let limit = self.limit.unwrap_or(usize::MAX);
         let is_json = output.json;
         for_each(&self.directory.databases()?, is_json, |database| {
@@ -98,7 +98,7 @@ fn range(row: &Value, first: &str, last: &str) -> String {
 fn print_summary(
     database: &Path,
     inspection: &Inspection,
-    output: &mut Output,
+    output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     let segments: Vec<Value> = inspection.segments.iter().map(segment).collect();
     let runs: Vec<Value> = inspection.runs.iter().map(run).collect();
@@ -168,7 +168,7 @@ fn print_records(
     inspection: &Inspection,
     segment: u64,
     limit: usize,
-    output: &mut Output,
+    output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     let mut records = Vec::new();
     inspection.records(segment, &mut |info| {
@@ -183,7 +183,7 @@ fn print_keys(
     inspection: &Inspection,
     run: &str,
     limit: usize,
-    output: &mut Output,
+    output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     let mut left = limit;
     let mut printed = Ok(());

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{self, CODES};
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 /// An event database: one durable log per namespace, seen as streams, categories and tags.
 #[derive(Debug, Parser)]
@@ -44,7 +44,7 @@ pub(crate) struct Cli {
     json: bool,
 
     #[command(subcommand)]
-    command: Command,
+    command: TrefoilCommand,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -56,7 +56,7 @@ const EXAMPLES: &str = "Examples:
   trefoil tail account --json | jq .data";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TrefoilCommand {
     /// Start a server for development: known token, this machine only
     Dev(dev::Arguments),
     /// Start the server
@@ -97,7 +97,7 @@ enum Command {
 
 impl Cli {
     pub(crate) fn run(self) -> ExitCode {
-        let mut output = Output::new(self.json);
+        let mut output = CommandOutput::new(self.json);
         let done = self.command.run(&mut output);
         match done.and_then(|()| Ok(output.flush()?)) {
             Ok(()) => ExitCode::SUCCESS,
@@ -106,8 +106,8 @@ impl Cli {
     }
 }
 
-impl Command {
-    fn run(self, output: &mut Output) -> anyhow::Result<()> {
+impl TrefoilCommand {
+    fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         match self {
             Self::Dev(arguments) => arguments.run(output),
             Self::Serve(arguments) => arguments.run(output),

@@ -2,32 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::output::{Output, visible};
+use crate::output::{CommandOutput, visible};
 
 /// The server's answer to `"explain": true`.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct ShownPlan {
     strategy: String,
     range: (u64, u64),
     estimate: u64,
-    items: Vec<Item>,
+    items: Vec<PlanItem>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Item {
-    terms: Vec<Term>,
+struct PlanItem {
+    terms: Vec<PlanTerm>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Term {
+struct PlanTerm {
     kind: String,
     names: Vec<String>,
     events: u64,
     role: String,
 }
 
-impl Plan {
-    pub(super) fn print(&self, output: &mut Output) -> anyhow::Result<()> {
+impl ShownPlan {
+    pub(super) fn print(&self, output: &mut CommandOutput) -> anyhow::Result<()> {
         if output.json {
             return Ok(output.value(self)?);
         }
@@ -51,7 +51,7 @@ impl Plan {
 }
 
 /// What the term is, how it is used, and how many events have it.
-impl std::fmt::Display for Term {
+impl std::fmt::Display for PlanTerm {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = self.names.join(" | ");
         let Self {

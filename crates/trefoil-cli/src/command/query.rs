@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::follow::Follower;
-use super::plan::Plan;
+use super::plan::ShownPlan;
 use super::read::print;
-use super::terms::{Criteria, Item};
-use crate::client::{Client, Connection, Event, Row};
-use crate::output::Output;
+use super::terms::{ItemArguments, QueryArguments};
+use crate::client::{ConnectionArguments, EventRow, HttpClient, ShownEvent};
+use crate::output::CommandOutput;
 
 /// How many events are asked for at a time.
 const PAGE: u64 = 500;
@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// Another alternative, as type=A,tag=x; repeat it for several
-    #[arg(long = "item", value_name = "TERMS", value_parser = Item::parse)]
-    items: Vec<Item>,
+    #[arg(long = "item", value_name = "TERMS", value_parser = ItemArguments::parse)]
+    items: Vec<ItemArguments>,
     /// Only events of this stream
     #[arg(long, value_name = "NAME", conflicts_with = "category")]
     stream: Option<String>,
@@ -63,13 +63,13 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "follow")]
     explain: bool,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 /// One page of a read.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Page {
+struct QueryRange {
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<u64>,
     direction: &'static str,
@@ -77,23 +77,23 @@ struct Page {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    events: Vec<Row>,
+struct QueryReply {
+    events: Vec<EventRow>,
     head: u64,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let client = self.connection.client()?;
-        let given = Item {
+        let given = ItemArguments {
             types: self.types.clone(),
             tags: self.tags.clone(),
         };
-        let mut items: Vec<&Item> = self.items.iter().collect();
-        if given != Item::default() {
+        let mut items: Vec<&ItemArguments> = self.items.iter().collect();
+        if given != ItemArguments::default() {
             items.insert(0, &given);
         }
-        let criteria = Criteria {
+        let criteria = QueryArguments {
             items,
             stream: self.stream.as_deref(),
             category: self.category.as_deref(),
@@ -116,11 +116,11 @@ impl Arguments {
 
     fn print_pages(
         &self,
-        client: &Client,
-        criteria: &Criteria<'_>,
-        output: &mut Output,
+        client: &HttpClient,
+        criteria: &QueryArguments<'_>,
+        output: &mut CommandOutput,
     ) -> anyhow::Result<()> {
-        let mut page = Page {
+        let mut page = QueryRange {
             after: self.start(),
             direction: "forwards",
             batch_size: 0,
@@ -143,10 +143,10 @@ impl Arguments {
     /// Prints what is written from now on, if that is wanted.
     fn go_on(
         &self,
-        client: &Client,
-        criteria: &Criteria<'_>,
+        client: &HttpClient,
+        criteria: &QueryArguments<'_>,
         after: Option<u64>,
-        output: &mut Output,
+        output: &mut CommandOutput,
     ) -> anyhow::Result<()> {
         if !self.follow {
             return Ok(());
@@ -162,9 +162,9 @@ impl Arguments {
 
     fn explain(
         &self,
-        client: &Client,
-        criteria: &Criteria<'_>,
-        output: &mut Output,
+        client: &HttpClient,
+        criteria: &QueryArguments<'_>,
+        output: &mut CommandOutput,
     ) -> anyhow::Result<()> {
         let direction = match self.last {
             Some(_) => "backwards",
@@ -173,29 +173,29 @@ impl Arguments {
         let options = serde_json::json!({
             "after": self.start(), "direction": direction, "explain": true,
         });
-        let plan: Plan = client.call(&("events.query", criteria, options))?;
+        let plan: ShownPlan = client.call(&("events.query", criteria, options))?;
         plan.print(output)
     }
 }
 
 fn read(
-    client: &Client,
-    criteria: &Criteria<'_>,
-    page: &Page,
-) -> anyhow::Result<(Vec<Event>, u64)> {
-    let Answer { events, head } = client.call(&("events.query", criteria, page))?;
-    let events = events.into_iter().map(Row::into_event).collect();
+    client: &HttpClient,
+    criteria: &QueryArguments<'_>,
+    page: &QueryRange,
+) -> anyhow::Result<(Vec<ShownEvent>, u64)> {
+    let QueryReply { events, head } = client.call(&("events.query", criteria, page))?;
+    let events = events.into_iter().map(EventRow::into_event).collect();
     Ok((events, head))
 }
 
 /// Prints the newest events, oldest first, and answers the position up to which it looked.
 fn print_last(
-    client: &Client,
-    criteria: &Criteria<'_>,
+    client: &HttpClient,
+    criteria: &QueryArguments<'_>,
     count: u64,
-    output: &mut Output,
+    output: &mut CommandOutput,
 ) -> anyhow::Result<u64> {
-    let mut page = Page {
+    let mut page = QueryRange {
         after: None,
         direction: "backwards",
         batch_size: count.min(PAGE),

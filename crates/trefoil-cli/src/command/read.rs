@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::source::{Source, SourceArguments};
-use crate::client::{Client, Connection, Event, Row, StreamRow};
-use crate::exit::{NotFound, Usage};
-use crate::output::Output;
+use super::source::{ReadSource, SourceArguments};
+use crate::client::{ConnectionArguments, EventRow, HttpClient, ShownEvent, StreamRow};
+use crate::exit::{NotFound, UsageError};
+use crate::output::CommandOutput;
 
 /// How many events are asked for at a time.
 const PAGE: u64 = 500;
@@ -43,21 +43,21 @@ pub(crate) struct Arguments {
     correlation: Option<String>,
     /// Only streams of one member of a consumer group, as 0/3; not for a stream
     #[arg(long, value_name = "MEMBER/SIZE", value_parser = parse_group)]
-    group: Option<Group>,
+    group: Option<GroupArguments>,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Group {
+struct GroupArguments {
     member: u64,
     size: u64,
 }
 
-fn parse_group(text: &str) -> Result<Group, String> {
+fn parse_group(text: &str) -> Result<GroupArguments, String> {
     let parts = text.split_once('/').and_then(|(member, size)| {
         let (member, size) = (member.parse().ok()?, size.parse().ok()?);
-        Some(Group { member, size })
+        Some(GroupArguments { member, size })
     });
     parts
         .filter(|group| group.member < group.size)
@@ -67,33 +67,38 @@ fn parse_group(text: &str) -> Result<Group, String> {
 /// One page of a read.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<'a> {
+struct ReadRange<'a> {
     position: u64,
     batch_size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    consumer_group: Option<Group>,
+    consumer_group: Option<GroupArguments>,
     tags: bool,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let client = self.connection.client()?;
         let source = self.source.source()?;
         let filtered = self.correlation.is_some() || self.group.is_some();
         match &source {
-            Source::Stream(_) if filtered => Err(Usage(
+            ReadSource::Stream(_) if filtered => Err(UsageError(
                 "--correlation and --group are for categories, not for a stream".to_owned(),
             )
             .into()),
-            Source::Stream(stream) if self.last => self.read_last(&client, stream, output),
-            _ if self.last => Err(Usage("--last is for a stream".to_owned()).into()),
+            ReadSource::Stream(stream) if self.last => self.read_last(&client, stream, output),
+            _ if self.last => Err(UsageError("--last is for a stream".to_owned()).into()),
             source => self.read_pages(&client, source, output),
         }
     }
 
-    fn read_last(&self, client: &Client, stream: &str, output: &mut Output) -> anyhow::Result<()> {
+    fn read_last(
+        &self,
+        client: &HttpClient,
+        stream: &str,
+        output: &mut CommandOutput,
+    ) -> anyhow::Result<()> {
         let options = serde_json::json!({"type": self.event_type, "tags": true});
         let row: Option<StreamRow> = client.call(&("stream.last", stream, options))?;
         match row {
@@ -104,9 +109,9 @@ impl Arguments {
 
     fn read_pages(
         &self,
-        client: &Client,
-        source: &Source,
-        output: &mut Output,
+        client: &HttpClient,
+        source: &ReadSource,
+        output: &mut CommandOutput,
     ) -> anyhow::Result<()> {
         let mut position = self.from;
         let mut left = self.limit.unwrap_or(u64::MAX);
@@ -117,7 +122,7 @@ impl Arguments {
             let Some(last) = events.last() else { break };
             found = true;
             position = 1 + match source {
-                Source::Stream(_) => u64::try_from(last.position)?,
+                ReadSource::Stream(_) => u64::try_from(last.position)?,
                 _ => last.global_position,
             };
             left -= (events.len() as u64).min(left);
@@ -128,19 +133,19 @@ impl Arguments {
             }
         }
         match source {
-            Source::Stream(stream) if !found && left > 0 => check_exists(client, stream),
+            ReadSource::Stream(stream) if !found && left > 0 => check_exists(client, stream),
             _ => Ok(()),
         }
     }
 
     fn page(
         &self,
-        client: &Client,
-        source: &Source,
+        client: &HttpClient,
+        source: &ReadSource,
         position: u64,
         batch_size: u64,
-    ) -> anyhow::Result<Vec<Event>> {
-        let page = Page {
+    ) -> anyhow::Result<Vec<ShownEvent>> {
+        let page = ReadRange {
             position,
             batch_size,
             correlation: self.correlation.as_deref(),
@@ -148,20 +153,20 @@ impl Arguments {
             tags: true,
         };
         let category = match source {
-            Source::Stream(stream) => {
+            ReadSource::Stream(stream) => {
                 let rows: Vec<StreamRow> = client.call(&("stream.get", stream, page))?;
                 return Ok(rows.into_iter().map(|row| row.into_event(stream)).collect());
             }
-            Source::Category(category) => category.as_str(),
-            Source::All => "",
+            ReadSource::Category(category) => category.as_str(),
+            ReadSource::All => "",
         };
-        let rows: Vec<Row> = client.call(&("category.get", category, page))?;
-        Ok(rows.into_iter().map(Row::into_event).collect())
+        let rows: Vec<EventRow> = client.call(&("category.get", category, page))?;
+        Ok(rows.into_iter().map(EventRow::into_event).collect())
     }
 }
 
 /// An empty answer is right for a stream without events from there on, not for no stream at all.
-fn check_exists(client: &Client, stream: &str) -> anyhow::Result<()> {
+fn check_exists(client: &HttpClient, stream: &str) -> anyhow::Result<()> {
     let version: Option<u64> = client.call(&("stream.version", stream))?;
     match version {
         Some(_) => Ok(()),
@@ -169,7 +174,7 @@ fn check_exists(client: &Client, stream: &str) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn print(event: &Event, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn print(event: &ShownEvent, output: &mut CommandOutput) -> anyhow::Result<()> {
     match output.json {
         true => output.value(event)?,
         false => output.line(event)?,

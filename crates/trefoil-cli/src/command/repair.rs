@@ -8,7 +8,7 @@ use trefoil::home::LocalHome;
 use trefoil::tools::repair;
 
 use super::databases::{Directory, for_each};
-use crate::output::{Output, spinner};
+use crate::output::{CommandOutput, spinner};
 
 const EXAMPLES: &str = "Stop the server first. The log is read, never changed, except that an \
 unfinished write at its end is cut off and kept aside, as at any start.
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let is_json = output.json;
         for_each(&self.directory.databases()?, is_json, |database| {
             repair_one(database, output)
@@ -34,7 +34,7 @@ impl Arguments {
     }
 }
 
-fn repair_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
+fn repair_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()> {
     let bar = spinner()?;
     bar.set_message(format!("rebuilding {}", database.display()));
     let claimed = LocalHome::claim_existing(database);

@@ -11,8 +11,8 @@ use trefoil_server::{Config, Server};
 use super::configured::Configured;
 use crate::eventodb;
 use crate::logging;
-use crate::output::Output;
-use crate::settings::{ServeSettings, Settings, Storage};
+use crate::output::CommandOutput;
+use crate::settings::{ServeSettings, ServerSettings, StorageSetting};
 
 const EXAMPLES: &str =
     "Each setting can also come from the environment (TREFOIL_DATA_DIR) or from the \
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let Some(settings) = self.configured.settings(output)? else {
             return Ok(());
         };
@@ -77,7 +77,7 @@ impl Bound {
 /// Opens the namespaces, listens, makes the default namespace if it is missing, tells `ready` where
 /// the server listens and with which new token, and serves until a signal comes.
 pub(super) fn run(
-    settings: Settings,
+    settings: ServerSettings,
     ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
     let namespaces = open(&settings)?;
@@ -133,13 +133,13 @@ pub(super) fn run(
     Ok(closed?)
 }
 
-fn open(settings: &Settings) -> anyhow::Result<Namespaces> {
+fn open(settings: &ServerSettings) -> anyhow::Result<Namespaces> {
     let options = settings.namespaces.clone();
     let clock = options.database.clock.clone();
     let began = clock.steady();
     let (namespaces, data_dir) = match &settings.storage {
-        Storage::Memory => (Namespaces::in_memory(options)?, "(memory)".to_owned()),
-        Storage::Directory(directory) => {
+        StorageSetting::Memory => (Namespaces::in_memory(options)?, "(memory)".to_owned()),
+        StorageSetting::Directory(directory) => {
             eventodb::refuse(directory)?;
             let namespaces = Namespaces::open(directory, options)?;
             (namespaces, directory.display().to_string())
@@ -213,7 +213,11 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
 }
 
 /// Tells where the server listens, and the token it made. This is the only time it is shown.
-fn announce(output: &mut Output, bound: &Bound, token: Option<&Token>) -> std::io::Result<()> {
+fn announce(
+    output: &mut CommandOutput,
+    bound: &Bound,
+    token: Option<&Token>,
+) -> std::io::Result<()> {
     if output.json {
         let token = token.map(Token::reveal);
         output.value(&bound.to_json(token))?;

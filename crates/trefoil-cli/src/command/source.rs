@@ -1,6 +1,6 @@
 //! Which events a command is about: a stream, a category, or all.
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// A name with a dash is a stream's, one without a category's.
 #[derive(Debug, Clone, clap::Args)]
@@ -24,24 +24,26 @@ pub(crate) struct SourceArguments {
 
 /// What the arguments name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ReadSource {
     Stream(String),
     Category(String),
     All,
 }
 
 impl SourceArguments {
-    pub(crate) fn source(&self) -> anyhow::Result<Source> {
+    pub(crate) fn source(&self) -> anyhow::Result<ReadSource> {
         match &self.name {
-            None => Ok(Source::All),
-            Some(name) if name.is_empty() => Err(Usage("NAME must not be empty".into()).into()),
-            Some(name) if self.stream || name.contains('-') => Ok(Source::Stream(name.clone())),
-            Some(name) => Ok(Source::Category(name.clone())),
+            None => Ok(ReadSource::All),
+            Some(name) if name.is_empty() => {
+                Err(UsageError("NAME must not be empty".into()).into())
+            }
+            Some(name) if self.stream || name.contains('-') => Ok(ReadSource::Stream(name.clone())),
+            Some(name) => Ok(ReadSource::Category(name.clone())),
         }
     }
 }
 
-impl Source {
+impl ReadSource {
     /// How a query string names it.
     pub(crate) fn parameter(&self) -> (&str, &str) {
         match self {

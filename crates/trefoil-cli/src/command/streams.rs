@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::client::Connection;
-use crate::output::{Column, Output};
+use crate::client::ConnectionArguments;
+use crate::output::{Column, CommandOutput};
 
 /// How many streams are asked for at a time.
 const PAGE: usize = 1000;
@@ -25,33 +25,33 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct ListedStream {
     stream: String,
     version: u64,
     last_activity: String,
 }
 
-const COLUMNS: &[Column<Row>] = &[
+const COLUMNS: &[Column<ListedStream>] = &[
     ("STREAM", |row| row.stream.clone()),
     ("VERSION", |row| row.version.to_string()),
     ("LAST ACTIVITY", |row| row.last_activity.clone()),
 ];
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let client = self.connection.client()?;
         let limit = self.limit.unwrap_or(usize::MAX);
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<ListedStream> = Vec::new();
         while rows.len() < limit {
             let asked = PAGE.min(limit - rows.len());
             let cursor = rows.last().map_or("", |row| row.stream.as_str());
             let options = json!({"prefix": self.prefix, "limit": asked, "cursor": cursor});
-            let page: Vec<Row> = client.call(&("ns.streams", options))?;
+            let page: Vec<ListedStream> = client.call(&("ns.streams", options))?;
             let is_last = page.len() < asked;
             rows.extend(page);
             if is_last {

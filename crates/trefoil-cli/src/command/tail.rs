@@ -2,8 +2,8 @@
 
 use super::follow::Follower;
 use super::source::SourceArguments;
-use crate::client::Connection;
-use crate::output::Output;
+use crate::client::ConnectionArguments;
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str =
     "If the connection breaks, it connects again and continues after the last event.
@@ -26,11 +26,11 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "from")]
     new: bool,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let source = self.source.source()?;
         let client = self.connection.client()?;
         let from = self.from.to_string();

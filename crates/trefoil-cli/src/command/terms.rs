@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 /// One alternative of a query: any of the types, all of the tags.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Item {
+pub(super) struct ItemArguments {
     pub(super) types: Vec<String>,
     pub(super) tags: Vec<String>,
 }
 
 /// Which events are meant, as the server takes it.
 #[derive(Debug, Serialize)]
-pub(super) struct Criteria<'a> {
-    pub(super) items: Vec<&'a Item>,
+pub(super) struct QueryArguments<'a> {
+    pub(super) items: Vec<&'a ItemArguments>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,15 +21,15 @@ pub(super) struct Criteria<'a> {
 
 /// An alternative, and the position up to which events do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Guard {
-    pub(super) item: Item,
+pub(super) struct GuardArguments {
+    pub(super) item: ItemArguments,
     pub(super) after: Option<u64>,
 }
 
 /// What the JSON form may hold.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Json {
+struct ItemJson {
     #[serde(default)]
     types: Vec<String>,
     #[serde(default)]
@@ -37,10 +37,10 @@ struct Json {
     after: Option<u64>,
 }
 
-impl Item {
+impl ItemArguments {
     /// Reads an alternative.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let Guard { item, after } = Guard::parse(text)?;
+        let GuardArguments { item, after } = GuardArguments::parse(text)?;
         match after {
             None => Ok(item),
             Some(_) => Err("after=… does not belong here: see --after".to_owned()),
@@ -48,17 +48,17 @@ impl Item {
     }
 }
 
-impl Guard {
+impl GuardArguments {
     /// Reads an alternative that may also have `after=N`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('{') {
-            let Json { types, tags, after } =
+            let ItemJson { types, tags, after } =
                 serde_json::from_str(text).map_err(|error| error.to_string())?;
-            let item = Item { types, tags };
+            let item = ItemArguments { types, tags };
             return Ok(Self { item, after });
         }
         let mut guard = Self {
-            item: Item::default(),
+            item: ItemArguments::default(),
             after: None,
         };
         for term in text.split(',') {
@@ -88,9 +88,9 @@ fn parse_position(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    fn item(types: &[&str], tags: &[&str]) -> Item {
+    fn item(types: &[&str], tags: &[&str]) -> ItemArguments {
         let strings = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
-        Item {
+        ItemArguments {
             types: strings(types),
             tags: strings(tags),
         }
@@ -107,10 +107,10 @@ mod tests {
             (r#"{"tags":["a,b"]}"#, item(&[], &["a,b"])),
             ("{}", item(&[], &[])),
         ] {
-            assert_eq!(Item::parse(text).unwrap(), expected, "{text}");
+            assert_eq!(ItemArguments::parse(text).unwrap(), expected, "{text}");
         }
         for text in ["tag=x,after=7", r#"{"tags":["x"],"after":7}"#] {
-            let guard = Guard::parse(text).unwrap();
+            let guard = GuardArguments::parse(text).unwrap();
             assert_eq!((guard.item, guard.after), (item(&[], &["x"]), Some(7)));
         }
     }
@@ -131,7 +131,7 @@ mod tests {
             (r#"{"tag":["x"]}"#, "unknown field"),
             (r#"{"tags":"x"}"#, "invalid type"),
         ] {
-            let error = Item::parse(text).unwrap_err();
+            let error = ItemArguments::parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

@@ -8,7 +8,7 @@ use trefoil::home::LocalHome;
 use trefoil::tools::{Finding, RegistryReport, VerifyReport, VerifyStep, verify, verify_registry};
 
 use super::databases::{Directory, for_each};
-use crate::output::{Output, count_progress};
+use crate::output::{CommandOutput, count_progress};
 
 const EXAMPLES: &str =
     "Stop the server first. Repair a damaged index with `trefoil repair`; if the log \
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let (databases, is_json) = (self.directory.databases()?, output.json);
         let checked = match LocalHome::open_existing(self.directory.path())? {
             Some(home) => print_registry(home.registry(), &verify_registry(&home)?, output),
@@ -41,7 +41,7 @@ impl Arguments {
 fn print_registry(
     meta: &Path,
     registry: &RegistryReport,
-    output: &mut Output,
+    output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     let RegistryReport {
         namespaces,
@@ -77,7 +77,7 @@ fn verdict(findings: &[Finding]) -> &'static str {
     }
 }
 
-fn verify_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
+fn verify_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()> {
     let claim = LocalHome::claim_existing(database)?;
     let bar = count_progress()?;
     let report = verify(claim.as_ref(), &mut |step| {
@@ -99,7 +99,7 @@ fn verify_one(database: &Path, output: &mut Output) -> anyhow::Result<()> {
     fail_on(&report.findings)
 }
 
-fn print(database: &Path, report: &VerifyReport, output: &mut Output) -> std::io::Result<()> {
+fn print(database: &Path, report: &VerifyReport, output: &mut CommandOutput) -> std::io::Result<()> {
     let VerifyReport {
         segments,
         commits,
@@ -117,7 +117,7 @@ fn print(database: &Path, report: &VerifyReport, output: &mut Output) -> std::io
     print_findings(&report.findings, output)
 }
 
-fn print_findings(findings: &[Finding], output: &mut Output) -> std::io::Result<()> {
+fn print_findings(findings: &[Finding], output: &mut CommandOutput) -> std::io::Result<()> {
     findings.iter().try_for_each(|finding| {
         output.line(format_args!(
             "  {} at offset {}, global position {}: {}",

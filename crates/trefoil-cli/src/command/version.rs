@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
         if output.json {
             let version = json!({"version": VERSION, "eventodb": EVENTODB, "platform": platform});

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::client::Connection;
+use crate::client::ConnectionArguments;
 use crate::input::json_object;
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "Examples:
   trefoil write account-1 Opened '{\"owner\":\"Ada\"}' --expected-version -1
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "VERSION", allow_negative_numbers = true)]
     expected_version: Option<i64>,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ struct Message<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Options<'a> {
+struct WriteOptions<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,13 +57,13 @@ struct Options<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct WrittenEvent {
     position: u64,
     global_position: u64,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let metadata = self.metadata.as_deref();
         let message = Message {
             event_type: &self.event_type,
@@ -72,16 +72,17 @@ impl Arguments {
                 .map(|text| json_object("metadata", text))
                 .transpose()?,
         };
-        let options = Options {
+        let options = WriteOptions {
             id: self.id.as_deref(),
             expected_version: self.expected_version,
         };
         let client = self.connection.client()?;
-        let written: Written = client.call(&("stream.write", &self.stream, message, options))?;
+        let written: WrittenEvent =
+            client.call(&("stream.write", &self.stream, message, options))?;
         if output.json {
             return Ok(output.value(&written)?);
         }
-        let Written {
+        let WrittenEvent {
             position,
             global_position,
         } = written;

@@ -5,12 +5,15 @@ use std::net::SocketAddr;
 use anyhow::Context as _;
 use trefoil_server::{GrpcConfig, Tls};
 
-use super::{Layers, parse};
-use crate::exit::Usage;
+use super::{SettingLayers, parse};
+use crate::exit::UsageError;
 
 /// How gRPC is served beside HTTP on `listen`; `None` if it is off. A port or an address that
 /// somebody gave must be free.
-pub(super) fn config(layers: &Layers, listen: &[SocketAddr]) -> anyhow::Result<Option<GrpcConfig>> {
+pub(super) fn config(
+    layers: &SettingLayers,
+    listen: &[SocketAddr],
+) -> anyhow::Result<Option<GrpcConfig>> {
     let tls = tls(layers)?;
     let Some(port) = layers.parse("grpc-port", parse::port_or_off)? else {
         return Ok(None);
@@ -30,7 +33,7 @@ pub(super) fn config(layers: &Layers, listen: &[SocketAddr]) -> anyhow::Result<O
     }))
 }
 
-fn tls(layers: &Layers) -> anyhow::Result<Option<Tls>> {
+fn tls(layers: &SettingLayers) -> anyhow::Result<Option<Tls>> {
     let path = |name| {
         layers.is_given(name).then_some(())?;
         layers.parse(name, |text| Ok(text.to_owned())).ok()
@@ -42,6 +45,8 @@ fn tls(layers: &Layers) -> anyhow::Result<Option<Tls>> {
             certificate: read(&certificate)?,
             key: read(&key)?,
         })),
-        _ => Err(Usage("tls-cert and tls-key go together: give both or none".to_owned()).into()),
+        _ => {
+            Err(UsageError("tls-cert and tls-key go together: give both or none".to_owned()).into())
+        }
     }
 }

@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use super::keys::{Given, Key, SERVE_KEYS};
 use super::parse;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::logging::Format;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum SettingSource {
     Flag,
     Variable(String),
     File(PathBuf),
     Default,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for SettingSource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Flag => formatter.write_str("flag"),
@@ -33,15 +33,15 @@ impl std::fmt::Display for Source {
 
 /// The value of every setting with its source.
 #[derive(Debug)]
-pub(crate) struct Layers {
-    values: Vec<Value>,
+pub(crate) struct SettingLayers {
+    values: Vec<SettingValue>,
 }
 
 #[derive(Debug)]
-struct Value {
+struct SettingValue {
     name: &'static str,
     text: String,
-    source: Source,
+    source: SettingSource,
     secret: bool,
     /// Whether the command has this setting.
     own: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Shown {
     pub(crate) source: String,
 }
 
-impl Layers {
+impl SettingLayers {
     /// Puts the layers together for a command that has the settings `is_own`; the others keep their
     /// defaults. `variable` looks up the environment.
     pub(crate) fn new(
@@ -68,17 +68,17 @@ impl Layers {
         let value = |key: &Key| {
             let own = is_own(key);
             let (text, source) = if !own {
-                ((key.default)(), Source::Default)
+                ((key.default)(), SettingSource::Default)
             } else if let Some(text) = flags.get(key.name) {
-                (text.clone(), Source::Flag)
+                (text.clone(), SettingSource::Flag)
             } else if let Some((name, text)) = find_variable(key, &variable) {
-                (text, Source::Variable(name))
+                (text, SettingSource::Variable(name))
             } else if let (Some(text), Some(path)) = (from_file.get(key.name), file) {
-                (text.clone(), Source::File(path.to_owned()))
+                (text.clone(), SettingSource::File(path.to_owned()))
             } else {
-                ((key.default)(), Source::Default)
+                ((key.default)(), SettingSource::Default)
             };
-            Value {
+            SettingValue {
                 name: key.name,
                 text,
                 source,
@@ -91,14 +91,14 @@ impl Layers {
         })
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
+    fn get(&self, name: &str) -> Option<&SettingValue> {
         self.values.iter().find(|value| value.name == name)
     }
 
     /// Whether somebody set it.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.get(name)
-            .is_some_and(|value| value.source != Source::Default)
+            .is_some_and(|value| value.source != SettingSource::Default)
     }
 
     /// Understands one value; an error names the setting and the source.
@@ -112,7 +112,7 @@ impl Layers {
             .with_context(|| format!("there is no setting {name}"))?;
         parse(&value.text).map_err(|problem| {
             let source = &value.source;
-            Usage(format!("{name} ({source}): {problem}")).into()
+            UsageError(format!("{name} ({source}): {problem}")).into()
         })
     }
 
@@ -123,7 +123,7 @@ impl Layers {
 
     /// Every setting for people to see, without secrets.
     pub(crate) fn shown(&self) -> Vec<Shown> {
-        let show = |value: &Value| Shown {
+        let show = |value: &SettingValue| Shown {
             name: value.name,
             value: match value.text.as_str() {
                 "" => "(not set)".to_owned(),
@@ -153,15 +153,15 @@ fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
     let table: toml::Table = toml::from_str(&text)
-        .map_err(|error| Usage(format!("{shown} is not valid TOML: {error}")))?;
+        .map_err(|error| UsageError(format!("{shown} is not valid TOML: {error}")))?;
     let mut values = BTreeMap::new();
     for (name, value) in table {
         if !SERVE_KEYS.iter().any(|key| key.name == name) {
-            return Err(Usage(format!("{shown}: there is no setting {name:?}")).into());
+            return Err(UsageError(format!("{shown}: there is no setting {name:?}")).into());
         }
         let Some(text) = text_of(&value) else {
             let kind = value.type_str();
-            return Err(Usage(format!("{shown}: {name} cannot be a {kind}")).into());
+            return Err(UsageError(format!("{shown}: {name} cannot be a {kind}")).into());
         };
         values.insert(name, text);
     }
@@ -202,7 +202,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let layers = Layers::new(|_| true, &flags, Some(&path), variable).unwrap();
+        let layers = SettingLayers::new(|_| true, &flags, Some(&path), variable).unwrap();
         let file = format!("file {}", path.display());
         let plain = |source: String| {
             if source == file {
@@ -270,7 +270,7 @@ mod tests {
             ("port =", "not valid TOML"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let layers = Layers::new(|_| true, &Given::default(), Some(&path), |_| None);
+            let layers = SettingLayers::new(|_| true, &Given::default(), Some(&path), |_| None);
             let error = layers.unwrap_err().to_string();
             assert!(
                 error.contains(expected) && error.contains("c.toml"),

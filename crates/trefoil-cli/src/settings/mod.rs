@@ -8,7 +8,7 @@ mod parse;
 mod resp;
 
 pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
-pub(crate) use layers::{Layers, Shown};
+pub(crate) use layers::{SettingLayers, Shown};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
 use trefoil_server::{GrpcConfig, RespConfig, Web};
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::logging::Format;
 
 /// Every setting, understood and checked.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(crate) listen: Vec<SocketAddr>,
     /// `None`: gRPC is not served.
     pub(crate) grpc: Option<GrpcConfig>,
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     pub(crate) connections_max: usize,
     /// `None`: as much as the server chooses.
     pub(crate) client_memory_max: Option<usize>,
-    pub(crate) storage: Storage,
+    pub(crate) storage: StorageSetting,
     pub(crate) token: Option<Token>,
     pub(crate) test_mode: bool,
     /// Whether a data directory was given to a server that keeps nothing.
@@ -44,14 +44,14 @@ pub(crate) struct Settings {
 
 /// Where events are kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Storage {
+pub(crate) enum StorageSetting {
     Memory,
     Directory(PathBuf),
 }
 
-impl Settings {
+impl ServerSettings {
     /// Understands the values, or says which one is wrong, why, and where it stands.
-    pub(crate) fn new(layers: &Layers) -> anyhow::Result<Self> {
+    pub(crate) fn new(layers: &SettingLayers) -> anyhow::Result<Self> {
         let port = layers.parse("port", parse::port)?;
         let test_mode = layers.parse("test-mode", parse::boolean)?;
         let listen = layers.parse("listen", |text| parse::addresses(text, port))?;
@@ -77,7 +77,7 @@ impl Settings {
     }
 }
 
-fn namespaces(layers: &Layers) -> anyhow::Result<NamespacesOptions> {
+fn namespaces(layers: &SettingLayers) -> anyhow::Result<NamespacesOptions> {
     let data_bytes = |text: &str| parse::bytes_within(text, limits::EVENT_DATA_BYTES_MAX as u64);
     Ok(NamespacesOptions {
         database: Options {
@@ -95,23 +95,25 @@ fn namespaces(layers: &Layers) -> anyhow::Result<NamespacesOptions> {
 }
 
 /// Test mode keeps nothing. Otherwise a data directory that was given wins over EventoDB's URL.
-fn storage(layers: &Layers, test_mode: bool) -> anyhow::Result<Storage> {
+fn storage(layers: &SettingLayers, test_mode: bool) -> anyhow::Result<StorageSetting> {
     let from_url = layers.parse("db-url", parse::database_url)?;
     layers.parse("db-type", parse::database_type)?;
     if test_mode {
-        return Ok(Storage::Memory);
+        return Ok(StorageSetting::Memory);
     }
     let given = layers.is_given("data-dir");
     let directory = layers.parse("data-dir", |text| Ok(PathBuf::from(text)))?;
     match from_url {
-        parse::DatabaseUrl::Directory(directory) if !given => Ok(Storage::Directory(directory)),
-        parse::DatabaseUrl::Sqlite if !given => Err(Usage(
+        parse::DatabaseUrl::Directory(directory) if !given => {
+            Ok(StorageSetting::Directory(directory))
+        }
+        parse::DatabaseUrl::Sqlite if !given => Err(UsageError(
             "db-url names a SQLite file: Trefoil keeps its data in a directory, give one with \
              --data-dir"
                 .to_owned(),
         )
         .into()),
-        _ => Ok(Storage::Directory(directory)),
+        _ => Ok(StorageSetting::Directory(directory)),
     }
 }
 
@@ -119,12 +121,12 @@ fn storage(layers: &Layers, test_mode: bool) -> anyhow::Result<Storage> {
 mod tests {
     use super::*;
 
-    fn settings(flags: &[(&'static str, &str)]) -> anyhow::Result<Settings> {
+    fn settings(flags: &[(&'static str, &str)]) -> anyhow::Result<ServerSettings> {
         let flags: keys::Given = flags
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
             .collect();
-        Settings::new(&Layers::new(|_| true, &flags, None, |_| None)?)
+        ServerSettings::new(&SettingLayers::new(|_| true, &flags, None, |_| None)?)
     }
 
     #[test]
@@ -138,7 +140,7 @@ mod tests {
                 .iter()
                 .all(|address| address.ip().is_loopback())
         );
-        assert_eq!(settings.storage, Storage::Directory("./data".into()));
+        assert_eq!(settings.storage, StorageSetting::Directory("./data".into()));
         assert_eq!(
             format!("{:?}", settings.namespaces),
             format!("{expected:?}")
@@ -152,7 +154,7 @@ mod tests {
                 .map(|settings| settings.storage)
                 .map_err(|error| error.to_string())
         };
-        let directory = |path: &str| Ok(Storage::Directory(path.into()));
+        let directory = |path: &str| Ok(StorageSetting::Directory(path.into()));
         assert_eq!(
             storage(&[("db-url", "pebble:///var/lib/x")]),
             directory("/var/lib/x")
@@ -160,7 +162,7 @@ mod tests {
         assert_eq!(storage(&[("db-url", "pebble://x")]), directory("x"));
         assert_eq!(
             storage(&[("db-url", "pebble://memory"), ("test-mode", "true")]),
-            Ok(Storage::Memory)
+            Ok(StorageSetting::Memory)
         );
         assert_eq!(
             storage(&[("db-url", "sqlite://x.db"), ("data-dir", "/d")]),

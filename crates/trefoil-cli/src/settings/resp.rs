@@ -5,18 +5,21 @@ use std::net::SocketAddr;
 
 use trefoil_server::{RESP_THREADS_MAX, RespConfig};
 
-use super::{Layers, parse};
-use crate::exit::Usage;
+use super::{SettingLayers, parse};
+use crate::exit::UsageError;
 
 /// How RESP is served beside HTTP on `listen`; `None` if it is off. A port or an address that
 /// somebody gave must be free.
-pub(super) fn config(layers: &Layers, listen: &[SocketAddr]) -> anyhow::Result<Option<RespConfig>> {
+pub(super) fn config(
+    layers: &SettingLayers,
+    listen: &[SocketAddr],
+) -> anyhow::Result<Option<RespConfig>> {
     let has_port = layers.is_given("resp-port");
     let has_addresses = layers.is_given("resp-listen");
     let is_short = layers.is_given("resp");
     if is_short && (has_port || has_addresses) {
         let text = "resp says what resp-listen and resp-port say: give it or them";
-        return Err(Usage(text.to_owned()).into());
+        return Err(UsageError(text.to_owned()).into());
     }
     let Some(port) = layers.parse("resp-port", parse::port_or_off)? else {
         return Ok(None);

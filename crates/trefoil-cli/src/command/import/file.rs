@@ -9,10 +9,10 @@ use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::request::{Failure, Import, REQUEST_BYTES};
-use crate::client::Connection;
+use super::request::{ImportFailure, ImportRequests, REQUEST_BYTES};
+use crate::client::ConnectionArguments;
 use crate::input::confirm;
-use crate::output::{Output, progress};
+use crate::output::{CommandOutput, progress};
 
 /// The longest line, far above what the largest event takes.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -39,11 +39,11 @@ pub(super) struct FileArguments {
     #[arg(long)]
     new_ids: bool,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 impl FileArguments {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let client = self.connection.client()?;
         if self.force {
             confirm(
@@ -52,8 +52,8 @@ impl FileArguments {
             )?;
         }
         let (input, bar) = self.open()?;
-        let mut lines = Lines {
-            import: Import {
+        let mut lines = InputLines {
+            import: ImportRequests {
                 client,
                 force: self.force,
                 new_ids: self.new_ids,
@@ -93,13 +93,13 @@ impl FileArguments {
     }
 }
 
-struct Lines {
-    import: Import,
+struct InputLines {
+    import: ImportRequests,
     /// Lines of requests that were answered.
     sent: u64,
 }
 
-impl Lines {
+impl InputLines {
     fn run(&mut self, mut input: impl BufRead) -> anyhow::Result<()> {
         let mut body = Vec::new();
         let mut lines = 0;
@@ -133,9 +133,9 @@ impl Lines {
         let tell = |bar: &ProgressBar, imported| bar.set_message(format!("{imported} events"));
         match self.import.send(body, tell) {
             Ok(()) => self.sent += lines,
-            Err(Failure::Other(error)) => return Err(error),
+            Err(ImportFailure::Other(error)) => return Err(error),
             // The server counts the lines of one request; the user those of the input.
-            Err(Failure::Stopped { line, error }) => {
+            Err(ImportFailure::Stopped { line, error }) => {
                 let line = self.sent + line;
                 let imported = self.import.imported;
                 return Err(anyhow::Error::new(error).context(format!(

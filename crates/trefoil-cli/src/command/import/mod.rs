@@ -4,7 +4,7 @@ mod file;
 mod request;
 mod umadb;
 
-use crate::output::Output;
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "Examples:
   trefoil import --input backup.ndjson.gz --gzip
@@ -17,22 +17,22 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    database: Option<Database>,
+    database: Option<ImportedDatabase>,
     #[command(flatten)]
     file: file::FileArguments,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Database {
+enum ImportedDatabase {
     /// Load the events of a running UmaDB
     Umadb(umadb::Arguments),
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         match self.database {
             None => self.file.run(output),
-            Some(Database::Umadb(arguments)) => arguments.run(output),
+            Some(ImportedDatabase::Umadb(arguments)) => arguments.run(output),
         }
     }
 }

@@ -5,14 +5,14 @@ use anyhow::{Context as _, anyhow};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
-use crate::client::{Client, Frames, ServerError};
+use crate::client::{HttpClient, ServerError, SseFrames};
 
 /// A request is sent when it holds this many bytes.
 pub(super) const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the server says while it imports, and last.
 #[derive(Debug, Deserialize)]
-struct Progress {
+struct ImportProgress {
     #[serde(default)]
     imported: u64,
     #[serde(default)]
@@ -23,8 +23,8 @@ struct Progress {
 }
 
 /// An import into a server. What was imported before a mistake stays imported.
-pub(super) struct Import {
-    pub(super) client: Client,
+pub(super) struct ImportRequests {
+    pub(super) client: HttpClient,
     /// Whether the next request deletes first: only the first one does.
     pub(super) force: bool,
     /// Whether events whose ids cannot be kept get new ones.
@@ -34,35 +34,35 @@ pub(super) struct Import {
 }
 
 /// Why a request did not succeed.
-pub(super) enum Failure {
+pub(super) enum ImportFailure {
     /// The server took no more at a line of it, counted from 1.
     Stopped { line: u64, error: ServerError },
     /// Something else.
     Other(anyhow::Error),
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for ImportFailure {
     fn from(error: anyhow::Error) -> Self {
         Self::Other(error)
     }
 }
 
-impl Import {
+impl ImportRequests {
     /// Sends a request. `tell` is called with the number of events imported so far.
     pub(super) fn send(
         &mut self,
         body: &[u8],
         tell: impl Fn(&ProgressBar, u64),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ImportFailure> {
         let force = std::mem::take(&mut self.force);
         let options = [("force", force), ("newIds", self.new_ids)];
         let given = options.iter().filter(|(_, is_given)| *is_given);
         let query: Vec<_> = given.map(|(name, _)| (*name, "true")).collect();
         let answer = self.client.post("/import", &query, body)?;
         let (mut imported, mut done) = (0, false);
-        for frame in Frames::new(answer.into_reader()) {
+        for frame in SseFrames::new(answer.into_reader()) {
             let data = frame.context("the answer of the server broke off")?.data;
-            let progress: Progress = serde_json::from_str(&data)
+            let progress: ImportProgress = serde_json::from_str(&data)
                 .context("the server's answer is not what was expected")?;
             if let Some(code) = progress.error {
                 self.imported += imported;
@@ -74,7 +74,7 @@ impl Import {
                     details: None,
                 };
                 let line = progress.line.unwrap_or(0);
-                return Err(Failure::Stopped { line, error });
+                return Err(ImportFailure::Stopped { line, error });
             }
             (imported, done) = (progress.imported, progress.done);
             tell(&self.bar, self.imported + imported);

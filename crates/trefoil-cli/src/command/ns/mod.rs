@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::client::{Address, Client, Connection};
+use crate::client::{Address, ConnectionArguments, HttpClient};
 use crate::input::{confirm, json_object};
-use crate::output::{Column, Output};
+use crate::output::{Column, CommandOutput};
 
 const EXAMPLES: &str = "The token of the namespace `default` is allowed to do all of this.
 
@@ -25,11 +25,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: NamespaceAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum NamespaceAction {
     /// Create a namespace and print its token, which is shown only once
     #[command(
         after_help = "Example:\n  trefoil ns create tenant-a --metadata '{\"plan\":\"big\"}'"
@@ -42,7 +42,7 @@ enum Action {
     #[command(after_help = "Example:\n  trefoil ns list --json")]
     List {
         #[command(flatten)]
-        connection: Connection,
+        connection: ConnectionArguments,
     },
     /// Show counts and times of a namespace
     #[command(after_help = "Example:\n  trefoil ns info tenant-a")]
@@ -50,7 +50,7 @@ enum Action {
         /// The namespace
         id: String,
         #[command(flatten)]
-        connection: Connection,
+        connection: ConnectionArguments,
     },
     /// Open a namespace again that refuses writes after an I/O error
     #[command(after_help = "Example:\n  trefoil ns reopen tenant-a")]
@@ -58,7 +58,7 @@ enum Action {
         /// The namespace
         id: String,
         #[command(flatten)]
-        connection: Connection,
+        connection: ConnectionArguments,
     },
     /// Delete a namespace with everything in it
     #[command(after_help = "Example:\n  trefoil ns delete tenant-a --yes")]
@@ -69,7 +69,7 @@ enum Action {
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
-        connection: Connection,
+        connection: ConnectionArguments,
     },
 }
 
@@ -114,18 +114,18 @@ struct Administrator {
 }
 
 #[derive(Serialize)]
-struct Options<'a> {
+struct CreateOptions<'a> {
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Box<RawValue>>,
-    settings: Settings,
+    settings: CreateSettings,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Settings {
+struct CreateSettings {
     cache_share: u32,
     warm: bool,
 }
@@ -145,7 +145,7 @@ struct Reopened {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct ListedNamespace {
     namespace: String,
     description: String,
     created_at: String,
@@ -154,7 +154,7 @@ struct Listed {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Info {
+struct NamespaceInfo {
     namespace: String,
     description: String,
     created_at: String,
@@ -174,14 +174,16 @@ struct Deleted {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         match self.action {
-            Action::Create(arguments) => create(arguments, output),
-            Action::Token(arguments) => arguments.run(output),
-            Action::List { connection } => list(&connection.client()?, output),
-            Action::Info { id, connection } => info(&connection.client()?, &id, output),
-            Action::Reopen { id, connection } => reopen(&connection.client()?, &id, output),
-            Action::Delete {
+            NamespaceAction::Create(arguments) => create(arguments, output),
+            NamespaceAction::Token(arguments) => arguments.run(output),
+            NamespaceAction::List { connection } => list(&connection.client()?, output),
+            NamespaceAction::Info { id, connection } => info(&connection.client()?, &id, output),
+            NamespaceAction::Reopen { id, connection } => {
+                reopen(&connection.client()?, &id, output)
+            }
+            NamespaceAction::Delete {
                 id,
                 yes,
                 connection,
@@ -197,15 +199,15 @@ impl Arguments {
     }
 }
 
-fn create(arguments: Create, output: &mut Output) -> anyhow::Result<()> {
+fn create(arguments: Create, output: &mut CommandOutput) -> anyhow::Result<()> {
     let metadata = arguments.metadata.as_deref();
-    let options = Options {
+    let options = CreateOptions {
         description: &arguments.description,
         token: arguments.namespace_token.as_deref(),
         metadata: metadata
             .map(|text| json_object("metadata", text))
             .transpose()?,
-        settings: Settings {
+        settings: CreateSettings {
             cache_share: arguments.cache_share,
             warm: arguments.warm,
         },
@@ -226,19 +228,19 @@ fn create(arguments: Create, output: &mut Output) -> anyhow::Result<()> {
     Ok(output.line(created.token)?)
 }
 
-fn list(client: &Client, output: &mut Output) -> anyhow::Result<()> {
-    const COLUMNS: &[Column<Listed>] = &[
+fn list(client: &HttpClient, output: &mut CommandOutput) -> anyhow::Result<()> {
+    const COLUMNS: &[Column<ListedNamespace>] = &[
         ("NAMESPACE", |row| row.namespace.clone()),
         ("EVENTS", |row| row.message_count.to_string()),
         ("CREATED", |row| row.created_at.clone()),
         ("DESCRIPTION", |row| row.description.clone()),
     ];
-    let listed: Vec<Listed> = client.call(&("ns.list",))?;
+    let listed: Vec<ListedNamespace> = client.call(&("ns.list",))?;
     Ok(output.table(&listed, COLUMNS)?)
 }
 
-fn info(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
-    const COLUMNS: &[Column<Info>] = &[
+fn info(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
+    const COLUMNS: &[Column<NamespaceInfo>] = &[
         ("NAMESPACE", |row| row.namespace.clone()),
         ("EVENTS", |row| row.message_count.to_string()),
         ("STREAMS", |row| row.stream_count.to_string()),
@@ -248,14 +250,14 @@ fn info(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
         }),
         ("DESCRIPTION", |row| row.description.clone()),
     ];
-    let info: Info = client.call(&("ns.info", id))?;
+    let info: NamespaceInfo = client.call(&("ns.info", id))?;
     if let Some(reason) = info.refuses_writes.as_ref().filter(|_| !output.json) {
         eprintln!("'{id}' takes no writes before `trefoil ns reopen {id}`: {reason}");
     }
     Ok(output.table(&[info], COLUMNS)?)
 }
 
-fn reopen(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
+fn reopen(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
     let reopened: Reopened = client.call(&("ns.reopen", id))?;
     if output.json {
         return Ok(output.value(&reopened)?);
@@ -264,7 +266,7 @@ fn reopen(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn delete(client: &Client, id: &str, output: &mut Output) -> anyhow::Result<()> {
+fn delete(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
     let deleted: Deleted = client.call(&json!(["ns.delete", id]))?;
     if output.json {
         return Ok(output.value(&deleted)?);

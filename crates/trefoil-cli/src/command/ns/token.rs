@@ -12,8 +12,8 @@ use trefoil::home::LocalHome;
 use trefoil::tools::rotate_token;
 
 use super::Administrator;
-use crate::exit::Usage;
-use crate::output::Output;
+use crate::exit::UsageError;
+use crate::output::CommandOutput;
 
 pub(super) const EXAMPLES: &str = "A token is never stored, so it cannot be shown again. If the \
 token of `default` is lost, stop the server and give the data directory.
@@ -49,7 +49,7 @@ struct Rotated {
 }
 
 impl Arguments {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let rotated = match &self.data_dir {
             Some(directory) => self.rotate_in(directory)?,
             None => self.rotate_on_server()?,
@@ -77,7 +77,7 @@ impl Arguments {
         let token = self.namespace_token.as_deref().map(Token::read);
         let token = token
             .transpose()
-            .map_err(|error| Usage(format!("--namespace-token: {error}")))?;
+            .map_err(|error| UsageError(format!("--namespace-token: {error}")))?;
         let Some(home) = LocalHome::open_existing(directory)? else {
             bail!("{} is not a data directory", directory.display());
         };

@@ -6,7 +6,7 @@ use trefoil::Timestamp;
 
 use super::Common;
 use crate::exit::NotFound;
-use crate::output::{Column, Output};
+use crate::output::{Column, CommandOutput};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -50,12 +50,12 @@ struct Reserved {
     /// In milliseconds since 1970.
     expires_at: Option<i64>,
     position: u64,
-    stats: Counts,
+    stats: CountsAfter,
 }
 
 /// How many seats of the section are in which state.
 #[derive(Serialize, Deserialize)]
-struct Counts {
+struct CountsAfter {
     available: i64,
     reserved: i64,
     sold: i64,
@@ -63,7 +63,7 @@ struct Counts {
 }
 
 impl Reserve {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<Reserved>] = &[
             ("BOOKING", |row| row.booking.clone()),
             ("STATUS", |row| row.status.clone()),
@@ -91,7 +91,7 @@ fn time(millis: i64) -> String {
 }
 
 #[derive(Debug, clap::Args)]
-struct Owned {
+struct BookingArguments {
     /// The booking
     booking: String,
     /// Its buyer
@@ -104,14 +104,14 @@ struct Owned {
 #[command(after_help = "Example:\n  trefoil seats finalize booking-1 ada")]
 pub(super) struct Finalize {
     #[command(flatten)]
-    owned: Owned,
+    owned: BookingArguments,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  trefoil seats release booking-2 grace")]
 pub(super) struct Release {
     #[command(flatten)]
-    owned: Owned,
+    owned: BookingArguments,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -123,19 +123,19 @@ struct Settled {
 }
 
 impl Finalize {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         self.owned.settle("seats.finalize", output)
     }
 }
 
 impl Release {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         self.owned.settle("seats.release", output)
     }
 }
 
-impl Owned {
-    fn settle(self, method: &str, output: &mut Output) -> anyhow::Result<()> {
+impl BookingArguments {
+    fn settle(self, method: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<Settled>] = &[
             ("BOOKING", |row| row.booking.clone()),
             ("STATUS", |row| row.status.clone()),
@@ -149,7 +149,7 @@ impl Owned {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  trefoil seats booking booking-1")]
-pub(super) struct Lookup {
+pub(super) struct BookingLookup {
     /// The booking
     booking: String,
     #[command(flatten)]
@@ -158,7 +158,7 @@ pub(super) struct Lookup {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Booking {
+struct ShownBooking {
     booking: String,
     buyer: String,
     event: String,
@@ -174,9 +174,9 @@ struct Booking {
     last_position: u64,
 }
 
-impl Lookup {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        const COLUMNS: &[Column<Booking>] = &[
+impl BookingLookup {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
+        const COLUMNS: &[Column<ShownBooking>] = &[
             ("BOOKING", |row| row.booking.clone()),
             ("STATUS", |row| row.status.clone()),
             ("BUYER", |row| row.buyer.clone()),
@@ -187,7 +187,7 @@ impl Lookup {
             ("CHANGED", |row| time(row.updated_at)),
         ];
         let arguments = json!({ "booking": self.booking });
-        let found: Option<Booking> = self.common.call("seats.booking", &arguments)?;
+        let found: Option<ShownBooking> = self.common.call("seats.booking", &arguments)?;
         let text = || format!("there is no booking {}", self.booking);
         let booking = found.ok_or_else(|| NotFound(text()))?;
         Ok(output.table(&[booking], COLUMNS)?)

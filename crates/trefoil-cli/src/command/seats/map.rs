@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Common;
-use crate::output::{Column, Output};
+use crate::output::{Column, CommandOutput};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -36,23 +36,23 @@ pub(super) struct Arguments {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Map {
+struct ShownMap {
     rows: u64,
     seats_per_row: u64,
-    seats: Vec<Vec<Seat>>,
+    seats: Vec<Vec<ShownSeat>>,
 }
 
 /// A seat's state, or that with its buyer and its booking.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Seat {
+enum ShownSeat {
     Plain(u8),
     Owned(u8, Option<String>, Option<String>),
 }
 
 /// A line of the list of seats that somebody has.
 #[derive(Serialize)]
-struct Owned {
+struct OwnedSeat {
     seat: String,
     status: &'static str,
     buyer: String,
@@ -60,12 +60,12 @@ struct Owned {
 }
 
 impl Arguments {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let arguments = json!({
             "event": self.event, "section": self.section, "row": self.row,
             "range": self.range, "owners": self.owners,
         });
-        let map: Map = self.common.call("seats.map", &arguments)?;
+        let map: ShownMap = self.common.call("seats.map", &arguments)?;
         if output.json {
             return Ok(output.value(&map)?);
         }
@@ -90,17 +90,22 @@ impl Arguments {
     }
 }
 
-fn draw(map: &Map, first_row: u64, output: &mut Output) -> anyhow::Result<()> {
+fn draw(map: &ShownMap, first_row: u64, output: &mut CommandOutput) -> anyhow::Result<()> {
     let width = (first_row + map.seats.len() as u64 - 1).to_string().len();
     for (row, seats) in (first_row..).zip(&map.seats) {
-        let seats: String = seats.iter().map(Seat::character).collect();
+        let seats: String = seats.iter().map(ShownSeat::character).collect();
         output.line(format_args!("{row:>width$}  {seats}"))?;
     }
     Ok(())
 }
 
-fn list(map: &Map, first_row: u64, first_number: u64, output: &mut Output) -> anyhow::Result<()> {
-    const COLUMNS: &[Column<Owned>] = &[
+fn list(
+    map: &ShownMap,
+    first_row: u64,
+    first_number: u64,
+    output: &mut CommandOutput,
+) -> anyhow::Result<()> {
+    const COLUMNS: &[Column<OwnedSeat>] = &[
         ("SEAT", |row| row.seat.clone()),
         ("STATUS", |row| row.status.to_owned()),
         ("BUYER", |row| row.buyer.clone()),
@@ -109,8 +114,8 @@ fn list(map: &Map, first_row: u64, first_number: u64, output: &mut Output) -> an
     let mut owned = Vec::new();
     for (row, seats) in (first_row..).zip(&map.seats) {
         for (number, seat) in (first_number..).zip(seats) {
-            if let Seat::Owned(_, Some(buyer), Some(booking)) = seat {
-                owned.push(Owned {
+            if let ShownSeat::Owned(_, Some(buyer), Some(booking)) = seat {
+                owned.push(OwnedSeat {
                     seat: format!("{row}-{number}"),
                     status: seat.status(),
                     buyer: buyer.clone(),
@@ -122,7 +127,7 @@ fn list(map: &Map, first_row: u64, first_number: u64, output: &mut Output) -> an
     Ok(output.table(&owned, COLUMNS)?)
 }
 
-impl Seat {
+impl ShownSeat {
     fn state(&self) -> u8 {
         match self {
             Self::Plain(state) | Self::Owned(state, ..) => *state,

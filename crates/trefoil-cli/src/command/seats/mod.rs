@@ -13,8 +13,8 @@ mod sections;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::client::Connection;
-use crate::output::Output;
+use crate::client::ConnectionArguments;
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "\
 A section has rows of seats; a seat is written row-number. A booking reserves seats of a section \
@@ -34,17 +34,17 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: SeatsAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum SeatsAction {
     /// Open a section, or change one
     Init(sections::Init),
     /// List the sections of an event
     Sections(sections::Sections),
     /// Count the seats of an event or of a section
-    Stats(sections::Stats),
+    Stats(sections::ShowStats),
     /// Draw the seats of a section
     Map(map::Arguments),
     /// Reserve seats: those that are named, or the best that are available
@@ -54,23 +54,23 @@ enum Action {
     /// Release the seats of a booking
     Release(bookings::Release),
     /// Show a booking
-    Booking(bookings::Lookup),
+    Booking(bookings::BookingLookup),
     /// Check that map, statistics, owners and bookings agree
-    Check(sections::Check),
+    Check(sections::CheckSeats),
 }
 
 impl Arguments {
-    pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         match self.action {
-            Action::Init(arguments) => arguments.run(output),
-            Action::Sections(arguments) => arguments.run(output),
-            Action::Stats(arguments) => arguments.run(output),
-            Action::Map(arguments) => arguments.run(output),
-            Action::Reserve(arguments) => arguments.run(output),
-            Action::Finalize(arguments) => arguments.run(output),
-            Action::Release(arguments) => arguments.run(output),
-            Action::Booking(arguments) => arguments.run(output),
-            Action::Check(arguments) => arguments.run(output),
+            SeatsAction::Init(arguments) => arguments.run(output),
+            SeatsAction::Sections(arguments) => arguments.run(output),
+            SeatsAction::Stats(arguments) => arguments.run(output),
+            SeatsAction::Map(arguments) => arguments.run(output),
+            SeatsAction::Reserve(arguments) => arguments.run(output),
+            SeatsAction::Finalize(arguments) => arguments.run(output),
+            SeatsAction::Release(arguments) => arguments.run(output),
+            SeatsAction::Booking(arguments) => arguments.run(output),
+            SeatsAction::Check(arguments) => arguments.run(output),
         }
     }
 }
@@ -82,7 +82,7 @@ struct Common {
     #[arg(long)]
     prefix: Option<String>,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 impl Common {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Common;
-use crate::output::{Column, Output, visible};
+use crate::output::{Column, CommandOutput, visible};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -42,7 +42,7 @@ pub(super) struct Init {
 /// A section as it is now.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Config {
+struct ShownSection {
     event: String,
     section: String,
     rows: u64,
@@ -55,8 +55,8 @@ struct Config {
 }
 
 impl Init {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        const COLUMNS: &[Column<Config>] = &[
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
+        const COLUMNS: &[Column<ShownSection>] = &[
             ("EVENT", |row| row.event.clone()),
             ("SECTION", |row| row.section.clone()),
             ("ROWS", |row| row.rows.to_string()),
@@ -73,7 +73,7 @@ impl Init {
             "seatsPerRow": self.seats, "price": self.price,
             "maxPerBooking": self.max_per_booking, "maxPerBuyer": self.max_per_buyer,
         });
-        let config: Config = self.common.call("seats.init", &arguments)?;
+        let config: ShownSection = self.common.call("seats.init", &arguments)?;
         Ok(output.table(&[config], COLUMNS)?)
     }
 }
@@ -88,7 +88,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let arguments = json!({ "event": self.event });
         let sections: Vec<String> = self.common.call("seats.sections", &arguments)?;
         for section in sections {
@@ -103,7 +103,7 @@ impl Sections {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  trefoil seats stats concert A-1")]
-pub(super) struct Stats {
+pub(super) struct ShowStats {
     /// The event
     event: String,
     /// The section [default: all of them together]
@@ -115,7 +115,7 @@ pub(super) struct Stats {
 /// How many seats are in which state.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Counted {
+struct ShownStats {
     event: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     section: Option<String>,
@@ -126,9 +126,9 @@ struct Counted {
     updated_at: u64,
 }
 
-impl Stats {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
-        const COLUMNS: &[Column<Counted>] = &[
+impl ShowStats {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
+        const COLUMNS: &[Column<ShownStats>] = &[
             ("EVENT", |row| row.event.clone()),
             ("SECTION", |row| {
                 row.section.clone().unwrap_or_else(|| "(all)".to_owned())
@@ -139,7 +139,7 @@ impl Stats {
             ("TOTAL", |row| row.total.to_string()),
         ];
         let arguments = json!({ "event": self.event, "section": self.section });
-        let counted: Counted = self.common.call("seats.stats", &arguments)?;
+        let counted: ShownStats = self.common.call("seats.stats", &arguments)?;
         Ok(output.table(&[counted], COLUMNS)?)
     }
 }
@@ -151,7 +151,7 @@ impl Stats {
 Example:
   trefoil seats check concert"
 )]
-pub(super) struct Check {
+pub(super) struct CheckSeats {
     /// The event
     event: String,
     /// The section [default: all of them, and what is counted for the event]
@@ -160,8 +160,8 @@ pub(super) struct Check {
     common: Common,
 }
 
-impl Check {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+impl CheckSeats {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let arguments = json!({ "event": self.event, "section": self.section });
         let violations: Vec<String> = self.common.call("seats.check", &arguments)?;
         for violation in &violations {

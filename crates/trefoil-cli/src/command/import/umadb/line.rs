@@ -14,14 +14,14 @@ pub(super) struct Line<'a> {
     event_type: &'a str,
     gpos: u64,
     data64: String,
-    meta: Option<Entries<'a>>,
+    meta: Option<MetadataObject<'a>>,
     time: &'a str,
     tags: &'a [String],
-    tracking: Option<Tracking<'a>>,
+    tracking: Option<LineTracking<'a>>,
 }
 
 #[derive(Serialize)]
-struct Tracking<'a> {
+struct LineTracking<'a> {
     source: &'a str,
     position: u64,
 }
@@ -34,13 +34,13 @@ pub(super) fn id(event: &Event) -> Option<&str> {
 
 /// Returns the length of an event's metadata as JSON.
 pub(super) fn metadata_bytes(event: &Event) -> usize {
-    serde_json::to_vec(&Entries(&event.metadata)).map_or(usize::MAX, |json| json.len())
+    serde_json::to_vec(&MetadataObject(&event.metadata)).map_or(usize::MAX, |json| json.len())
 }
 
 /// Metadata as an object, in the order of its entries.
-struct Entries<'a>(&'a [MetadataEntry]);
+struct MetadataObject<'a>(&'a [MetadataEntry]);
 
-impl Serialize for Entries<'_> {
+impl Serialize for MetadataObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|entry| (&entry.key, &entry.value)))
     }
@@ -56,10 +56,10 @@ impl<'a> Line<'a> {
             event_type: &event.event_type,
             gpos: sequenced.position,
             data64: STANDARD.encode(&event.data),
-            meta: (!event.metadata.is_empty()).then_some(Entries(&event.metadata)),
+            meta: (!event.metadata.is_empty()).then_some(MetadataObject(&event.metadata)),
             time,
             tags: &event.tags,
-            tracking: tracking.map(|tracking| Tracking {
+            tracking: tracking.map(|tracking| LineTracking {
                 source: &tracking.source,
                 position: tracking.position,
             }),

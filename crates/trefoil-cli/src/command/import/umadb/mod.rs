@@ -18,11 +18,11 @@ use serde_json::json;
 use trefoil::Clock;
 use trefoil_grpc::{Connect, SequencedEvent};
 
-use super::request::{Failure, Import, REQUEST_BYTES};
-use crate::client::{Client, Connection, Row};
-use crate::output::{Output, count_progress};
+use super::request::{ImportFailure, ImportRequests, REQUEST_BYTES};
+use crate::client::{ConnectionArguments, EventRow, HttpClient};
+use crate::output::{CommandOutput, count_progress};
 use line::Line;
-use source::Source;
+use source::UmaDb;
 use too_large::TooLarge;
 use tracking::Sources;
 
@@ -66,18 +66,18 @@ pub(super) struct Arguments {
     #[arg(long)]
     skip_too_large: bool,
     #[command(flatten)]
-    connection: Connection,
+    connection: ConnectionArguments,
 }
 
 impl Arguments {
-    pub(super) fn run(self, output: &mut Output) -> anyhow::Result<()> {
+    pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let client = self.connection.client()?;
-        let mut source = Source::connect(self.connect()?)?;
+        let mut source = UmaDb::connect(self.connect()?)?;
         let here: u64 = client.call(&("events.head",))?;
         let there = source.head()?;
         check_same(&mut source, &client, here)?;
         let mut transfer = Transfer {
-            import: Import {
+            import: ImportRequests {
                 client,
                 force: false,
                 new_ids: false,
@@ -114,7 +114,7 @@ impl Arguments {
     /// are to be left out or nothing is imported.
     fn check_sizes(
         &self,
-        source: &mut Source,
+        source: &mut UmaDb,
         positions: RangeInclusive<u64>,
     ) -> anyhow::Result<u64> {
         let bar = count_progress()?;
@@ -153,17 +153,17 @@ impl Arguments {
 }
 
 /// An import that goes on must go on with the same events: the last one here must be there.
-fn check_same(source: &mut Source, client: &Client, head: u64) -> anyhow::Result<()> {
+fn check_same(source: &mut UmaDb, client: &HttpClient, head: u64) -> anyhow::Result<()> {
     #[derive(Deserialize)]
     struct Answer {
-        events: Vec<Row>,
+        events: Vec<EventRow>,
     }
     if head == 0 {
         return Ok(());
     }
     let options = json!({"from": head, "batchSize": 1});
     let answer: Answer = client.call(&("events.query", json!({}), options))?;
-    let here = answer.events.into_iter().next().map(Row::into_event);
+    let here = answer.events.into_iter().next().map(EventRow::into_event);
     let there = source.event_at(head)?.and_then(|event| event.event);
     let is_same = here.zip(there).is_some_and(|(here, there)| {
         here.event_type == there.event_type
@@ -182,7 +182,7 @@ fn check_same(source: &mut Source, client: &Client, head: u64) -> anyhow::Result
 
 /// Events on their way.
 struct Transfer {
-    import: Import,
+    import: ImportRequests,
     body: Vec<u8>,
     /// The positions of the events in the body.
     positions: Vec<u64>,
@@ -192,7 +192,7 @@ struct Transfer {
 }
 
 impl Transfer {
-    fn run(&mut self, source: &mut Source, positions: RangeInclusive<u64>) -> anyhow::Result<()> {
+    fn run(&mut self, source: &mut UmaDb, positions: RangeInclusive<u64>) -> anyhow::Result<()> {
         let bar = &self.import.bar;
         bar.set_length(positions.end() - positions.start() + 1);
         let read = source.for_each(positions, |event| {
@@ -233,8 +233,8 @@ impl Transfer {
         }
         let sent = self.import.send(&self.body, ProgressBar::set_position);
         sent.map_err(|failure| match failure {
-            Failure::Other(error) => error,
-            Failure::Stopped { line, error } => {
+            ImportFailure::Other(error) => error,
+            ImportFailure::Stopped { line, error } => {
                 let index = usize::try_from(line).unwrap_or(0).saturating_sub(1);
                 let position = self.positions.get(index).copied().unwrap_or(0);
                 let what = format!("the event at position {position} cannot be imported");

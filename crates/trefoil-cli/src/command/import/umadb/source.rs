@@ -10,13 +10,13 @@ use trefoil_grpc::{Connect, ReadRequest, ReadResponse, SequencedEvent, Status};
 const READ_AHEAD: usize = 4;
 
 /// The UmaDB that is read.
-pub(super) struct Source {
+pub(super) struct UmaDb {
     runtime: Runtime,
     client: trefoil_grpc::Client,
     pub(super) url: String,
 }
 
-impl Source {
+impl UmaDb {
     pub(super) fn connect(connect: Connect) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -6,8 +6,8 @@ use anyhow::bail;
 use serde_json::{Value, json};
 use trefoil_grpc::SequencedEvent;
 
-use super::source::Source;
-use crate::client::Client;
+use super::source::UmaDb;
+use crate::client::HttpClient;
 
 /// The sources that are known.
 pub(super) struct Sources {
@@ -35,7 +35,7 @@ impl Sources {
     }
 
     /// Records the last position of each source, unless the events have brought it.
-    pub(super) fn bring(&self, from: &mut Source, to: &Client) -> anyhow::Result<()> {
+    pub(super) fn bring(&self, from: &mut UmaDb, to: &HttpClient) -> anyhow::Result<()> {
         for source in self.named.union(&self.seen) {
             let there = from.tracking(source)?;
             let here: Option<u64> = to.call(&("events.tracking", source))?;
