@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Long enough for whatever is done once.
 pub(crate) const ALL_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const BUFFER_BYTES: usize = 256 * 1024;
-/// One thread drives the clients of so many cores: the server needs the others.
+/// How many cores have one thread that drives clients: the server needs the others.
 const CORES_PER_THREAD: usize = 4;
 
 /// What one client does.
@@ -230,7 +230,7 @@ impl<C: Client> Connected<C> {
         Ok(self.is_busy)
     }
 
-    /// Takes what has arrived; answers how many operations it has finished.
+    /// Takes what has arrived; returns how many operations it has finished.
     fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<u64>> {
         while self.is_busy {
             let length = match self.socket.read(buffer) {

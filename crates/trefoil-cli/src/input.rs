@@ -29,7 +29,7 @@ pub(crate) fn json_object(what: &str, argument: &str) -> anyhow::Result<Box<RawV
 }
 
 /// Asks before something that cannot be undone. The answer is the first line of standard input,
-/// whoever writes it: a person, or a script.
+/// by a person or by a script.
 pub(crate) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
     if yes {
         return Ok(());

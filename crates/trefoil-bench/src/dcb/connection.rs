@@ -17,7 +17,7 @@ pub(crate) enum Request {
     Read(ReadRequest),
 }
 
-/// What a store answers.
+/// A response of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The position of the last event that was appended.

@@ -47,7 +47,7 @@ pub(crate) struct History<'a> {
 pub(crate) struct Plan {
     /// The number of the event with the type that occurs once.
     pub(crate) rare_type_at: u64,
-    /// Every so many events one has [`RARE_TAG`]; an even number.
+    /// How many events there are to one that has [`RARE_TAG`]; an even number.
     pub(crate) rare_tag_every: u64,
     /// At each of these sizes, 50 events spread evenly over the history up to it have a tag of
     /// their own.

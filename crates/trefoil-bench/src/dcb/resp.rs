@@ -61,7 +61,7 @@ impl Resp {
         self.exchange(1, found).await
     }
 
-    /// Sends what is to be asked, waits for so many replies and looks at the last one.
+    /// Sends what is to be asked, waits for this many replies and looks at the last one.
     async fn exchange<T>(
         &mut self,
         replies: usize,

@@ -29,7 +29,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Takes bytes that have arrived; answers whether the response is complete. One that is not
+    /// Takes bytes that have arrived; returns whether the response is complete. One that is not
     /// good is an error.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         if std::mem::take(&mut self.is_complete) {
@@ -85,7 +85,7 @@ impl Client for Requester<'_> {
     }
 }
 
-/// Sends one request and answers the body of the response.
+/// Sends one request and returns the body of the response.
 pub(crate) fn ask(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
     let mut socket = connect(address)?;
     socket.write_all(request)?;

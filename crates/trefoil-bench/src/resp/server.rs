@@ -141,7 +141,7 @@ fn open(address: SocketAddr, token: Option<&str>) -> Result<TcpStream> {
     Ok(socket)
 }
 
-/// Sends a request that gets `replies` replies, none of them an error; answers them as they came.
+/// Sends a request that gets `replies` replies, none of them an error; returns them as they came.
 pub(crate) fn ask(socket: &mut TcpStream, request: &[u8], replies: usize) -> Result<Vec<u8>> {
     socket.write_all(request)?;
     let (mut received, mut buffer) = (Vec::new(), [0; 4096]);

@@ -84,7 +84,7 @@ enum Said {
 }
 
 impl<'a> Buyer<'a> {
-    /// The buyer with an index among so many.
+    /// Returns the buyer with an index, of all buyers.
     pub(super) fn new(
         way: Way,
         server: &'a Server,

@@ -65,11 +65,11 @@ const BUYERS_MAX: usize = 10_000;
 const SEATS_MAX: usize = ROW_SEATS;
 /// How often the ways take turns in a cell.
 const ROUNDS: u32 = 2;
-/// At so many buyers, so many seats per second are five times what was published for the same
+/// With this many buyers, this many seats per second are five times what was published for the same
 /// venue on three systems.
 const PUBLISHED_BUYERS: usize = 50;
 const SEATS_PER_SECOND_MIN: f64 = 5.0 * 1504.0;
-/// In how many milliseconds half of the reservations of so many seats must be answered.
+/// Numbers of seats, and the milliseconds in which half of their reservations must be done.
 const GOALS: [(usize, f64); 2] = [(1, 2.0), (4, 3.0)];
 
 /// Runs the measurement and prints the report.

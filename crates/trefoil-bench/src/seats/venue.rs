@@ -19,7 +19,7 @@ pub(super) struct Venue {
     pub(super) event: String,
     /// How many adjacent seats are wanted together.
     pub(super) seats: usize,
-    /// The first seats of all blocks of so many, in the order in which they are wanted.
+    /// The first seats of all blocks, in the order in which they are wanted.
     blocks: Vec<u32>,
 }
 

@@ -188,7 +188,7 @@ fn read(
     Ok((events, head))
 }
 
-/// Prints the newest events, oldest first, and answers the position up to which it looked.
+/// Prints the newest events, oldest first, and returns the position up to which it looked.
 fn print_last(
     client: &HttpClient,
     criteria: &QueryArguments<'_>,

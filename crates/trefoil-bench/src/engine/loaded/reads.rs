@@ -36,7 +36,7 @@ pub(super) fn run(bench: &Bench, loaded: &[Loaded], kind: Kind, report: &mut Rep
         let sum = probe(system.as_ref(), kind, reads.clone())?;
         ensure!(
             *expected.get_or_insert(sum) == sum,
-            "{} answers reads with other events than the stores before it",
+            "{} returns other events than the stores before it",
             loaded.store.name()
         );
         rows.push(measure(bench, system.as_ref(), kind, reads.clone())?.row(loaded.store.name()));

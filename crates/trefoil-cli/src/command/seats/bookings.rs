@@ -27,7 +27,7 @@ pub(super) struct Reserve {
     /// So many of the best that are available, if possible side by side
     #[arg(long, value_name = "COUNT", conflicts_with = "seats")]
     best: Option<u64>,
-    /// After so many seconds the seats return by themselves
+    /// Seconds after which the seats return by themselves
     #[arg(long, value_name = "SECONDS")]
     hold: Option<u64>,
     /// The same in milliseconds

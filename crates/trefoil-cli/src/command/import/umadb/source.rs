@@ -6,7 +6,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use trefoil_grpc::{Connect, ReadRequest, ReadResponse, SequencedEvent, Status};
 
-/// How many answers of UmaDB are read ahead while the server here writes.
+/// How many responses of UmaDB are read ahead while the server here writes.
 const READ_AHEAD: usize = 4;
 
 /// The UmaDB that is read.
@@ -53,12 +53,12 @@ impl UmaDb {
             ..ReadRequest::default()
         };
         let client = &mut self.client;
-        let answer = self.runtime.block_on(async {
-            let mut answers = client.read(request).await?;
-            answers.message().await
+        let response = self.runtime.block_on(async {
+            let mut responses = client.read(request).await?;
+            responses.message().await
         });
-        let answer = answer.map_err(|status| told(&self.url, &status))?;
-        let event = answer.and_then(|answer| answer.events.into_iter().next());
+        let response = response.map_err(|status| told(&self.url, &status))?;
+        let event = response.and_then(|response| response.events.into_iter().next());
         Ok(event.filter(|event| event.position == position))
     }
 
@@ -68,10 +68,10 @@ impl UmaDb {
         positions: RangeInclusive<u64>,
         mut visit: impl FnMut(&SequencedEvent) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut answers = self.read(*positions.start());
-        while let Some(answer) = answers.blocking_recv() {
-            let answer = answer.map_err(|status| told(&self.url, &status))?;
-            for event in &answer.events {
+        let mut responses = self.read(*positions.start());
+        while let Some(response) = responses.blocking_recv() {
+            let response = response.map_err(|status| told(&self.url, &status))?;
+            for event in &response.events {
                 // What was appended meanwhile is for the next import.
                 if !positions.contains(&event.position) {
                     return Ok(());
@@ -91,13 +91,13 @@ impl UmaDb {
                 start: Some(start),
                 ..ReadRequest::default()
             };
-            let mut answers = match client.read(request).await {
-                Ok(answers) => answers,
+            let mut responses = match client.read(request).await {
+                Ok(responses) => responses,
                 Err(status) => return drop(sender.send(Err(status)).await),
             };
-            while let Some(answer) = answers.message().await.transpose() {
-                let is_last = answer.is_err();
-                if sender.send(answer).await.is_err() || is_last {
+            while let Some(response) = responses.message().await.transpose() {
+                let is_last = response.is_err();
+                if sender.send(response).await.is_err() || is_last {
                     return;
                 }
             }
