@@ -13,7 +13,6 @@
 mod bench;
 mod browser;
 mod deny;
-mod functions;
 mod links;
 mod packages;
 mod redis;

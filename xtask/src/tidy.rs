@@ -1,7 +1,6 @@
 //! `cargo xtask tidy`: rules of this repository that no compiler checks.
 //!
 //! - Every source file begins with what it is for, and has at most [`FILE_LINES_MAX`] lines.
-//! - No function has more than [`FUNCTION_LINES_MAX`] lines.
 //! - A module that has a folder is `mod.rs` in it.
 //! - Nothing unfinished, and no characters that cannot be seen.
 //! - Files that documents name exist.
@@ -12,10 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::{functions, links};
+use crate::links;
 
 const FILE_LINES_MAX: usize = 600;
-const FUNCTION_LINES_MAX: usize = 70;
 
 /// What must not stay; each in two parts, so that this file does not contain it.
 const UNFINISHED: &[(&str, &str)] = &[("todo", "!("), ("dbg", "!("), ("FIX", "ME"), ("XX", "X:")];
@@ -80,12 +78,6 @@ fn source(text: &str) -> Vec<String> {
     if lines > FILE_LINES_MAX {
         problems.push(format!(
             ": has {lines} lines, the limit is {FILE_LINES_MAX}"
-        ));
-    }
-    for function in functions::find(text).filter(|found| found.lines > FUNCTION_LINES_MAX) {
-        let (line, lines) = (function.line, function.lines);
-        problems.push(format!(
-            ":{line}: function of {lines} lines, the limit is {FUNCTION_LINES_MAX}"
         ));
     }
     for (number, line) in text.lines().enumerate() {
@@ -157,11 +149,6 @@ mod tests {
         );
         let unfinished = format!("{header}fn f() {{ {}{}) }}\n", "todo", "!(");
         assert_eq!(source(&unfinished).len(), 1);
-        let long = format!(
-            "{header}fn f() {{\n{}}}\n",
-            "    g();\n".repeat(FUNCTION_LINES_MAX)
-        );
-        assert_eq!(source(&long), [":2: function of 72 lines, the limit is 70"]);
     }
 
     #[test]

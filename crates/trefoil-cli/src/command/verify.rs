@@ -99,7 +99,11 @@ fn verify_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()>
     fail_on(&report.findings)
 }
 
-fn print(database: &Path, report: &VerifyReport, output: &mut CommandOutput) -> std::io::Result<()> {
+fn print(
+    database: &Path,
+    report: &VerifyReport,
+    output: &mut CommandOutput,
+) -> std::io::Result<()> {
     let VerifyReport {
         segments,
         commits,
