@@ -93,7 +93,7 @@ impl Engine {
 
     /// Takes one step. Returns whether another one has to wait.
     fn clean(self: &Arc<Self>, agenda: &Agenda) -> bool {
-        let attempt = Attempt {
+        let attempt = CleaningAttempt {
             engine: self,
             agenda,
         };
@@ -131,12 +131,12 @@ impl Engine {
 }
 
 /// Gives up what was begun if it is not finished: after an error, and after a panic.
-struct Attempt<'a> {
+struct CleaningAttempt<'a> {
     engine: &'a Engine,
     agenda: &'a Agenda,
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for CleaningAttempt<'_> {
     fn drop(&mut self) {
         let now = self.engine.clock().now().millis();
         self.agenda.give_up(now + RETRY_PAUSE);

@@ -70,8 +70,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// What tells databases apart.
 pub(crate) type Tenant = usize;
 
-/// The jobs of one lane. Handing one over wakes one thread and nobody else: a channel behind a
-/// lock would wake the next to wait for it, too.
+/// The jobs of one lane. Handing one over wakes one thread and no other.
 #[derive(Default)]
 struct Jobs {
     state: Mutex<Waiting>,

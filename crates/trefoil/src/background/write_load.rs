@@ -17,12 +17,12 @@ const PERIOD: Duration = Duration::from_millis(250);
 pub(crate) struct WriteLoad {
     clock: Clock,
     bytes: AtomicU64,
-    last: Mutex<Measured>,
+    last: Mutex<MeasuredLoad>,
 }
 
 /// What was measured last.
 #[derive(Debug)]
-struct Measured {
+struct MeasuredLoad {
     /// When, by the steady clock.
     at: Duration,
     /// How many bytes had been written by then.
@@ -32,7 +32,7 @@ struct Measured {
 
 impl WriteLoad {
     pub(crate) fn new(clock: Clock) -> Self {
-        let last = Measured {
+        let last = MeasuredLoad {
             at: clock.steady(),
             bytes: 0,
             is_high: false,
@@ -56,7 +56,7 @@ impl WriteLoad {
         if elapsed >= PERIOD {
             let bytes = self.bytes.load(Ordering::Relaxed);
             let rate = (bytes - last.bytes) as f64 / elapsed.as_secs_f64();
-            *last = Measured {
+            *last = MeasuredLoad {
                 at: now,
                 bytes,
                 is_high: rate > HIGH_BYTES_PER_SECOND,

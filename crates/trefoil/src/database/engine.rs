@@ -26,7 +26,7 @@ use crate::write::{CheckedTransaction, Execution, Executions, Flight, Led, Reque
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
 
-/// After so many bytes of new events the log gets its upkeep: room ahead, compression behind.
+/// After this many bytes of new events the log gets its upkeep: room ahead, compression behind.
 const UPKEEP_BYTES: usize = 64 * 1024;
 
 /// How long upkeep that should wait for the writer does.
@@ -63,7 +63,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Opens the generation that `storage` holds. Answers how many events had to be read again.
+    /// Opens the generation that `storage` holds. Returns how many events had to be read again.
     pub(crate) fn open(
         generation: u64,
         storage: Arc<dyn Storage>,
@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// Writes a commit; the future resolves when it is durable. Conditions that take long to look
-    /// into are looked into on a thread for that, until nobody waits for the answer any more.
+    /// into are looked into on a thread for that, as long as the caller waits.
     pub(crate) async fn commit_async(self: &Arc<Self>, mut commit: Commit) -> Result<Committed> {
         let conditions = std::mem::take(&mut commit.conditions);
         let (conditions, checked) = self.check_async(conditions).await?;
@@ -168,7 +168,7 @@ impl Engine {
                     Err(error) => break Err(error),
                 }
             };
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = reply.send(checked.map(|checked| (conditions, checked)));
         })?;
         answer.await.unwrap_or_else(|_| Err(abandoned()))
@@ -178,7 +178,7 @@ impl Engine {
     pub(crate) fn write(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
         if self.writer.queue.push(Request::Write(work, reply))? {
-            // The first group has this request in it: whoever came later is led by others.
+            // The first group has this request in it; later ones are led by others.
             self.lead(1);
         }
         answer.recv().unwrap_or_else(|_| Err(abandoned()))
@@ -256,7 +256,7 @@ impl Engine {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
         self.background.look(self.tenant(), move || {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             if !reply.is_closed() {
                 let _ = reply.send(looks.run(&engine));
             }

@@ -37,7 +37,7 @@ use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
 use crate::time::wake::Wake;
 use crate::write::transaction::{Executed, Transaction};
-use crate::write::{Import, Work, check_version};
+use crate::write::{ImportBatch, Work, check_version};
 use crate::{Options, Page, read};
 
 pub(crate) use reopen::reopen_in_background;
@@ -223,7 +223,10 @@ impl Database {
         }
     }
 
-    fn accept_import(mut events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<Option<Import>> {
+    fn accept_import(
+        mut events: Vec<ImportedEvent>,
+        with_new_ids: bool,
+    ) -> Result<Option<ImportBatch>> {
         if events.is_empty() {
             return Ok(None);
         }
@@ -245,7 +248,7 @@ impl Database {
         for event in &mut events {
             event.event.settle();
         }
-        Ok(Some(Import {
+        Ok(Some(ImportBatch {
             events,
             with_new_ids,
         }))

@@ -147,7 +147,7 @@ impl CachedMap {
         Ok(found)
     }
 
-    /// An entry is about to change. Nobody whose period is not over reads it here until it has,
+    /// An entry is about to change. Until it has, no reader whose period is not over reads it here,
     /// because what it changes to is in memory meanwhile.
     pub(super) fn changes(&self, key: &Bytes, value: Option<&Bytes>) {
         let (map, entries) = (self.number, &self.cache.entries);

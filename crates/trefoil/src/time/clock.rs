@@ -32,7 +32,7 @@ pub trait TimeSource: Debug + Send + Sync {
 /// The clock of a process. Clones are the same clock.
 #[derive(Clone)]
 pub struct Clock {
-    inner: Arc<Inner>,
+    inner: Arc<ClockInner>,
 }
 
 /// Without the time, so that options that are the same look the same.
@@ -43,7 +43,7 @@ impl Debug for Clock {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ClockInner {
     source: Arc<dyn TimeSource>,
     /// By how many nanoseconds the wall clock was ahead of the steady one when last looked at.
     offset: AtomicI64,
@@ -65,7 +65,7 @@ impl Clock {
     /// A clock that reads the time from `source`.
     pub fn new(source: Arc<dyn TimeSource>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ClockInner {
                 offset: AtomicI64::new(offset(source.as_ref())),
                 source,
                 n_jumps: AtomicU64::new(0),

@@ -28,12 +28,12 @@ pub(crate) trait Sleeper: Debug + Send + Sync {
 /// The thread, and the sleepers that it wakes.
 #[derive(Debug)]
 pub(crate) struct TimerThread {
-    shared: Arc<Shared>,
+    shared: Arc<TimerShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TimerShared {
     state: Mutex<TimerState>,
     changed: Condvar,
     /// When the thread looks at the sleepers next.
@@ -49,7 +49,7 @@ struct TimerState {
 
 impl TimerThread {
     pub(crate) fn start(clock: Clock) -> Result<Self> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TimerShared {
             state: Mutex::default(),
             changed: Condvar::new(),
             next: AtomicU64::new(NEVER),
@@ -102,7 +102,7 @@ impl Drop for TimerThread {
     }
 }
 
-impl Shared {
+impl TimerShared {
     fn run(&self) {
         loop {
             self.next.store(NEVER, Ordering::SeqCst);

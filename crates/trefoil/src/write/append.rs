@@ -12,11 +12,11 @@ use super::staged::Staged;
 use crate::index::{Index, Prepared};
 use crate::state::{ChangedEntries, ToClean};
 
-/// From so many events on it pays to start a thread for the log: the index is prepared while it
+/// From this many events on it pays to start a thread for the log: the index is prepared while it
 /// waits for the disk.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
-/// The index takes longer for so many events than the log does.
+/// From this many events on, the index takes longer than the log does.
 const MANY_EVENTS: usize = 4096;
 
 /// Hands a group to the storage. Returns when it is durable, and where its events go in the index.
@@ -65,8 +65,8 @@ pub(super) struct AppendedGroup {
 }
 
 impl AppendedGroup {
-    /// The events of the requests that were decided about, which nobody needs any more, if they
-    /// are many.
+    /// Takes the events out of the requests that were decided about, if they are many. They are no
+    /// longer needed.
     pub(super) fn events_to_let_go(&self, decided: &mut [Request]) -> LetGo {
         match self.size.n_events >= MANY_EVENTS {
             true => decided
@@ -78,8 +78,8 @@ impl AppendedGroup {
     }
 }
 
-/// Adds events to the index. `publish` runs before any reader can see them. `let_go` is what nobody
-/// needs any more: dropping many events takes as long as adding them.
+/// Adds events to the index. `publish` runs before any reader can see them. `let_go` is what is no
+/// longer needed: dropping many events takes as long as adding them.
 pub(super) fn add_to_index(
     index: &Index,
     prepared: &Prepared,

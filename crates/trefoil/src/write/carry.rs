@@ -9,7 +9,7 @@ use crate::state::{Changes, StateStore, View, is_carried};
 /// How many bytes of entries one commit carries.
 const COMMIT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Writes the entries of `from` to the log of `to`, which is empty. Nobody changes them meanwhile.
+/// Writes the entries of `from` to the log of `to`, which is empty. They do not change meanwhile.
 pub(crate) fn carry_over(from: &StateStore, to: &dyn Storage) -> Result<()> {
     let view = View::new(from);
     let mut changes = Changes::default();

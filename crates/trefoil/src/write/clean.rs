@@ -8,7 +8,7 @@ use super::staged::StagedEvent;
 use crate::time::NEVER;
 use crate::time::agenda::Chore;
 
-/// About how many entries one commit removes at most: whoever writes meanwhile waits for it.
+/// About how many entries one commit removes at most: other commits wait for it.
 const EXPIRED_MAX: usize = 256;
 const GARBAGE_MAX: Portion = Portion {
     entries: 512,
@@ -24,7 +24,7 @@ pub(crate) struct Cleaned {
 }
 
 impl Stage<'_> {
-    /// Does a part of a chore, as a commit of its own. Answers what is left to do.
+    /// Does a part of a chore, as a commit of its own. Returns what is left to do.
     pub(crate) fn clean(&mut self, chore: &Chore) -> Result<Cleaned> {
         self.whole_or_not(|stage| match chore {
             Chore::Expiries { place, replies } => stage.expire(place, *replies),

@@ -49,19 +49,19 @@ impl<T> Decided<T> {
 }
 
 /// A group, staged, and what was decided about its requests.
-pub(super) struct Attempt<'a> {
+pub(super) struct GroupAttempt<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) decisions: Decisions,
     /// Whether the request after those panicked.
     pub(super) has_panicked: bool,
 }
 
-/// Stages requests until the group is full. One that panics ends the group as well: nobody knows
+/// Stages requests until the group is full. One that panics ends the group as well: it is unknown
 /// what it left on the stage, so the ones before it are staged again on another one.
 pub(super) fn attempt<'a>(
     requests: &'a [Request],
     new_stage: &dyn Fn() -> Stage<'a>,
-) -> Attempt<'a> {
+) -> GroupAttempt<'a> {
     let mut works_max = usize::MAX;
     loop {
         let mut stage = new_stage();
@@ -69,7 +69,7 @@ pub(super) fn attempt<'a>(
         let decide = || Decisions::of(requests, &mut stage, works_max, &n_works);
         match catch_unwind(AssertUnwindSafe(decide)) {
             Ok(decisions) => {
-                return Attempt {
+                return GroupAttempt {
                     stage,
                     decisions,
                     has_panicked: works_max < usize::MAX,
@@ -137,7 +137,7 @@ impl Decisions {
     pub(super) fn send(self, requests: &mut Vec<Request>, failure: Option<&Error>) {
         let mut unfinished = None;
         for (request, decision) in requests.drain(..self.0.len()).zip(self.0) {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             match (request, decision) {
                 (Request::Write(_, reply), Decision::Write(decided)) => {
                     drop(reply.send(decided.unless(failure)));

@@ -9,7 +9,7 @@ use super::changes;
 
 /// A group that is being encoded.
 #[derive(Debug)]
-pub(super) struct Encoder {
+pub(super) struct GroupEncoder {
     group: Group,
     /// What the commits of the last record change besides appending events.
     changes: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Encoder {
     bytes_max: usize,
 }
 
-impl Encoder {
+impl GroupEncoder {
     /// An empty group that is full when it takes `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
@@ -112,7 +112,7 @@ mod tests {
     use crate::read::label;
     use crate::write::state_changes;
 
-    fn commit(encoder: &mut Encoder, number: u64, position: u64, n_events: usize) {
+    fn commit(encoder: &mut GroupEncoder, number: u64, position: u64, n_events: usize) {
         encoder.begin_commit(number, position);
         for _ in 0..n_events {
             let item = EventItem {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn commits_share_a_record_until_a_position_is_skipped() {
-        let mut encoder = Encoder::new(usize::MAX);
+        let mut encoder = GroupEncoder::new(usize::MAX);
         assert!(encoder.is_empty());
         commit(&mut encoder, 5, 10, 2);
         commit(&mut encoder, 6, 12, 1);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn changes_of_state_stay_with_the_record_of_their_commit() {
-        let mut encoder = Encoder::new(usize::MAX);
+        let mut encoder = GroupEncoder::new(usize::MAX);
         commit(&mut encoder, 1, 1, 1);
         encoder.put_state(1, b"first");
         commit(&mut encoder, 2, 9, 0);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn events_and_changes_of_all_records_make_it_full() {
-        let mut encoder = Encoder::new(200);
+        let mut encoder = GroupEncoder::new(200);
         commit(&mut encoder, 1, 1, 1);
         encoder.put_state(1, &[0; 100]);
         assert!(!encoder.is_full());

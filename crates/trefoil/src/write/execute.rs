@@ -23,7 +23,7 @@ pub(crate) struct CheckedTransaction {
 
 /// What the steps of a transaction have come to.
 #[derive(Default)]
-struct Progress<'a> {
+struct TransactionProgress<'a> {
     replies: Vec<Reply>,
     events: Vec<StagedEvent<'a>>,
     /// What tells the transaction from the others of the group.
@@ -125,9 +125,9 @@ impl<'a> Stage<'a> {
 
     /// Runs a transaction whose conditions hold.
     fn run(&mut self, transaction: &'a Transaction) -> Result<Executed> {
-        let mut progress = Progress {
+        let mut progress = TransactionProgress {
             number: self.begin_transaction(),
-            ..Progress::default()
+            ..TransactionProgress::default()
         };
         let meter = Meter::asking(transaction.allowance.as_deref());
         for (index, step) in transaction.steps.iter().enumerate() {
@@ -170,7 +170,7 @@ impl<'a> Stage<'a> {
     /// Runs a command. One that fails leaves nothing behind, and ends a strict transaction.
     fn call(
         &mut self,
-        progress: &mut Progress<'a>,
+        progress: &mut TransactionProgress<'a>,
         call: &Call,
         index: usize,
         is_strict: bool,
@@ -204,10 +204,10 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Notes an event that is to be appended. Answers where it will go.
+    /// Notes an event that is to be appended. Returns where it will go.
     fn note_event(
         &mut self,
-        progress: &mut Progress<'a>,
+        progress: &mut TransactionProgress<'a>,
         index: usize,
         event: StagedEvent<'a>,
         expected: Option<i64>,

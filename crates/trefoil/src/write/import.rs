@@ -3,13 +3,13 @@
 use hashbrown::{HashMap, HashSet};
 use trefoil_core::{Committed, Error, EventId, ImportedEvent, NewEvent, Result};
 
-use super::known::Known;
-use super::stage::{Front, Place, Stage};
+use super::known::KnownEvent;
+use super::stage::{EventPlace, Front, Stage};
 use super::staged::StagedEvent;
 
 /// Events to import.
 #[derive(Debug)]
-pub(crate) struct Import {
+pub(crate) struct ImportBatch {
     pub(crate) events: Vec<ImportedEvent>,
     /// Whether those whose ids others have get new ones.
     pub(crate) with_new_ids: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Import {
 
 impl<'a> Stage<'a> {
     /// Stages imported events, or says why they are not written.
-    pub(crate) fn import(&mut self, import: &'a Import) -> Result<Committed> {
+    pub(crate) fn import(&mut self, import: &'a ImportBatch) -> Result<Committed> {
         let events = &import.events;
         let known = self.known_of(events.iter().map(|event| &event.event))?;
         let known = |index: usize| known.get(index).and_then(Option::as_ref);
@@ -41,7 +41,7 @@ impl<'a> Stage<'a> {
             let mut expected = first.position;
             while let Some((event, stream)) = rest.next_if(|(event, _)| event.position == expected)
             {
-                let place = Place {
+                let place = EventPlace {
                     position: event.position,
                     time: event.time,
                     stream,
@@ -79,7 +79,7 @@ impl<'a> Stage<'a> {
         renamed: &HashSet<u64>,
         known: &KnownAt<'_>,
     ) -> Result<()> {
-        let mut checked = Checked::default();
+        let mut checked = CheckedImport::default();
         for (index, event) in events.iter().enumerate() {
             let mut taken = self.check_imported(event, &events[..index], &mut checked);
             if taken.is_ok() && !renamed.contains(&event.position) {
@@ -98,7 +98,7 @@ impl<'a> Stage<'a> {
         &mut self,
         event: &'e ImportedEvent,
         earlier: &[ImportedEvent],
-        checked: &mut Checked<'e>,
+        checked: &mut CheckedImport<'e>,
     ) -> Result<()> {
         let last = earlier
             .last()
@@ -139,13 +139,13 @@ impl<'a> Stage<'a> {
 }
 
 /// The event that has the id of the one of this index already, if there is one.
-type KnownAt<'a> = dyn Fn(usize) -> Option<&'a Known> + 'a;
+type KnownAt<'a> = dyn Fn(usize) -> Option<&'a KnownEvent> + 'a;
 
 /// What stands in a stream has an id of its own. Events without a stream may share one: UmaDB allows
 /// that.
 fn check_imported_id(
     event: &ImportedEvent,
-    known: Option<&Known>,
+    known: Option<&KnownEvent>,
     seen: &mut HashMap<EventId, u64>,
 ) -> Result<()> {
     let Some(id) = event.event.id else {
@@ -193,7 +193,7 @@ const HOW_TO_MERGE: &str = "to merge, export what is here, sort it and the new l
 
 /// What has been seen of an import that is being checked.
 #[derive(Default)]
-struct Checked<'e> {
+struct CheckedImport<'e> {
     ids: HashMap<EventId, u64>,
     /// The last position in each stream.
     ordinals: HashMap<&'e str, u64>,

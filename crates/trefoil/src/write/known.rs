@@ -17,14 +17,14 @@ type DurableIds = HashMap<EventId, Event>;
 
 /// The first event that was stored under an id which a request brings again.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownEvent {
     pub(super) appended: Appended,
     commit: u64,
     /// Whether all that the client says of the two events is the same.
     is_same: bool,
 }
 
-impl Known {
+impl KnownEvent {
     fn durable(event: &Event, new: &NewEvent) -> Self {
         Self {
             appended: Appended {
@@ -68,8 +68,8 @@ fn has_same_tags<'a>(tags: impl Iterator<Item = &'a str> + Clone, new: &NewEvent
 }
 
 /// The answer to a commit that was written before: every event is known, and in the same order.
-pub(super) fn replayed(known: &[Option<Known>]) -> Option<Committed> {
-    let is_same = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.is_same);
+pub(super) fn replayed(known: &[Option<KnownEvent>]) -> Option<Committed> {
+    let is_same = |known: &Option<KnownEvent>| known.as_ref().is_some_and(|known| known.is_same);
     if !known.iter().all(is_same) {
         return None;
     }
@@ -97,7 +97,7 @@ pub(super) fn replayed(known: &[Option<Known>]) -> Option<Committed> {
 impl Stage<'_> {
     /// For each event of a commit the one that has its id already, if there is one; nothing if that
     /// does not matter.
-    pub(super) fn known(&self, commit: &Commit) -> Result<Vec<Option<Known>>> {
+    pub(super) fn known(&self, commit: &Commit) -> Result<Vec<Option<KnownEvent>>> {
         match commit.ids {
             Ids::Repeatable => Ok(Vec::new()),
             Ids::Unique => self.known_of(commit.events.iter()),
@@ -108,7 +108,7 @@ impl Stage<'_> {
     pub(super) fn known_of<'e>(
         &self,
         events: impl Iterator<Item = &'e NewEvent> + Clone,
-    ) -> Result<Vec<Option<Known>>> {
+    ) -> Result<Vec<Option<KnownEvent>>> {
         if events.clone().all(|event| event.id.is_none()) {
             return Ok(Vec::new());
         }
@@ -122,13 +122,13 @@ impl Stage<'_> {
     }
 
     /// The first event that has the id of this one, given the durable ones.
-    fn known_in(&self, durable: &DurableIds, new: &NewEvent) -> Option<Known> {
+    fn known_in(&self, durable: &DurableIds, new: &NewEvent) -> Option<KnownEvent> {
         let id = new.id.as_ref()?;
         if let Some(event) = durable.get(id) {
-            return Some(Known::durable(event, new));
+            return Some(KnownEvent::durable(event, new));
         }
         let staged = self.overlay.event_with_id(id)?;
-        Some(Known::staged(staged, new))
+        Some(KnownEvent::staged(staged, new))
     }
 
     /// The first durable events that have these ids. All that may have one are fetched together.
@@ -173,9 +173,9 @@ impl Stage<'_> {
 }
 
 /// Every id must be new to the log.
-pub(super) fn check_unknown(known: &[Option<Known>]) -> Result<()> {
+pub(super) fn check_unknown(known: &[Option<KnownEvent>]) -> Result<()> {
     match known.iter().flatten().next() {
-        Some(Known { appended, .. }) => Err(Error::DuplicateId {
+        Some(KnownEvent { appended, .. }) => Err(Error::DuplicateId {
             id: appended.id,
             position: appended.position,
         }),

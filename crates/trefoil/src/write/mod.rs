@@ -1,9 +1,19 @@
 //! Writing: commits are queued, staged in groups, made durable with one sync per group, added to
 //! the index, published, and answered.
 //!
-//! Whoever finds the queue without a leader leads it: a blocking caller on its own thread, an
+//! A caller that finds the queue without a leader leads it: a blocking one on its own thread, an
 //! asynchronous one by handing the lead to a background thread. The leader drains the queue until
 //! it is empty; there is no timer.
+//!
+//! ```text
+//! queue       requests in order, and who leads
+//! writer      the leader's loop
+//! decide      the requests of a group, one after the other, and their answers
+//! stage       decides about one request; conditions, known, execute, import and clean are parts
+//! overlay     what the group has staged so far, for the requests that follow
+//! encoder     the group as records of the log
+//! append      hands the group to the storage, and makes it visible
+//! ```
 
 mod append;
 mod carry;
@@ -32,7 +42,7 @@ pub(crate) use carry::carry_over;
 pub(crate) use changes::{logged_bytes, state_changes};
 pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
-pub(crate) use import::Import;
+pub(crate) use import::ImportBatch;
 pub(crate) use queue::{Execution, Executions, Request, Work};
 pub(crate) use stage::Front;
 pub(crate) use writer::{Flight, Led, Writer, freeze};

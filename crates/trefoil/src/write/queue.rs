@@ -9,7 +9,7 @@ use trefoil_storage::GroupLimits;
 
 use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
-use super::import::Import;
+use super::import::ImportBatch;
 use crate::read::condition::CheckedCommit;
 use crate::time::agenda::Chore;
 use crate::write::transaction::Executed;
@@ -22,7 +22,7 @@ pub(crate) enum Request {
     Clean(Chore, oneshot::Sender<Result<Cleaned>>),
 }
 
-/// What nobody needs any more.
+/// What is no longer needed.
 pub(super) type LetGo = Vec<Box<dyn Send>>;
 
 /// What became of transactions that were handed in together.
@@ -57,7 +57,7 @@ impl Execution {
         if !self.left().is_empty() {
             return Some(self);
         }
-        // Whoever asked may have gone.
+        // The caller may have gone.
         drop(self.reply.send(self.done));
         None
     }
@@ -67,7 +67,7 @@ impl Execution {
 #[derive(Debug)]
 pub(crate) enum Work {
     Commit(CheckedCommit),
-    Import(Import),
+    Import(ImportBatch),
 }
 
 impl Request {
@@ -84,7 +84,7 @@ impl Request {
         }
     }
 
-    /// Takes out the events of a commit or an import, which nobody needs any more.
+    /// Takes out the events of a commit or an import, which are no longer needed.
     pub(super) fn take_events(&mut self) -> Option<Box<dyn Send>> {
         match self {
             Self::Write(Work::Commit(work), _) => {
@@ -140,7 +140,7 @@ struct State {
 }
 
 impl Queue {
-    /// Adds a request. Answers whether the caller now leads the queue and must see to it that it
+    /// Adds a request. Returns whether the caller now leads the queue and must see to it that it
     /// is drained.
     pub(crate) fn push(&self, request: Request) -> Result<bool> {
         let mut state = self.state.lock();
@@ -184,7 +184,7 @@ impl Queue {
         state.has_leader
     }
 
-    /// The leader stops, and puts back what is left of its last group. Answers whether somebody
+    /// The leader stops, and puts back what is left of its last group. Returns whether somebody
     /// else must lead because more is waiting.
     pub(crate) fn step_down(&self, left: Vec<Request>) -> bool {
         let mut state = self.state.lock();
@@ -201,8 +201,8 @@ impl Queue {
         self.state.lock().closed.get_or_insert(reason);
     }
 
-    /// The leader is gone without having finished: nobody knows what it wrote, so nothing more is
-    /// taken, and what waits is let go of.
+    /// The leader is gone without having finished: it is unknown what it wrote, so nothing more is
+    /// taken, and what waits is dropped.
     pub(crate) fn abandon(&self, reason: Error) {
         let mut state = self.state.lock();
         state.closed = Some(reason);
@@ -231,7 +231,7 @@ impl Queue {
         self.state.lock().waiting.iter().filter(is_write).count()
     }
 
-    /// Whether nobody writes and nothing waits.
+    /// Returns whether there is no leader and nothing waits.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state.lock();
         !state.has_leader && state.waiting.is_empty()

@@ -4,7 +4,7 @@
 //! effect on the group whole or not at all, so that one that fails harms no other.
 //!
 //! The stage only decides. The [overlay](Overlay) keeps what was decided for the requests that
-//! follow, and the [encoder](Encoder) turns it into records of the log.
+//! follow, and the [encoder](GroupEncoder) turns it into records of the log.
 
 use fastrand::Rng;
 use trefoil_core::{
@@ -14,8 +14,8 @@ use trefoil_core::{
 use trefoil_state::CommandMoment;
 use trefoil_storage::Group;
 
-use super::encoder::Encoder;
-use super::known::{Known, check_unknown, replayed};
+use super::encoder::GroupEncoder;
+use super::known::{KnownEvent, check_unknown, replayed};
 use super::overlay::{InStream, Overlay};
 use super::staged::{Staged, StagedEvent};
 use crate::index::{Index, StreamEnd};
@@ -56,7 +56,7 @@ pub(crate) struct Durable<'a> {
 pub(crate) struct Stage<'a> {
     pub(super) durable: Durable<'a>,
     pub(super) overlay: Overlay<'a>,
-    encoder: Encoder,
+    encoder: GroupEncoder,
     pub(super) front: Front,
     /// The position before the group's first event.
     pub(super) base: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// What an event is appended with.
-pub(super) struct Place<'t> {
+pub(super) struct EventPlace<'t> {
     pub(super) position: u64,
     pub(super) time: Timestamp,
     /// The place of its stream among those of the group.
@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
         Self {
             durable,
             overlay: Overlay::default(),
-            encoder: Encoder::new(bytes_max),
+            encoder: GroupEncoder::new(bytes_max),
             front,
             base: front.position,
             now,
@@ -139,7 +139,7 @@ impl<'a> Stage<'a> {
         &mut self,
         events: Vec<StagedEvent<'a>>,
         tracking: Option<&Tracking>,
-        known: &[Option<Known>],
+        known: &[Option<KnownEvent>],
     ) -> Result<Committed> {
         check_unknown(known)?;
         let (one, many) = match events.as_slice() {
@@ -165,7 +165,7 @@ impl<'a> Stage<'a> {
         while !events.as_slice().is_empty() {
             touch_bodies(events.as_slice().iter().map(|event| &**event));
             for (event, stream) in events.by_ref().zip(streams.by_ref()).take(EVENTS_TOUCHED) {
-                let place = Place {
+                let place = EventPlace {
                     position: self.next_position(),
                     time,
                     stream,
@@ -252,7 +252,7 @@ impl<'a> Stage<'a> {
     pub(super) fn moment(&mut self) -> CommandMoment {
         CommandMoment {
             now: self.now.millis(),
-            seed: self.next_random(),
+            seed: self.random.u64(..),
             position: self.next_position(),
         }
     }
@@ -284,12 +284,12 @@ impl<'a> Stage<'a> {
         &mut self,
         event: StagedEvent<'a>,
         commit: u64,
-        place: &Place<'_>,
+        place: &EventPlace<'_>,
     ) -> Appended {
         let position = place.position;
         let id = match event.id {
             Some(id) => id,
-            None => make_event_id(place.time.millis(), self.next_random(), position),
+            None => make_event_id(place.time.millis(), self.random.u64(..), position),
         };
         let in_stream = match place.stream {
             Some(stream) => self.overlay.append_to(stream, place.stream_position),
@@ -335,11 +335,6 @@ impl<'a> Stage<'a> {
         self.overlay.reserve(events.len());
         let n_bytes = events.iter().map(|event| event.size()).sum();
         self.encoder.reserve(events.len(), n_bytes);
-    }
-
-    /// Sixty-four bits that nobody can foresee without knowing the seed.
-    fn next_random(&mut self) -> u64 {
-        self.random.u64(..)
     }
 
     /// Takes out the keys that the group touches.

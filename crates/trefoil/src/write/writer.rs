@@ -12,7 +12,7 @@ use trefoil_core::{Error, Result, Timestamp};
 use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
 use super::append::{AppendedGroup, GroupSize, add_to_index, append};
-use super::decide::{Attempt, Decisions, attempt, refuse_first};
+use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
 use super::queue::{LetGo, Queue, Request};
 use super::stage::{Durable, Front, Stage};
 use crate::database::stats::Stats;
@@ -22,7 +22,7 @@ use crate::state::StateStore;
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
 
-/// After so many groups of one request, requests are taken to come one at a time. With many
+/// After this many groups of one request, requests are taken to come one at a time. With many
 /// clients a group has one now and then, too.
 const CALM_GROUPS_MIN: usize = 64;
 
@@ -196,13 +196,13 @@ impl Writer {
         };
         let bytes_max = self.limits.bytes;
         let new_stage = || Stage::new(durable, front, (now, random), bytes_max);
-        let Attempt {
+        let GroupAttempt {
             stage,
             decisions,
             has_panicked,
         } = attempt(requests, &new_stage);
         let sent = self.send(stage);
-        let outcome = Outcome {
+        let outcome = GroupOutcome {
             decisions,
             has_panicked,
             began,
@@ -262,7 +262,7 @@ impl Writer {
         next: &mut Next,
         group: AppendedGroup,
         appended: Result<()>,
-        (requests, outcome): (&mut [Request], &Outcome),
+        (requests, outcome): (&mut [Request], &GroupOutcome),
     ) -> Result<usize> {
         if let Err(error) = appended {
             self.index.forget(&group.prepared);
@@ -366,18 +366,18 @@ pub(crate) struct Flight {
     /// Those of the group, and others that are left for the next one.
     requests: Vec<Request>,
     group: AppendedGroup,
-    outcome: Outcome,
+    outcome: GroupOutcome,
 }
 
 /// What a group has come to.
 enum Written {
-    /// It is over, and so many bytes were written.
+    /// It is over, and this many bytes were written.
     Now(usize),
     Later(Box<Flight>, Pending),
 }
 
 /// What was decided about the requests of a group.
-struct Outcome {
+struct GroupOutcome {
     decisions: Decisions,
     /// Whether the request after those panicked.
     has_panicked: bool,
@@ -385,7 +385,7 @@ struct Outcome {
     began: Duration,
 }
 
-impl Outcome {
+impl GroupOutcome {
     /// Answers the requests that were decided about, and takes them from the others. Returns how many
     /// bytes were written.
     fn answer(self, requests: &mut Vec<Request>, ended: Result<usize>) -> usize {
@@ -432,7 +432,7 @@ fn search(
     }
 }
 
-/// Closes the queue if its leader panics while it writes: nobody knows what is on disk then, and its
+/// Closes the queue if its leader panics while it writes: it is unknown what is on disk then, and its
 /// callers would wait for ever otherwise.
 struct LeaderGuard<'a>(&'a Queue);
 
