@@ -280,8 +280,8 @@ fn expired_keys_are_removed_in_the_background() {
 fn garbage_is_removed_by_a_commit_of_the_background() {
     let db = memory();
     run(&db, &["SADD big a b c d"]);
-    run(&db, &["DEL big"]);
-    assert_eq!(db.last_commit(), 2);
+    let deleted = run(&db, &["DEL big"]);
+    assert_eq!(deleted.commit, Some(2));
     wait_until("cleaned", || db.last_commit() == 3);
 }
 
