@@ -17,6 +17,7 @@ use crate::{
 
 /// An event to be appended.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct NewEvent {
     /// The id; the server makes one if there is none.
     pub id: Option<EventId>,
@@ -37,25 +38,25 @@ impl NewEvent {
     pub fn new(
         stream: impl Into<String>,
         event_type: impl Into<String>,
-        data: impl Into<Json>,
+        data: impl Into<Bytes>,
     ) -> Self {
-        Self {
-            id: None,
-            stream: Some(stream.into()),
-            event_type: event_type.into(),
-            data: Payload::json(data),
-            metadata: None,
-            tags: Vec::new(),
-        }
+        let mut event = Self::of(event_type, Payload::json(data));
+        event.stream = Some(stream.into());
+        event
     }
 
     /// Returns an event with a JSON body and without a stream, to be found by its type and its tags.
-    pub fn without_stream(event_type: impl Into<String>, data: impl Into<Json>) -> Self {
+    pub fn without_stream(event_type: impl Into<String>, data: impl Into<Bytes>) -> Self {
+        Self::of(event_type, Payload::json(data))
+    }
+
+    /// Returns an event with any body, and without a stream before it gets one.
+    pub fn of(event_type: impl Into<String>, data: Payload) -> Self {
         Self {
             id: None,
             stream: None,
             event_type: event_type.into(),
-            data: Payload::json(data),
+            data,
             metadata: None,
             tags: Vec::new(),
         }

@@ -29,14 +29,13 @@ pub(crate) fn parse(
     let data = data.ok_or_else(|| Failure::invalid(format!("{what}.data is missing")))?;
     let id = event_id(present(id), &field("id"))?;
     let derived = || commit.map(|(id, index)| Uuid::new_v5(&id, index.to_string().as_bytes()));
-    Ok(NewEvent {
-        id: id.or_else(derived),
-        stream,
-        event_type,
-        data: Payload::json(stored(body, data, &field("data"))?),
-        metadata: stored_object(body, present(metadata), &field("metadata"))?,
-        tags: parse_tags(present(tags), &field("tags"))?,
-    })
+    let data = Payload::json(stored(body, data, &field("data"))?);
+    let mut event = NewEvent::of(event_type, data);
+    event.id = id.or_else(derived);
+    event.stream = stream;
+    event.metadata = stored_object(body, present(metadata), &field("metadata"))?;
+    event.tags = parse_tags(present(tags), &field("tags"))?;
+    Ok(event)
 }
 
 /// Tags. An empty one is a mistake, but for clients of UmaDB.

@@ -134,16 +134,13 @@ fn parse_record(line: &Bytes, value: &RawValue, ids: Ids) -> Result<ImportedEven
         return Err("gpos must not be 0".to_owned());
     }
     let time = time.and_then(text).and_then(|time| Timestamp::parse(&time));
-    let event = NewEvent {
-        id,
-        stream,
-        event_type,
-        data: payload(line, data, data64)?,
-        metadata: present(meta)
-            .map(|meta| stored(line, meta, "meta"))
-            .transpose()?,
-        tags: parse_tags(present(tags))?,
-    };
+    let mut event = NewEvent::of(event_type, payload(line, data, data64)?);
+    event.id = id;
+    event.stream = stream;
+    event.metadata = present(meta)
+        .map(|meta| stored(line, meta, "meta"))
+        .transpose()?;
+    event.tags = parse_tags(present(tags))?;
     event
         .validate(EVENT_DATA_BYTES_MAX)
         .map_err(|error| error.to_string())?;

@@ -43,10 +43,7 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     );
     let compressed = arguments.curve_compressed;
     let plain_segments = if compressed { 0 } else { usize::MAX };
-    let options = Options {
-        plain_segments,
-        ..Options::default()
-    };
+    let options = Options::default().with_plain_segments(plain_segments);
     let directory = bench.fresh("curve")?;
     let mut system = Trefoil::open(&directory, &options)?;
     let mut workload = Workload::new(&bench.pool);

@@ -79,19 +79,17 @@ impl ServerSettings {
 
 fn namespaces(layers: &SettingLayers) -> anyhow::Result<NamespacesOptions> {
     let data_bytes = |text: &str| parse::bytes_within(text, limits::EVENT_DATA_BYTES_MAX as u64);
-    Ok(NamespacesOptions {
-        database: Options {
-            event_data_bytes_max: usize::try_from(layers.parse("event-data-max", data_bytes)?)?,
-            tail_events_max: layers.parse("tail-events-max", parse::count)?,
-            segment_bytes_max: layers.parse("segment-size-max", parse::bytes)?,
-            plain_segments: layers.parse("plain-segments", parse::count_or_none)?,
-            commit_id_retention: layers.parse("commit-id-retention", parse::duration)?,
-            ..Options::default()
-        },
-        open_max: layers.parse("open-namespaces-max", parse::count)?,
-        token_bytes_min: limits::TOKEN_BYTES_MIN,
-        cache_bytes: layers.parse("cache-size", parse::bytes)?,
-    })
+    let data_bytes_max = layers.parse("event-data-max", data_bytes)?;
+    let database = Options::default()
+        .with_event_data_bytes_max(usize::try_from(data_bytes_max)?)
+        .with_tail_events_max(layers.parse("tail-events-max", parse::count)?)
+        .with_segment_bytes_max(layers.parse("segment-size-max", parse::bytes)?)
+        .with_plain_segments(layers.parse("plain-segments", parse::count_or_none)?)
+        .with_commit_id_retention(layers.parse("commit-id-retention", parse::duration)?);
+    Ok(NamespacesOptions::default()
+        .with_database(database)
+        .with_open_max(layers.parse("open-namespaces-max", parse::count)?)
+        .with_cache_bytes(layers.parse("cache-size", parse::bytes)?))
 }
 
 /// Test mode keeps nothing. Otherwise a data directory that was given wins over EventoDB's URL.

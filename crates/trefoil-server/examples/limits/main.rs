@@ -8,10 +8,8 @@ use trefoil_server::{Config, Server};
 
 #[tokio::main]
 async fn main() -> trefoil::Result<()> {
-    let options = NamespacesOptions {
-        database: Options::default().application(&LIMITS),
-        ..NamespacesOptions::default()
-    };
+    let options =
+        NamespacesOptions::default().with_database(Options::default().with_application(&LIMITS));
     let namespaces = Namespaces::open("data", options)?;
     namespaces.ensure_default(Some(&Token::development()))?;
     let server = Server::bind(Config::default(), namespaces.clone()).await?;

@@ -393,11 +393,8 @@ impl Session {
             Action::Append => match command::append(words) {
                 Err(reply) => Err(reply),
                 Ok(step) => {
-                    let transaction = Transaction {
-                        steps: vec![step],
-                        id: self.wishes.commit_id.take(),
-                        ..Transaction::default()
-                    };
+                    let mut transaction = Transaction::new().with_steps([step]);
+                    transaction.id = self.wishes.commit_id.take();
                     return self.transact(transaction, Shape::Single, output).await;
                 }
             },

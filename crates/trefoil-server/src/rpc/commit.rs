@@ -91,22 +91,15 @@ impl Request {
 
     /// The events come first, so that their replies do.
     fn into_transaction(self) -> Transaction {
-        let append = |event| Step::Append {
-            event: Box::new(event),
-            expected: None,
-        };
-        let events = self.commit.events.into_iter().map(append);
-        Transaction {
-            steps: events
-                .chain(self.commands.into_iter().map(Step::Call))
-                .collect(),
-            conditions: self.commit.conditions,
-            guards: self.guards,
-            is_strict: self.is_strict,
-            id: self.id.map(|id| Bytes::from(id.to_string())),
-            tracking: self.commit.tracking,
-            ..Transaction::default()
-        }
+        let mut transaction = Transaction::new()
+            .with_steps(self.commit.events.into_iter().map(Step::append))
+            .with_steps(self.commands.into_iter().map(Step::Call))
+            .with_conditions(self.commit.conditions)
+            .with_guards(self.guards);
+        transaction.is_strict = self.is_strict;
+        transaction.id = self.id.map(|id| Bytes::from(id.to_string()));
+        transaction.tracking = self.commit.tracking;
+        transaction
     }
 }
 

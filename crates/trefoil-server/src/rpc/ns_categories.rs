@@ -13,10 +13,7 @@ use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
     let database = context.database().await?;
-    let all = List {
-        limit: usize::MAX,
-        ..List::default()
-    };
+    let all = List::new(usize::MAX);
     let categories = blocking(move || database.categories(&all)).await??;
     let mut out = vec![b'['];
     for category in categories {

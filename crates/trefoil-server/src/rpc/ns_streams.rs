@@ -48,13 +48,7 @@ fn parse(call: &Call<'_>) -> Result<List> {
                 Failure::invalid(format!("limit must be between 1 and {STREAM_LIST_MAX}"))
             })?,
     };
-    Ok(List {
-        prefix: text_option(prefix, "prefix")?
-            .unwrap_or_default()
-            .into_owned(),
-        after: text_option(cursor, "cursor")?
-            .unwrap_or_default()
-            .into_owned(),
-        limit,
-    })
+    let prefix = text_option(prefix, "prefix")?.unwrap_or_default();
+    let cursor = text_option(cursor, "cursor")?.unwrap_or_default();
+    Ok(List::new(limit).with_prefix(prefix).after(cursor))
 }

@@ -47,14 +47,11 @@ fn parse(body: &Bytes, call: &Call<'_>) -> Result<Commit> {
     let data = data.ok_or_else(|| Failure::invalid("message.data must be an object"))?;
     let metadata = stored_object(body, present(metadata), "message.metadata")?;
     let [id, expected] = options(call.argument(2), ["id", "expectedVersion"])?;
-    let event = NewEvent {
-        id: event_id(id, "options.id")?,
-        stream: Some(stream.clone().into_owned()),
-        event_type,
-        data: Payload::json(stored(body, data, "message.data")?),
-        metadata,
-        tags: Vec::new(),
-    };
+    let data = Payload::json(stored(body, data, "message.data")?);
+    let mut event = NewEvent::of(event_type, data);
+    event.id = event_id(id, "options.id")?;
+    event.stream = Some(stream.clone().into_owned());
+    event.metadata = metadata;
     let commit = Commit::new([event]);
     Ok(match number_option(expected, "options.expectedVersion")? {
         Some(expected) => commit.expect_version(stream, expected),

@@ -24,14 +24,8 @@ const DOCUMENT: &str = include_str!("../../../../docs/extending.md");
 /// Namespaces with the application, and a clock that the test sets.
 fn options() -> (NamespacesOptions, Arc<ManualTime>) {
     let time = ManualTime::new(Timestamp(1_700_000_000_000_000_000));
-    let database = Options {
-        clock: Clock::new(time.clone()),
-        ..Options::default()
-    };
-    let options = NamespacesOptions {
-        database: database.application(&LIMITS),
-        ..NamespacesOptions::default()
-    };
+    let database = Options::default().with_clock(Clock::new(time.clone()));
+    let options = NamespacesOptions::default().with_database(database.with_application(&LIMITS));
     (options, time)
 }
 
@@ -46,10 +40,7 @@ fn transaction(database: &OpenDatabase, lines: &[&str]) -> Transaction {
         let call = database.commands().call(words.collect());
         Step::Call(call.unwrap().unwrap())
     };
-    Transaction {
-        steps: lines.iter().map(call).collect(),
-        ..Transaction::default()
-    }
+    Transaction::default().with_steps(lines.iter().map(call))
 }
 
 /// The types of the events of a key's stream.
@@ -192,7 +183,7 @@ fn what_falls_due_happens_once_and_outlives_a_restart() {
 
 /// The same in the document.
 fn in_a_program() -> trefoil::Result<()> {
-    let options = Options::default().application(&LIMITS);
+    let options = Options::default().with_application(&LIMITS);
     let db = Database::in_memory(&options)?;
     let take = cmd!(db, "LIMIT.TAKE", "mails:ada", 5, 60)?;
     let executed = db.transact(Transaction::of_call(take))?;

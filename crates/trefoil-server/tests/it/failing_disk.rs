@@ -22,13 +22,8 @@ struct Failing {
 fn failing() -> Failing {
     let (directory, attic) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let disk = Arc::new(SimulatedDisk::new(attic.path(), 1));
-    let options = NamespacesOptions {
-        database: Options {
-            disk: Arc::clone(&disk) as _,
-            ..Options::default()
-        },
-        ..NamespacesOptions::default()
-    };
+    let options = NamespacesOptions::default()
+        .with_database(Options::default().with_disk(Arc::clone(&disk) as _));
     let namespaces = Namespaces::open(directory.path(), options).unwrap();
     Failing {
         directory,

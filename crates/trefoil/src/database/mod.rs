@@ -76,6 +76,7 @@ pub(crate) struct DatabaseShared {
 
 /// What opening a database had to do.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Recovery {
     /// How long it took.
     pub elapsed: Duration,
@@ -87,6 +88,7 @@ pub struct Recovery {
 
 /// What is known of a database as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Info {
     /// How many events there are.
     pub events: u64,

@@ -13,6 +13,7 @@ use crate::Clock;
 
 /// How a database is opened. The defaults suit a server with a few busy namespaces.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// The largest `data` of one event, in bytes.
     pub event_data_bytes_max: usize,
@@ -65,9 +66,66 @@ impl Options {
         }
     }
 
+    /// Sets the largest `data` of one event, in bytes.
+    #[must_use]
+    pub fn with_event_data_bytes_max(mut self, bytes: usize) -> Self {
+        self.event_data_bytes_max = bytes;
+        self
+    }
+
+    /// Sets the memory for cached blocks, in bytes.
+    #[must_use]
+    pub fn with_cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Sets how many events the index keeps in memory before it is moved to disk.
+    #[must_use]
+    pub fn with_tail_events_max(mut self, events: usize) -> Self {
+        self.tail_events_max = events;
+        self
+    }
+
+    /// Sets the size to which segments of the log grow, in bytes.
+    #[must_use]
+    pub fn with_segment_bytes_max(mut self, bytes: u64) -> Self {
+        self.segment_bytes_max = bytes;
+        self
+    }
+
+    /// Sets how many of the newest full segments stay uncompressed.
+    #[must_use]
+    pub fn with_plain_segments(mut self, segments: usize) -> Self {
+        self.plain_segments = segments;
+        self
+    }
+
+    /// Sets for how long a transaction that has an id is remembered.
+    #[must_use]
+    pub fn with_commit_id_retention(mut self, retention: Duration) -> Self {
+        self.commit_id_retention = retention;
+        self
+    }
+
+    /// Sets where changes to the files of the log go.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
+        self
+    }
+
+    /// Sets what tells the time.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Adds an application: its commands, and what falls due.
     #[must_use]
-    pub fn application(mut self, application: &'static Application) -> Self {
+    pub fn with_application(mut self, application: &'static Application) -> Self {
         self.commands = self.commands.with(application);
         self
     }

@@ -17,6 +17,7 @@ pub(crate) struct Stats {
 
 /// A copy of the counters at one moment.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct StatsSnapshot {
     /// Groups written, each with one sync.
     pub groups: u64,
@@ -115,6 +116,7 @@ impl Histogram {
 
 /// A copy of a histogram of durations.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct HistogramSnapshot {
     buckets: Vec<u64>,
 }

@@ -54,6 +54,7 @@ const DEFAULT_CACHE_SHARE: u32 = 64;
 
 /// How namespaces are opened.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct NamespacesOptions {
     /// How each database is opened; its `cache_bytes` is replaced by the namespace's share.
     pub database: Options,
@@ -80,6 +81,36 @@ impl Default for NamespacesOptions {
             token_bytes_min: limits::TOKEN_BYTES_MIN,
             cache_bytes: 512 * 1024 * 1024,
         }
+    }
+}
+
+impl NamespacesOptions {
+    /// Sets how each database is opened.
+    #[must_use]
+    pub fn with_database(mut self, options: Options) -> Self {
+        self.database = options;
+        self
+    }
+
+    /// Sets how many databases may be open at once.
+    #[must_use]
+    pub fn with_open_max(mut self, databases: usize) -> Self {
+        self.open_max = databases;
+        self
+    }
+
+    /// Sets the shortest token that a namespace may be given, in bytes.
+    #[must_use]
+    pub fn with_token_bytes_min(mut self, bytes: usize) -> Self {
+        self.token_bytes_min = bytes;
+        self
+    }
+
+    /// Sets the memory for cached blocks of all open databases together, in bytes.
+    #[must_use]
+    pub fn with_cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
     }
 }
 

@@ -2,6 +2,7 @@
 
 /// How the events of a read are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The first and the last position that are looked at, lowest first.
     pub range: (u64, u64),
@@ -38,6 +39,7 @@ pub enum Strategy {
 
 /// How the events of one alternative are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExplainedItem {
     /// The terms, in the order in which they are used.
     pub terms: Vec<ExplainedTerm>,
@@ -45,6 +47,7 @@ pub struct ExplainedItem {
 
 /// A term of an alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExplainedTerm {
     /// What it is: `stream`, `category`, `type`, `tag`, `correlation` or `all`.
     pub kind: &'static str,

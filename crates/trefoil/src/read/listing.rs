@@ -8,6 +8,7 @@ use crate::{Database, read};
 
 /// A page of a listing by name.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct List {
     /// Only names that begin with this.
     pub prefix: String,

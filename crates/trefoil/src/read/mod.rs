@@ -30,6 +30,7 @@ const EFFORT_POSITIONS: usize = 64 * 1024;
 
 /// A part of what a read selects.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Page {
     /// The events.
     pub events: Vec<Event>,

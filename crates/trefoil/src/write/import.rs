@@ -182,9 +182,9 @@ fn with_known_ids(events: &[ImportedEvent], known: &KnownAt<'_>) -> HashSet<u64>
 
 /// An event that gets a new id.
 fn without_id(event: &NewEvent) -> StagedEvent<'static> {
-    let id = None;
-    let event = event.clone();
-    StagedEvent::Made(Box::new(NewEvent { id, ..event }))
+    let mut event = event.clone();
+    event.id = None;
+    StagedEvent::Made(Box::new(event))
 }
 
 /// What helps when positions do not follow those that are there.

@@ -224,10 +224,7 @@ mod tests {
         let made = make_event_id(0, 1, 8);
         let given = EventId::from_u128(5);
         let event = NewEvent::new("account-1", "Opened", "{}");
-        let named = NewEvent {
-            id: Some(given),
-            ..event.clone()
-        };
+        let named = event.clone().with_id(given);
         overlay.push(staged(&event, 8, made));
         overlay.push(staged(&named, 9, given));
         overlay.push(staged(&named, 12, given));

@@ -144,9 +144,8 @@ fn a_request_that_fails_leaves_no_trace() {
 #[test]
 fn a_commit_that_is_there_twice_is_answered_twice_and_written_once() {
     let beneath = nothing_durable();
-    let named = |data: &'static str| NewEvent {
-        id: Some(EventId::from_u128(7)),
-        ..NewEvent::new("account-1", "Opened", data)
+    let named = |data: &'static str| {
+        NewEvent::new("account-1", "Opened", data).with_id(EventId::from_u128(7))
     };
     let first = checked(Commit::new([named("{}")]));
     let again = checked(Commit::new([named("{}")]));

@@ -19,6 +19,7 @@ use crate::state::Watch;
 /// The first command that fails takes back everything, unless the transaction is
 /// [lenient](Self::lenient).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Transaction {
     /// What is done, in this order.
     pub steps: Vec<Step>,
@@ -82,6 +83,7 @@ pub enum Wanted {
 
 /// What became of a transaction.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Executed {
     /// The number of its commit; `None` if it changed nothing.
     pub commit: Option<u64>,
@@ -136,15 +138,27 @@ impl Transaction {
 
     /// Adds a condition on the log.
     #[must_use]
-    pub fn with_condition(mut self, condition: Condition) -> Self {
-        self.conditions.push(condition);
+    pub fn with_condition(self, condition: Condition) -> Self {
+        self.with_conditions([condition])
+    }
+
+    /// Adds conditions on the log.
+    #[must_use]
+    pub fn with_conditions(mut self, conditions: impl IntoIterator<Item = Condition>) -> Self {
+        self.conditions.extend(conditions);
         self
     }
 
     /// Adds a condition on the state.
     #[must_use]
-    pub fn with_guard(mut self, guard: Guard) -> Self {
-        self.guards.push(guard);
+    pub fn with_guard(self, guard: Guard) -> Self {
+        self.with_guards([guard])
+    }
+
+    /// Adds conditions on the state.
+    #[must_use]
+    pub fn with_guards(mut self, guards: impl IntoIterator<Item = Guard>) -> Self {
+        self.guards.extend(guards);
         self
     }
 
@@ -177,10 +191,10 @@ impl Transaction {
         self
     }
 
-    /// Adds a step.
+    /// Adds steps.
     #[must_use]
-    pub fn with_step(mut self, step: Step) -> Self {
-        self.steps.push(step);
+    pub fn with_steps(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.steps.extend(steps);
         self
     }
 

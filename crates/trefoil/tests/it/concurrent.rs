@@ -13,12 +13,10 @@ use trefoil::{
 
 /// Small parts, so that the index moves and segments rotate under the readers' feet.
 fn small() -> Options {
-    Options {
-        tail_events_max: 256,
-        segment_bytes_max: 64 * 1024,
-        plain_segments: 1,
-        ..Options::default()
-    }
+    Options::default()
+        .with_tail_events_max(256)
+        .with_segment_bytes_max(64 * 1024)
+        .with_plain_segments(1)
 }
 
 fn open(options: &Options) -> (TempDir, Database) {
@@ -136,12 +134,7 @@ fn positions_are_dense_and_streams_gapless_whoever_writes() {
     assert_eq!(as_stored, answers);
     let ids: HashSet<_> = stored.iter().map(Event::id).collect();
     assert_eq!(ids.len(), stored.len(), "ids are unique");
-    let listed = database
-        .streams(&List {
-            limit: usize::MAX,
-            ..List::default()
-        })
-        .unwrap();
+    let listed = database.streams(&List::new(usize::MAX)).unwrap();
     for info in listed {
         assert_eq!(info.events, next[info.stream.as_str()], "{}", info.stream);
     }

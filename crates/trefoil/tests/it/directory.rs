@@ -9,10 +9,7 @@ use trefoil::{Commit, Database, Error, NewEvent, Options, Selection};
 use crate::claim;
 
 fn small() -> Options {
-    Options {
-        tail_events_max: 4,
-        ..Options::default()
-    }
+    Options::default().with_tail_events_max(4)
 }
 
 fn event(number: u64) -> NewEvent {
@@ -54,10 +51,7 @@ fn a_repair_that_is_killed_leaves_all_of_the_maps_or_none() {
 #[test]
 fn a_damaged_sidecar_is_mended_by_repair() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options {
-        segment_bytes_max: 256 * 1024,
-        ..small()
-    };
+    let options = small().with_segment_bytes_max(256 * 1024);
     let database = Database::open(directory.path(), &options).unwrap();
     for _ in 0..12 {
         let event = NewEvent::new("large-1", "Large", format!("\"{}\"", "x".repeat(100_000)));
@@ -110,10 +104,7 @@ fn no_metadata_keeps_the_index_from_disk() {
 #[test]
 fn the_index_goes_to_disk_by_its_bytes_too() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options {
-        tail_events_max: 1000,
-        ..Options::default()
-    };
+    let options = Options::default().with_tail_events_max(1000);
     let database = Database::open(directory.path(), &options).unwrap();
     for number in 0..60 {
         let mut tagged = event(number);

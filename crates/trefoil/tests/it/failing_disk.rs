@@ -24,10 +24,7 @@ fn failing() -> Failing {
     let directory = tempfile::tempdir().unwrap();
     let attic = tempfile::tempdir().unwrap();
     let disk = Arc::new(SimulatedDisk::new(attic.path(), 1));
-    let options = Options {
-        disk: Arc::clone(&disk) as _,
-        ..Options::default()
-    };
+    let options = Options::default().with_disk(Arc::clone(&disk) as _);
     let database = Database::open(directory.path(), &options).unwrap();
     Failing {
         directory,

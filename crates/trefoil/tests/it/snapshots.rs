@@ -16,10 +16,7 @@ const CHANGES_AT_ONCE: u64 = 2000;
 const MIB: u64 = 1024 * 1024;
 
 fn options() -> Options {
-    Options {
-        segment_bytes_max: 4 * MIB,
-        ..Options::default()
-    }
+    Options::default().with_segment_bytes_max(4 * MIB)
 }
 
 /// A name that is long, so that a million changes take a quarter of a gigabyte.
@@ -55,9 +52,8 @@ fn wait_until_below(directory: &Path, limit: u64) {
 fn change(database: &Database, directory: &Path, n_counters: u64) {
     let mut value = 0;
     while value < N_CHANGES {
-        let transactions = (value + 1..=value + CHANGES_AT_ONCE).map(|value| Transaction {
-            tracking: Some(Tracking::new(counter(value % n_counters), value)),
-            ..Transaction::default()
+        let transactions = (value + 1..=value + CHANGES_AT_ONCE).map(|value| {
+            Transaction::default().with_tracking(Tracking::new(counter(value % n_counters), value))
         });
         for executed in wait_for_all([database.transact_all_async(transactions.collect())]) {
             assert!(executed.unwrap().iter().all(Result::is_ok));

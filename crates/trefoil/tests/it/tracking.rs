@@ -9,10 +9,7 @@ fn event(number: u64) -> NewEvent {
 }
 
 fn tiny() -> Options {
-    Options {
-        tail_events_max: 8,
-        ..Options::default()
-    }
+    Options::default().with_tail_events_max(8)
 }
 
 #[test]

@@ -102,10 +102,7 @@ fn trefoil(bench: &Bench, store: Store) -> Result<(Row, Loaded)> {
     if store == Store::TrefoilClientIds {
         workload = workload.with_client_ids();
     }
-    let mut options = Options {
-        cache_bytes: CACHE_BYTES,
-        ..Options::default()
-    };
+    let mut options = Options::default().with_cache_bytes(CACHE_BYTES);
     if store == Store::TrefoilPlain {
         options.plain_segments = usize::MAX;
     }

@@ -71,11 +71,9 @@ impl Store {
         } else {
             0
         };
-        Options {
-            plain_segments,
-            cache_bytes: CACHE_BYTES,
-            ..Options::default()
-        }
+        Options::default()
+            .with_plain_segments(plain_segments)
+            .with_cache_bytes(CACHE_BYTES)
     }
 }
 

@@ -88,12 +88,10 @@ impl Backend {
 
     fn open(&self) -> Database {
         let directory = self.data.path().join(self.number.to_string());
-        let options = Options {
-            tail_events_max: 64,
-            segment_bytes_max: 32 * 1024,
-            plain_segments: 1,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .with_tail_events_max(64)
+            .with_segment_bytes_max(32 * 1024)
+            .with_plain_segments(1);
         Database::open(directory, &options).unwrap()
     }
 

@@ -23,13 +23,8 @@ fn large(bytes: usize) -> Event {
 
 /// A server that takes events larger than a message may be.
 fn generous_server() -> TestServer {
-    let options = NamespacesOptions {
-        database: Options {
-            event_data_bytes_max: 16 * 1024 * 1024,
-            ..Options::default()
-        },
-        ..NamespacesOptions::default()
-    };
+    let options = NamespacesOptions::default()
+        .with_database(Options::default().with_event_data_bytes_max(16 * 1024 * 1024));
     TestServer::with_options(Config::default(), options)
 }
 

@@ -19,10 +19,7 @@ const NOISE: Duration = Duration::from_micros(20);
 /// Twenty rare events early in the log, each of its own kind among many of the common one.
 fn log(n_events: usize) -> (TempDir, Database) {
     let directory = TempDir::new().unwrap();
-    let options = Options {
-        tail_events_max: 1000,
-        ..Options::default()
-    };
+    let options = Options::default().with_tail_events_max(1000);
     let database = Database::open(directory.path(), &options).unwrap();
     let event = |number: usize| {
         let is_rare = number < 200 && number.is_multiple_of(10);

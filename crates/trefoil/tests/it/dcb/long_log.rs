@@ -254,12 +254,12 @@ fn from_every_position_the_index_answers_what_a_scan_answers() {
     let queries = proptest::collection::vec((query(), 1..12u64), 8..20);
     let cases = (tail, steps(), queries);
     let result = TestRunner::new(config).run(&cases, |(tail_events_max, steps, queries)| {
-        let mut subject = Subject::new(Options {
-            tail_events_max,
-            segment_bytes_max: 64 * 1024,
-            plain_segments: 1,
-            ..Options::default()
-        });
+        let mut subject = Subject::new(
+            Options::default()
+                .with_tail_events_max(tail_events_max)
+                .with_segment_bytes_max(64 * 1024)
+                .with_plain_segments(1),
+        );
         for step in &steps {
             let applied = subject.apply(step);
             applied.map_err(|error| TestCaseError::fail(format!("{error:?}")))?;

@@ -58,10 +58,7 @@ fn assert_serial(answer: Result<Committed>, late: u64) -> bool {
 #[test]
 fn what_is_written_while_a_condition_is_looked_into_counts() {
     let directory = TempDir::new().unwrap();
-    let options = Options {
-        tail_events_max: 500,
-        ..Options::default()
-    };
+    let options = Options::default().with_tail_events_max(500);
     let database = Database::open(directory.path(), &options).unwrap();
     let events = (0..20_000).map(|number| event(["even", "odd"][number % 2]));
     database.commit(Commit::new(events)).unwrap();

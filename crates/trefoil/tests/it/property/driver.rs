@@ -151,10 +151,7 @@ impl Driver {
         for category in CATEGORIES {
             self.read(&Selection::category(category).backwards())?;
         }
-        let everything = List {
-            limit: usize::MAX,
-            ..List::default()
-        };
+        let everything = List::new(usize::MAX);
         let actual = self.ok("streams", self.database.streams(&everything))?;
         same("streams", actual, self.model.streams(&everything))
     }
@@ -189,10 +186,7 @@ impl Driver {
 
     fn info(&self) -> Check {
         let info = self.ok("info", self.database.info())?;
-        let everything = List {
-            limit: usize::MAX,
-            ..List::default()
-        };
+        let everything = List::new(usize::MAX);
         let streams = self.model.streams(&everything).len() as u64;
         same("events", info.events, self.model.events.len() as u64)?;
         same("streams", info.streams, streams)?;

@@ -40,12 +40,10 @@ fn check(options: &Options, cases: u32, length: usize) {
 /// time and reads cross all of them.
 #[test]
 fn a_database_with_tiny_parts_agrees_with_the_model() {
-    let options = Options {
-        tail_events_max: 8,
-        segment_bytes_max: 4096,
-        plain_segments: 1,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .with_tail_events_max(8)
+        .with_segment_bytes_max(4096)
+        .with_plain_segments(1);
     check(&options, 200, 160);
 }
 

@@ -28,14 +28,12 @@ impl Driver {
             DataSpec::Binary(length) => Payload::binary(vec![0xfe; usize::from(length)]),
             DataSpec::Broken => Payload::json("{"),
         };
-        NewEvent {
-            id: self.id_of(&spec.id),
-            stream: spec.stream.map(|index| STREAMS[index].to_owned()),
-            event_type: TYPES[spec.event_type].to_owned(),
-            data,
-            metadata: spec.metadata.map(|index| METADATA[index].into()),
-            tags: spec.tags.iter().map(|&tag| TAGS[tag].to_owned()).collect(),
-        }
+        let mut event = NewEvent::of(TYPES[spec.event_type], data)
+            .with_tags(spec.tags.iter().map(|&tag| TAGS[tag]));
+        event.id = self.id_of(&spec.id);
+        event.stream = spec.stream.map(|index| STREAMS[index].to_owned());
+        event.metadata = spec.metadata.map(|index| METADATA[index].into());
+        event
     }
 
     pub(super) fn commit_of(&self, spec: &CommitSpec) -> Commit {
@@ -197,9 +195,7 @@ fn query_of(spec: &QuerySpec) -> Query {
 }
 
 pub(super) fn list_of(spec: &ListSpec) -> List {
-    List {
-        prefix: spec.prefix.to_owned(),
-        after: spec.after.to_owned(),
-        limit: spec.limit,
-    }
+    List::new(spec.limit)
+        .with_prefix(spec.prefix.to_owned())
+        .after(spec.after.to_owned())
 }

@@ -23,7 +23,7 @@ fn a_command_that_says_it_reads_and_writes_is_an_error() {
         &[CommandSpec::new("liar.read", 2, READ, Keys::ONE, write)],
         &[],
     );
-    let db = Database::in_memory(&Options::default().application(&LIAR)).unwrap();
+    let db = Database::in_memory(&Options::default().with_application(&LIAR)).unwrap();
     let refused = db.look(&[cmd!(db, "LIAR.READ", "key").unwrap()]);
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     let replies = db.look(&[cmd!(db, "GET", "key").unwrap()]).unwrap();
@@ -35,14 +35,11 @@ fn applications_that_are_in_the_way_of_each_other_do_not_open() {
     static TIMER: Timer = Timer::new(2, do_nothing);
     static THIEF: Application =
         Application::new("thief", "Takes the timer of seats", &[], &[&TIMER]);
-    let options = Options::default().application(&THIEF);
+    let options = Options::default().with_application(&THIEF);
     let expected = "application thief: the kind of timer 2 is taken";
     let error = Database::in_memory(&options).unwrap_err();
     assert!(error.to_string().contains(expected), "{error}");
-    let options = NamespacesOptions {
-        database: options,
-        ..NamespacesOptions::default()
-    };
+    let options = NamespacesOptions::default().with_database(options);
     let error = Namespaces::in_memory(options).unwrap_err();
     assert!(error.to_string().contains(expected), "{error}");
 }

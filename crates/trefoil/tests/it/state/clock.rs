@@ -18,10 +18,7 @@ fn later(time: Timestamp, by: Duration) -> Timestamp {
 }
 
 fn options(time: &Arc<ManualTime>) -> Options {
-    Options {
-        clock: Clock::new(time.clone()),
-        ..Options::default()
-    }
+    Options::default().with_clock(Clock::new(time.clone()))
 }
 
 /// A database in a directory in which an event and a key were written while the clock was a year
@@ -87,11 +84,8 @@ fn time_of(time: &Arc<ManualTime>) -> Timestamp {
 fn events_after_a_jump_have_no_earlier_time_and_the_clock_says_how_far_it_is_behind() {
     let directory = tempfile::tempdir().unwrap();
     let (db, time) = after_a_jump(directory.path());
-    db.transact(super::Transaction {
-        steps: vec![append("account-1", None)],
-        ..super::Transaction::default()
-    })
-    .unwrap();
+    db.transact(super::Transaction::default().with_steps([append("account-1", None)]))
+        .unwrap();
     let events = db.read(&Selection::all()).unwrap();
     let times: Vec<_> = events.iter().map(|event| event.time()).collect();
     assert_eq!(times, [later(START, YEAR); 2]);

@@ -198,11 +198,8 @@ const REPLY_BYTES_MAX: usize = 128 * 1024 * 1024;
 fn run(db: &Database, commands: Vec<Vec<Bytes>>) -> Vec<Reply> {
     let calls = commands.into_iter();
     let calls = calls.map(|words| db.commands().call(words).unwrap());
-    let steps = calls.filter_map(Result::ok).map(Step::Call).collect();
-    let transaction = Transaction {
-        steps,
-        ..Transaction::default()
-    };
+    let steps = calls.filter_map(Result::ok).map(Step::Call);
+    let transaction = Transaction::default().with_steps(steps);
     db.transact(transaction.lenient()).unwrap().replies
 }
 

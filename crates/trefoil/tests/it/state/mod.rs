@@ -28,10 +28,7 @@ fn call(line: &str) -> Call {
 }
 
 fn transaction(lines: &[&str]) -> Transaction {
-    Transaction {
-        steps: lines.iter().map(|line| Step::Call(call(line))).collect(),
-        ..Transaction::default()
-    }
+    Transaction::default().with_steps(lines.iter().map(|line| Step::Call(call(line))))
 }
 
 fn append(stream: &str, expected: Option<i64>) -> Step {
@@ -129,17 +126,14 @@ fn a_transaction_that_fails_changes_nothing_unless_it_is_lenient() {
 fn conditions_on_log_and_state_guard_everything() {
     let db = memory();
     run(&db, &["SET price 10", "HSET seat owner ada"]);
-    db.transact(Transaction {
-        steps: vec![append("show-1", None)],
-        ..Transaction::default()
-    })
-    .unwrap();
+    db.transact(Transaction::default().with_steps([append("show-1", None)]))
+        .unwrap();
     let attempt = |guards: Vec<Guard>, conditions: Vec<Condition>| -> Result<Executed> {
-        db.transact(Transaction {
-            guards,
-            conditions,
-            ..transaction(&["INCR sold"])
-        })
+        db.transact(
+            transaction(&["INCR sold"])
+                .with_guards(guards)
+                .with_conditions(conditions),
+        )
     };
     let guard = |key: &'static str, field: Option<&'static str>, wanted| Guard {
         key: Bytes::from_static(key.as_bytes()),
@@ -190,9 +184,8 @@ fn conditions_on_log_and_state_guard_everything() {
 #[test]
 fn expected_versions_count_the_events_of_earlier_steps() {
     let db = memory();
-    let twice = |first, second| Transaction {
-        steps: vec![append("a-1", Some(first)), append("a-1", Some(second))],
-        ..Transaction::default()
+    let twice = |first, second| {
+        Transaction::default().with_steps([append("a-1", Some(first)), append("a-1", Some(second))])
     };
     assert!(db.transact(twice(-1, -1)).is_err());
     assert_eq!(db.head(), 0);

@@ -64,10 +64,7 @@ fn watch(db: &Database, stop: &AtomicBool) -> usize {
 /// `cache_bytes` decides how many of the entries that were read stay in memory.
 fn every_read_is_of_one_moment(cache_bytes: u64) {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options {
-        cache_bytes,
-        ..Options::default()
-    };
+    let options = Options::default().with_cache_bytes(cache_bytes);
     let db = Database::open(directory.path(), &options).unwrap();
     for account in 0..ACCOUNTS {
         run(&db, &[&format!("SET {} {EACH}", name(account))]);

@@ -148,11 +148,9 @@ fn check(actions: &[Action]) {
             } => {
                 let calls: Vec<Call> = commands.iter().map(|line| call(line)).collect();
                 let expected = model.transact(&calls, *is_strict);
-                let transaction = Transaction {
-                    steps: calls.into_iter().map(Step::Call).collect(),
-                    is_strict: *is_strict,
-                    ..Transaction::default()
-                };
+                let mut transaction =
+                    Transaction::new().with_steps(calls.into_iter().map(Step::Call));
+                transaction.is_strict = *is_strict;
                 let replies = match db.transact(transaction) {
                     Ok(executed) => Ok(executed.replies),
                     Err(Error::CommandFailed { index, .. }) => Err(index),
