@@ -35,17 +35,9 @@ pub(crate) use server::{Installed, System};
 /// four cores drives all clients; clients and servers share the machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// What is started, and where.
+    /// What is started, where, and how it is measured.
     #[command(flatten)]
     pub(crate) installed: Installed,
-
-    /// How long each cell of a system is measured, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
-    pub(crate) seconds: f64,
-
-    /// A look instead of a measurement: 1 second per cell.
-    #[arg(long)]
-    pub(crate) quick: bool,
 
     /// How many clients, one table row each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 50, 200])]
@@ -62,10 +54,6 @@ pub(crate) struct Arguments {
     /// Leaves out the goals for one client.
     #[arg(long)]
     pub(crate) no_goals: bool,
-
-    /// Prints one JSON document instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// The most clients one run may use, and the most operations a client may have on their way.
@@ -79,17 +67,12 @@ const PREPARING: (usize, usize) = (16, 64);
 /// Runs the measurement and prints the report.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     check(arguments)?;
-    let seconds = if arguments.quick {
-        1.0
-    } else {
-        arguments.seconds
-    };
-    let time = seconds_of(seconds)?;
+    let time = arguments.installed.time()?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
     let machine = Machine::this();
     let mut servers = arguments.installed.start()?;
-    let mut report = Report::new(arguments.json);
+    let mut report = Report::new(arguments.installed.json);
     report.line(&machine.text());
     report.line(&arguments.installed.text(&servers));
     report.line("CPU: microseconds of the server per operation; in the note, of the client.");
@@ -123,15 +106,6 @@ fn check(arguments: &Arguments) -> Result<()> {
         "--pipelines must be 1 to {PIPELINE_MAX} each"
     );
     Ok(())
-}
-
-/// A number of seconds that was given, as a duration.
-pub(crate) fn seconds_of(seconds: f64) -> Result<Duration> {
-    ensure!(
-        seconds > 0.0 && seconds <= 3600.0,
-        "--seconds must be above 0 and at most 3600"
-    );
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Sends every operation once.

@@ -168,7 +168,7 @@ pub(crate) fn version(program: &Path) -> Option<String> {
     Some(version.to_owned())
 }
 
-/// The options that say what is started, and where.
+/// The options that say what is started, where, and how it is measured.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Installed {
     /// Where to put the data of the servers; directories in it are made and removed.
@@ -185,9 +185,31 @@ pub(crate) struct Installed {
     /// Only these systems.
     #[arg(long, value_name = "SYSTEMS", value_enum, value_delimiter = ',')]
     pub(crate) systems: Vec<System>,
+
+    /// How long each cell is measured, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    seconds: f64,
+
+    /// A look instead of a measurement: 1 second per cell.
+    #[arg(long)]
+    quick: bool,
+
+    /// Prints one JSON document instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl Installed {
+    /// Returns how long each cell is measured.
+    pub(crate) fn time(&self) -> Result<Duration> {
+        let seconds = if self.quick { 1.0 } else { self.seconds };
+        ensure!(
+            seconds > 0.0 && seconds <= 3600.0,
+            "--seconds must be above 0 and at most 3600"
+        );
+        Ok(Duration::from_secs_f64(seconds))
+    }
+
     /// Starts what is wanted.
     pub(crate) fn start(&self) -> Result<Vec<Server>> {
         Server::start_all(&self.systems, &self.redis, &self.server, &self.dir)

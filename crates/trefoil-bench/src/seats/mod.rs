@@ -18,7 +18,6 @@ use serde_json::json;
 use crate::closed_loop::{Clients, Outcome, connect};
 use crate::machine::Machine;
 use crate::report::{Report, Row, Target};
-use crate::resp::seconds_of;
 use crate::resp::server::{Installed, Server, System};
 use buyer::{Buyer, Way};
 use venue::{ROW_SEATS, Venue};
@@ -34,17 +33,9 @@ use venue::{ROW_SEATS, Venue};
 /// Reservations per second count seats. Clients and servers share the machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// What is started, and where.
+    /// What is started, where, and how it is measured.
     #[command(flatten)]
     pub(crate) installed: Installed,
-
-    /// How long each cell of a way is measured, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
-    pub(crate) seconds: f64,
-
-    /// A look instead of a measurement: 1 second per cell.
-    #[arg(long)]
-    pub(crate) quick: bool,
 
     /// How many buyers, one table row each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 50, 200])]
@@ -53,10 +44,6 @@ pub(crate) struct Arguments {
     /// How many seats a reservation has, one table each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 4])]
     pub(crate) seats: Vec<usize>,
-
-    /// Prints one JSON document instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// The most buyers one run may use.
@@ -83,17 +70,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         within(&arguments.seats, SEATS_MAX),
         "--seats must be 1 to {SEATS_MAX} each"
     );
-    let seconds = if arguments.quick {
-        1.0
-    } else {
-        arguments.seconds
-    };
-    let time = seconds_of(seconds)?;
+    let time = arguments.installed.time()?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
     let machine = Machine::this();
     let mut servers = arguments.installed.start()?;
-    let mut report = Report::new(arguments.json);
+    let mut report = Report::new(arguments.installed.json);
     report.line(&machine.text());
     report.line(&arguments.installed.text(&servers));
     report.line("CPU: microseconds of the server per seat; in the note, of the client.");

@@ -10,16 +10,16 @@ pub(super) struct ShownPlan {
     strategy: String,
     range: (u64, u64),
     estimate: u64,
-    items: Vec<PlanItem>,
+    items: Vec<ShownPlanItem>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct PlanItem {
-    terms: Vec<PlanTerm>,
+struct ShownPlanItem {
+    terms: Vec<ShownPlanTerm>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct PlanTerm {
+struct ShownPlanTerm {
     kind: String,
     names: Vec<String>,
     events: u64,
@@ -51,7 +51,7 @@ impl ShownPlan {
 }
 
 /// What the term is, how it is used, and how many events have it.
-impl std::fmt::Display for PlanTerm {
+impl std::fmt::Display for ShownPlanTerm {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = self.names.join(" | ");
         let Self {
