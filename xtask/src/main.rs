@@ -14,6 +14,7 @@ mod bench;
 mod browser;
 mod deny;
 mod links;
+mod names;
 mod packages;
 mod redis;
 mod soak;

@@ -2,6 +2,7 @@
 //!
 //! - Every source file begins with what it is for, and has at most [`FILE_LINES_MAX`] lines.
 //! - A module that has a folder is `mod.rs` in it.
+//! - No two types of the product have the same name.
 //! - Nothing unfinished, and no characters that cannot be seen.
 //! - Files that documents name exist.
 
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use crate::links;
+use crate::names::TypeNames;
 
 const FILE_LINES_MAX: usize = 600;
 
@@ -24,6 +26,7 @@ const SKIPPED: &[&str] = &["target", "node_modules"];
 /// Checks every file below `root` and lists what is wrong.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut problems = Vec::new();
+    let mut types = TypeNames::default();
     for path in files(root)? {
         let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
         let Ok(text) = fs::read_to_string(&path) else {
@@ -33,9 +36,13 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         if is_beside_its_folder(&path) {
             problems.push(format!("{name}: belongs into its folder, as mod.rs"));
         }
+        if name.ends_with(".rs") {
+            types.note(&name, &text);
+        }
         let found = check(root, &path, &text);
         problems.extend(found.into_iter().map(|problem| format!("{name}{problem}")));
     }
+    problems.extend(types.problems());
     if problems.is_empty() {
         return Ok(());
     }
