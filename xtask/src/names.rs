@@ -148,8 +148,8 @@ mod tests {
     fn a_name_of_two_types_is_a_problem_in_the_product_only() {
         let mut names = TypeNames::default();
         let (kind, test) = (
-            "struct Found;\n",
-            "#[cfg(test)]\nmod tests {\nstruct Found;\n",
+            "struct OnlyHere;\n",
+            "#[cfg(test)]\nmod tests {\nstruct OnlyHere;\n",
         );
         names.note("crates/trefoil/src/a.rs", kind);
         for file in [
@@ -162,7 +162,9 @@ mod tests {
         names.note("crates/trefoil/src/c.rs", test);
         let wrong = |names: &TypeNames| {
             let problems = names.problems().into_iter();
-            problems.filter(|problem| problem.contains("Found")).count()
+            problems
+                .filter(|problem| problem.contains("OnlyHere"))
+                .count()
         };
         assert_eq!(wrong(&names), 0);
         names.note("crates/trefoil-core/src/b.rs", kind);
