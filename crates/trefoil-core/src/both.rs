@@ -31,7 +31,7 @@ pub fn both<A: Send, B>(
         };
         match first {
             Some(first) => (first, second),
-            None => unreachable!("whoever began took the work"),
+            None => unreachable!("the one that began took the work"),
         }
     })
 }

@@ -58,7 +58,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The condition that no event matches.
+    /// Returns the condition that no event matches.
     pub fn no_match(query: Query) -> Self {
         Self::NoMatch {
             source: Source::All,
@@ -67,7 +67,7 @@ impl Condition {
         }
     }
 
-    /// The condition that no event after `after` matches.
+    /// Returns the condition that no event after `after` matches.
     pub fn no_match_after(query: Query, after: u64) -> Self {
         Self::NoMatch {
             source: Source::All,
@@ -110,7 +110,7 @@ pub struct Appended {
 }
 
 impl Commit {
-    /// A commit without conditions.
+    /// Returns a commit without conditions.
     pub fn new(events: impl IntoIterator<Item = NewEvent>) -> Self {
         Self {
             conditions: Vec::new(),
@@ -232,7 +232,7 @@ pub fn validate_ids(ids: impl Iterator<Item = EventId>) -> Result<()> {
     }
 }
 
-/// From so many events on it pays to check them on two threads: JSON is read byte by byte.
+/// From this many events on it pays to check them on two threads: JSON is read byte by byte.
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
 fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {

@@ -222,17 +222,17 @@ impl Error {
         }
     }
 
-    /// A request that breaks a rule.
+    /// Returns the error of a request that breaks a rule.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::Invalid(text.into())
     }
 
-    /// A value that is larger than a named limit allows.
+    /// Returns the error of a value that is larger than a named limit allows.
     pub fn over_limit(what: &str, value: usize, limit: usize) -> Self {
         Self::Invalid(format!("{what} is {value}, the limit is {limit}"))
     }
 
-    /// Whether the same request may succeed later without being changed.
+    /// Returns whether the same request may succeed later without being changed.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -241,7 +241,7 @@ impl Error {
     }
 }
 
-/// Whether the operating system says that there is no room.
+/// Returns whether the operating system says that there is no room.
 pub fn is_disk_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded)

@@ -103,7 +103,7 @@ impl NewEvent {
         self.id = self.id.filter(|id| !id.is_nil());
     }
 
-    /// About how many bytes the event takes in the log.
+    /// Returns about how many bytes the event takes in the log.
     pub fn size(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + 1).sum();
         let stream = self.stream.as_ref().map_or(0, String::len);
@@ -361,8 +361,8 @@ impl Event {
         event.has_text_for_names().then_some(event)
     }
 
-    /// Whether the stream, the type and the tags are UTF-8. Mostly they are ASCII and short, which
-    /// one look at all of them and the lengths between them shows.
+    /// Returns whether the stream, the type and the tags are UTF-8. Mostly they are ASCII and
+    /// short, which one look at all of them and the lengths between them shows.
     fn has_text_for_names(&self) -> bool {
         let first = if self.has(HAS_STREAM) {
             self.stream
@@ -394,7 +394,7 @@ impl Event {
         self.bytes[0] & flag != 0
     }
 
-    /// The id.
+    /// Returns the id.
     pub fn id(&self) -> EventId {
         let mut id = [0; 16];
         id.copy_from_slice(&self.bytes[1..17]);
@@ -407,50 +407,50 @@ impl Event {
         (located_position(&id) != Some(self.position)).then_some(id)
     }
 
-    /// The global position.
+    /// Returns the global position.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The number of the commit that wrote the event.
+    /// Returns the number of the commit that wrote the event.
     pub fn commit(&self) -> u64 {
         self.commit
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn time(&self) -> Timestamp {
         let mut time = [0; 8];
         time.copy_from_slice(&self.bytes[17..FIXED_BYTES]);
         Timestamp(i64::from_le_bytes(time))
     }
 
-    /// The stream's name.
+    /// Returns the stream's name.
     pub fn stream(&self) -> Option<&str> {
         self.has(HAS_STREAM).then(|| self.text(self.stream))
     }
 
-    /// The position in the stream.
+    /// Returns the position in the stream.
     pub fn stream_position(&self) -> Option<u64> {
         self.has(HAS_STREAM).then_some(self.stream_position)
     }
 
-    /// The type.
+    /// Returns the type.
     pub fn event_type(&self) -> &str {
         self.text(self.event_type)
     }
 
-    /// The tags, in the order in which they were given.
+    /// Returns the tags, in the order in which they were given.
     pub fn tags(&self) -> impl Iterator<Item = &str> + Clone {
         self.tags_bytes()
             .map(|tag| std::str::from_utf8(tag).unwrap_or_default())
     }
 
-    /// The metadata, a JSON object.
+    /// Returns the metadata, a JSON object.
     pub fn metadata(&self) -> Option<&[u8]> {
         self.has(HAS_METADATA).then(|| self.part(self.metadata))
     }
 
-    /// The position in another log that was recorded with the event.
+    /// Returns the position in another log that was recorded with the event.
     pub fn tracking(&self) -> Option<Tracking> {
         let mut rest = self.part(self.tracking);
         let position = take_varint(&mut rest)?;
@@ -458,22 +458,22 @@ impl Event {
         Some(Tracking::new(source, position))
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn data(&self) -> &[u8] {
         self.part(self.data)
     }
 
-    /// Whether the body is JSON.
+    /// Returns whether the body is JSON.
     pub fn data_is_json(&self) -> bool {
         !self.has(DATA_IS_BINARY)
     }
 
-    /// The category of the stream that the metadata correlates this event with.
+    /// Returns the category of the stream that the metadata correlates this event with.
     pub fn correlation(&self) -> Option<String> {
         self.metadata().and_then(correlation_category)
     }
 
-    /// How many bytes the event takes in the log, without its header.
+    /// Returns how many bytes the event takes in the log, without its header.
     pub fn stored_bytes(&self) -> usize {
         self.bytes.len()
     }

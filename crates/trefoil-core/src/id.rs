@@ -13,7 +13,8 @@ const POSITION_BITS: u32 = 40;
 const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 const RANDOM_LOW_MASK: u64 = (1 << (62 - POSITION_BITS)) - 1;
 
-/// The id of the event at `position`, made at `millis` since 1970 with 34 bits taken from `random`.
+/// Returns the id of the event at `position`, made at `millis` since 1970 with 34 bits taken from
+/// `random`.
 pub fn make_event_id(millis: u64, random: u64, position: u64) -> EventId {
     let high = (millis << 16) | 0x7000 | ((random >> 32) & 0xfff);
     let low =
@@ -21,7 +22,7 @@ pub fn make_event_id(millis: u64, random: u64, position: u64) -> EventId {
     Uuid::from_u64_pair(high, low)
 }
 
-/// The position at which the event with this id stands, if the server made it.
+/// Returns the position at which the event with this id stands, if the server made it.
 ///
 /// An id from elsewhere may look the same: only the event at that position can tell.
 pub fn located_position(id: &EventId) -> Option<u64> {

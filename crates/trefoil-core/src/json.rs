@@ -81,13 +81,13 @@ impl PartialEq for Json {
 
 impl Eq for Json {}
 
-/// Whether `text` is one JSON value.
+/// Returns whether `text` is one JSON value.
 pub fn is_json(text: &[u8]) -> bool {
     let text = std::str::from_utf8(text);
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
 
-/// Whether `text` is one JSON object.
+/// Returns whether `text` is one JSON object.
 pub fn is_json_object(text: &[u8]) -> bool {
     begins_object(text) && is_json(text)
 }
@@ -97,8 +97,8 @@ fn begins_object(text: &[u8]) -> bool {
     first == Some(&b'{')
 }
 
-/// The category of `correlationStreamName` in an event's metadata, if there is one. What is longer
-/// than a stream's name may be names no stream, and is not indexed.
+/// Returns the category of `correlationStreamName` in an event's metadata, if there is one. What is
+/// longer than a stream's name may be names no stream, and is not indexed.
 pub fn correlation_category(metadata: &[u8]) -> Option<String> {
     let parsed: Correlation<'_> = serde_json::from_slice(metadata).ok()?;
     let stream = parsed

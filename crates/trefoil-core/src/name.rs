@@ -6,24 +6,24 @@
 
 use md5::{Digest, Md5};
 
-/// The part of a stream name before its first dash, or the whole name.
+/// Returns the part of a stream name before its first dash, or the whole name.
 pub fn category(stream: &str) -> &str {
     stream
         .split_once('-')
         .map_or(stream, |(category, _)| category)
 }
 
-/// The part of a stream name after its first dash.
+/// Returns the part of a stream name after its first dash.
 pub fn stream_id(stream: &str) -> Option<&str> {
     stream.split_once('-').map(|(_, id)| id)
 }
 
-/// The part of a stream's id before its first plus sign.
+/// Returns the part of a stream's id before its first plus sign.
 pub fn cardinal_id(stream: &str) -> Option<&str> {
     stream_id(stream).map(|id| id.split_once('+').map_or(id, |(cardinal, _)| cardinal))
 }
 
-/// The first 64 bits of the MD5 of `text`, as Message DB's `hash_64` computes them.
+/// Returns the first 64 bits of the MD5 of `text`, as Message DB's `hash_64` computes them.
 pub fn group_hash(text: &str) -> i64 {
     let digest = Md5::digest(text.as_bytes());
     let mut first = [0; 8];
@@ -31,13 +31,13 @@ pub fn group_hash(text: &str) -> i64 {
     i64::from_be_bytes(first)
 }
 
-/// The hash that decides which member of a consumer group a stream belongs to; `None` for a stream
-/// without an id, which belongs to no member.
+/// Returns the hash that decides which member of a consumer group a stream belongs to; `None` for a
+/// stream without an id, which belongs to no member.
 pub fn stream_group_hash(stream: &str) -> Option<i64> {
     cardinal_id(stream).map(group_hash)
 }
 
-/// Whether a stream with this hash belongs to `member` of a group of `size`.
+/// Returns whether a stream with this hash belongs to `member` of a group of `size`.
 pub fn in_group(hash: i64, member: u64, size: u64) -> bool {
     hash.unsigned_abs() % size == member
 }

@@ -37,12 +37,12 @@ impl NamespaceId {
         Ok(Self(id.to_owned()))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the namespace whose token administers the others.
+    /// Returns whether this is the namespace whose token administers the others.
     pub fn is_default(&self) -> bool {
         self.0 == DEFAULT_NAMESPACE
     }
@@ -74,7 +74,7 @@ const PREFIX: &str = "ns_";
 const SECRET_DIGITS: usize = 64;
 
 impl Token {
-    /// The token of `namespace` with this secret.
+    /// Returns the token of `namespace` with this secret.
     pub fn from_secret(namespace: &NamespaceId, secret: &[u8; 32]) -> Self {
         let encoded = URL_SAFE_NO_PAD.encode(namespace.as_str());
         let text = format!("ns_{encoded}_{}", hex::encode(secret));
@@ -84,7 +84,8 @@ impl Token {
         }
     }
 
-    /// The well-known token of the default namespace in development: its secret is all zeros.
+    /// Returns the well-known token of the default namespace in development: its secret is all
+    /// zeros.
     pub fn development() -> Self {
         Self::from_secret(&NamespaceId(DEFAULT_NAMESPACE.to_owned()), &[0; 32])
     }
@@ -137,13 +138,13 @@ impl Token {
         }
     }
 
-    /// The whole token. Never write it to a log.
+    /// Returns the whole token. Never write it to a log.
     pub fn reveal(&self) -> &str {
         &self.text
     }
 
-    /// The namespace the token names; not necessarily one that exists or may exist. `None` for a
-    /// token that was brought along.
+    /// Returns the namespace the token names; not necessarily one that exists or may exist. `None`
+    /// for a token that was brought along.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }

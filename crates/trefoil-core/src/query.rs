@@ -32,7 +32,7 @@ pub struct QueryItem {
 }
 
 impl Query {
-    /// A query that matches every event.
+    /// Returns a query that matches every event.
     pub fn all() -> Self {
         Self::default()
     }
@@ -44,12 +44,12 @@ impl Query {
         self
     }
 
-    /// Whether every event matches, whatever its type and tags.
+    /// Returns whether every event matches, whatever its type and tags.
     pub fn is_all(&self) -> bool {
         self.items.is_empty() || self.items.iter().any(QueryItem::is_any)
     }
 
-    /// Whether an event of this type with these tags matches.
+    /// Returns whether an event of this type with these tags matches.
     pub fn matches<'a>(
         &self,
         event_type: &str,
@@ -60,7 +60,7 @@ impl Query {
         self.items.is_empty() || self.items.iter().any(is_matched)
     }
 
-    /// Whether a stored event matches.
+    /// Returns whether a stored event matches.
     pub fn matches_event(&self, event: &Event) -> bool {
         self.matches(event.event_type(), event.tags())
     }
@@ -83,7 +83,7 @@ impl Query {
         self.items.iter().try_for_each(QueryItem::validate)
     }
 
-    /// How many types and tags the query names.
+    /// Returns how many types and tags the query names.
     pub fn n_terms(&self) -> usize {
         let of_item = |item: &QueryItem| item.types.len() + item.tags.len();
         self.items.iter().map(of_item).sum()
@@ -105,7 +105,7 @@ impl FromIterator<QueryItem> for Query {
 }
 
 impl QueryItem {
-    /// An item that matches every event, to be narrowed.
+    /// Returns an item that matches every event, to be narrowed.
     pub fn any() -> Self {
         Self::default()
     }
@@ -124,7 +124,7 @@ impl QueryItem {
         self
     }
 
-    /// Whether every event matches.
+    /// Returns whether every event matches.
     pub fn is_any(&self) -> bool {
         self.types.is_empty() && self.tags.is_empty()
     }

@@ -46,7 +46,7 @@ pub struct ConsumerGroup {
 }
 
 impl ConsumerGroup {
-    /// A member of a group; the member must be below the size.
+    /// Returns a member of a group; the member must be below the size.
     pub fn new(member: u64, size: u64) -> Result<Self> {
         if size == 0 || member >= size {
             return Err(Error::invalid(format!(

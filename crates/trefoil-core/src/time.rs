@@ -19,7 +19,7 @@ impl Timestamp {
         u64::try_from(self.0 / 1_000_000).unwrap_or(0)
     }
 
-    /// The same time without its fraction of a second.
+    /// Returns the same time without its fraction of a second.
     pub fn whole_seconds(self) -> Self {
         Self(self.0.div_euclid(1_000_000_000) * 1_000_000_000)
     }

@@ -9,7 +9,7 @@ pub const EVENTS_TOUCHED: usize = 16;
 const CACHE_LINE_BYTES: usize = 64;
 
 /// Touches the bodies of the first [`EVENTS_TOUCHED`] of these events. Those of many events are not
-/// in the processor's caches, and whoever reads them in turn would wait for each of them.
+/// in the processor's caches, and a thread that reads them in turn would wait for each of them.
 pub fn touch_bodies<'a>(events: impl Iterator<Item = &'a NewEvent>) {
     let lines = events.take(EVENTS_TOUCHED).flat_map(|event| {
         let body: &[u8] = event.data.bytes();

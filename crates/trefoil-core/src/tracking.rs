@@ -1,6 +1,6 @@
 //! Tracking: how far a consumer has come in another log, recorded together with what it wrote.
 //!
-//! Whoever turns the events of one log into events of this one hands in, with each commit, the
+//! A consumer that turns the events of one log into events of this one sends, with each commit, the
 //! position it has worked off. It is written with the commit or not at all, and only if it is
 //! higher than the last one of its source, so nothing is worked off twice.
 
@@ -17,7 +17,7 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    /// A position of a source.
+    /// Returns a position of a source.
     pub fn new(source: impl Into<String>, position: u64) -> Self {
         Self {
             source: source.into(),

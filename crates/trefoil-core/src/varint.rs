@@ -42,7 +42,7 @@ fn take_long_varint(input: &mut &[u8]) -> Option<u64> {
     Some(bits)
 }
 
-/// An integer near the end of its input, or a very large one.
+/// Takes an integer that is near the end of its input, or very large.
 fn take_any_varint(input: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (index, &byte) in input.iter().enumerate().take(10) {

@@ -277,17 +277,17 @@ impl Engine {
         })
     }
 
-    /// What tells it from the other databases that share its threads.
+    /// Returns what tells it from the other databases that share its threads.
     pub(crate) fn tenant(&self) -> Tenant {
         std::ptr::from_ref(self).addr()
     }
 
-    /// What time it is.
+    /// Returns what time it is.
     pub(crate) fn clock(&self) -> &Clock {
         &self.background.clock
     }
 
-    /// Where the random numbers of a read begin.
+    /// Returns where the random numbers of a read begin.
     pub(crate) fn random(&self) -> u64 {
         self.random
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)

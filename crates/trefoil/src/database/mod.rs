@@ -179,12 +179,12 @@ impl Database {
         })
     }
 
-    /// What opening had to do.
+    /// Returns what opening had to do.
     pub fn recovery(&self) -> &Recovery {
         &self.inner.recovery
     }
 
-    /// How many bytes of data an event may have.
+    /// Returns how many bytes of data an event may have.
     pub fn event_data_bytes_max(&self) -> usize {
         self.inner.options.event_data_bytes_max
     }
@@ -308,17 +308,18 @@ impl Database {
         self.look_within(calls, &Meter::asking(None))
     }
 
-    /// The same; what the replies take is counted by `meter`.
+    /// Returns the same; what the replies take is counted by `meter`.
     pub fn look_within(&self, calls: &[Call], meter: &Meter<'_>) -> Result<Vec<Reply>> {
         look::look(self.engine()?.as_ref(), calls.iter(), meter)
     }
 
-    /// The state as it is now, for a read that takes several steps.
+    /// Returns the state as it is now, for a read that takes several steps.
     pub fn snapshot(&self) -> Result<StateSnapshot> {
         Ok(StateSnapshot::new(self.engine()?.as_ref()))
     }
 
-    /// How many keys there are, and how many of them expire: exact where few do, else by a sample.
+    /// Returns how many keys there are, and how many of them expire: exact where few do, else by a
+    /// sample.
     pub fn survey(&self) -> Result<Survey> {
         look::survey(self.engine()?.as_ref())
     }
@@ -342,19 +343,19 @@ impl Database {
         Ok(())
     }
 
-    /// When a database that was closed must be opened again, because something such as a key of it
-    /// expires, in milliseconds since 1970.
+    /// Returns when a database that was closed must be opened again, because something such as a
+    /// key of it expires, in milliseconds since 1970.
     pub(crate) fn deadline_when_closed(&self) -> u64 {
         self.inner.deadline.load(Ordering::SeqCst)
     }
 
-    /// The number of the last durable commit; 0 if there is none or the database is closed.
+    /// Returns the number of the last durable commit; 0 if there is none or the database is closed.
     pub fn last_commit(&self) -> u64 {
         self.engine()
             .map_or(0, |engine| engine.writer.last_commit())
     }
 
-    /// The position that was last recorded for a source of tracked positions.
+    /// Returns the position that was last recorded for a source of tracked positions.
     pub fn tracking(&self, source: &str) -> Result<Option<u64>> {
         View::new(&self.engine()?.store).tracking(source)
     }
@@ -380,25 +381,26 @@ impl Database {
         read::explain(&engine.index.layers(), head, read)
     }
 
-    /// The last event of a stream, optionally of one type.
+    /// Returns the last event of a stream, optionally of one type.
     pub fn last(&self, stream: &str, event_type: Option<&str>) -> Result<Option<Event>> {
         let mut last = Selection::stream(stream).backwards().limit(1);
         last.filter.event_type = event_type.map(str::to_owned);
         Ok(self.read(&last)?.pop())
     }
 
-    /// The position of the last event of a stream; `None` if there is no such stream.
+    /// Returns the position of the last event of a stream; `None` if there is no such stream.
     pub fn version(&self, stream: &str) -> Result<Option<u64>> {
         let end = self.engine()?.index.layers().stream_end(stream)?;
         Ok(end.map(|(ordinal, _)| ordinal))
     }
 
-    /// The global position of the last durable event; 0 if there is none or the database is closed.
+    /// Returns the global position of the last durable event; 0 if there is none or the database is
+    /// closed.
     pub fn head(&self) -> u64 {
         self.engine().map_or(0, |engine| engine.writer.head())
     }
 
-    /// The first position whose event's time is at or after `time`.
+    /// Returns the first position whose event's time is at or after `time`.
     pub fn position_at(&self, time: Timestamp) -> Result<Option<u64>> {
         let Some(mut from) = self.engine()?.index.layers().seek_time(time)? else {
             return Ok(None);
@@ -462,7 +464,7 @@ impl Database {
         self.engine()?.compact()
     }
 
-    /// What the database has counted since it was opened.
+    /// Returns what the database has counted since it was opened.
     pub fn stats(&self) -> Result<StatsSnapshot> {
         Ok(self.engine()?.writer.stats.snapshot())
     }

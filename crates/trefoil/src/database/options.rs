@@ -18,7 +18,7 @@ pub struct Options {
     /// The largest `data` of one event, in bytes.
     pub event_data_bytes_max: usize,
     /// Memory for cached blocks of the index and the state, in bytes. Entries of the state that were
-    /// read lately take an eighth as much besides.
+    /// read recently take an eighth as much in addition.
     pub cache_bytes: u64,
     /// How many events the index keeps in memory before it is moved to disk.
     pub tail_events_max: usize,

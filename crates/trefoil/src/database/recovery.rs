@@ -14,7 +14,7 @@ use crate::read::label;
 use crate::state::{StateStore, snapshot_commit};
 use crate::write::{Front, freeze, logged_bytes, state_changes};
 
-/// Adds what the log holds after the last checkpoint to the index and the state. Answers where the
+/// Adds what the log holds after the last checkpoint to the index and the state. Returns where the
 /// log ends and how many events were read.
 pub(crate) fn replay(
     storage: &dyn Storage,
@@ -99,7 +99,7 @@ pub(crate) fn replay_state(store: &StateStore, record: &Record, snapshot: u64) -
     }
 }
 
-/// What says that a record, whose checksum was right, is not what was written.
+/// Returns what says that a record, whose checksum was right, is not what was written.
 fn damaged(record: &Record, what: String) -> Error {
     Error::Damaged(Box::new(Damage {
         file: "log".into(),
@@ -110,7 +110,7 @@ fn damaged(record: &Record, what: String) -> Error {
     }))
 }
 
-/// Adds a record's events to the index. Answers the highest time the server gave to one of them.
+/// Adds a record's events to the index. Returns the highest time the server gave to one of them.
 fn replay_record(
     index: &Index,
     store: &StateStore,

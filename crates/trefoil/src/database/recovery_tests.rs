@@ -45,7 +45,7 @@ fn fill(engine: &Arc<Engine>, numbers: std::ops::Range<u64>) {
 /// Entries, and events as text.
 type Held = (Vec<(Bytes, Bytes)>, Vec<String>);
 
-/// All entries and all events.
+/// Returns all entries and all events.
 fn all(engine: &Arc<Engine>) -> Held {
     let view = View::new(&engine.store);
     let entries = view.scan(&[], STATE_END, Direction::Forwards);
@@ -60,7 +60,7 @@ fn close(engine: &Arc<Engine>) {
     engine.close(&Error::Closed("done".into()));
 }
 
-/// A log with a snapshot in the middle of it, and what it holds.
+/// Returns a log with a snapshot in the middle of it, and what it holds.
 fn written() -> (Arc<MemoryStorage>, Held) {
     let storage = Arc::new(MemoryStorage::new());
     let engine = open(Arc::clone(&storage) as _).unwrap();

@@ -1,7 +1,7 @@
 //! Opening a database again in its place, after an error that left it unknown what is on the disk.
 //!
 //! Recovery finds out: what was acknowledged is there, and of what was not, each commit is there as a
-//! whole or not at all. Handles stay; whoever calls meanwhile is told to come back.
+//! whole or not at all. Handles stay; calls meanwhile fail with an error that says to try again.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -23,7 +23,7 @@ impl Database {
         self.inner.reopen()
     }
 
-    /// Why the database takes no writes before it is opened again; `None` if it does.
+    /// Returns why the database takes no writes before it is opened again; `None` if it does.
     pub fn refuses_writes(&self) -> Option<String> {
         if self.inner.is_closed.load(Ordering::SeqCst) {
             return None;
@@ -103,7 +103,7 @@ pub(crate) fn reopen_in_background(database: Weak<DatabaseShared>) {
     }
 }
 
-/// What whoever comes between closing and opening is told.
+/// Returns the error of calls between closing and opening.
 pub(super) fn reopening() -> Error {
     Error::Closed("the database is being opened again".into())
 }

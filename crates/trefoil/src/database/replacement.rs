@@ -87,7 +87,7 @@ impl Database {
         self.replace()?.finish()
     }
 
-    /// A generation that does not count yet, as a database of its own.
+    /// Returns a generation that does not count yet, as a database of its own.
     fn open_beside(&self, generation: u64) -> Result<Self> {
         let (claim, options) = (Arc::clone(&self.inner.claim), &self.inner.options);
         let opened = claim.open(generation, options.cache_bytes, &Manifest::reach)?;

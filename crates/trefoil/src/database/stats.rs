@@ -93,7 +93,7 @@ fn bucket(duration: Duration) -> usize {
     (doubling as usize * BUCKETS_PER_DOUBLING as usize + fraction).min(BUCKETS - 1)
 }
 
-/// The longest duration that falls into a bucket.
+/// Returns the longest duration that falls into a bucket.
 fn bucket_end(index: usize) -> Duration {
     let (doubling, fraction) = (index as u32 / 4, index as u64 % 4);
     Duration::from_nanos(((5 + fraction) << doubling) / 4)
@@ -122,13 +122,13 @@ pub struct HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// How many durations were recorded.
+    /// Returns how many durations were recorded.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// A duration that the given fraction (0 to 1) of the recorded ones do not exceed; exact to
-    /// about a quarter.
+    /// Returns a duration that the given fraction (0 to 1) of the recorded ones do not exceed;
+    /// exact to about a quarter.
     pub fn quantile(&self, fraction: f64) -> Duration {
         let wanted = (self.count() as f64 * fraction).ceil() as u64;
         let mut seen = 0;

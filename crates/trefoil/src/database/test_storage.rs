@@ -12,7 +12,7 @@ use trefoil_storage::{
     Scan, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
 };
 
-/// A key of a map that ends with this makes whoever asks for it panic.
+/// A key of a map that ends with this makes a read of it panic.
 pub(crate) const BAIT: &str = "!panic";
 
 /// A storage in memory that fails, as if the process had died, after a number of batches or
@@ -41,7 +41,7 @@ pub(crate) struct HeldGroup {
 }
 
 impl HeldGroup {
-    /// How many commits the group has.
+    /// Returns how many commits the group has.
     pub(crate) fn n_commits(&self) -> u32 {
         self.group
             .records
@@ -76,12 +76,12 @@ impl TestStorage {
         }
     }
 
-    /// Whether a group is on its way.
+    /// Returns whether a group is on its way.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.lock().is_empty()
     }
 
-    /// The group that is on its way, once there is one.
+    /// Returns the group that is on its way, once there is one.
     pub(crate) fn take_held(&self) -> HeldGroup {
         loop {
             if let Some(held) = self.held.lock().pop() {

@@ -57,7 +57,7 @@ pub(crate) fn from_tail(tail: &IndexTail, sink: &mut Sink<'_>) -> Result<()> {
     Ok(())
 }
 
-/// So many terms are looked at together: their lists are not in the processor's caches, and it
+/// This many terms are looked at together: their lists are not in the processor's caches, and it
 /// fetches those that are touched first at the same time.
 const TERMS_TOGETHER: usize = 32;
 

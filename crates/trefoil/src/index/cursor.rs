@@ -33,7 +33,7 @@ impl Effort {
         Self(Cell::new(positions))
     }
 
-    /// Uses up some. Answers whether there was any left before.
+    /// Uses up some. Returns whether there was any left before.
     pub(crate) fn spend(&self, positions: usize) -> bool {
         let left = self.0.get();
         self.0.set(left.saturating_sub(positions));
@@ -65,7 +65,8 @@ pub(crate) struct WalkPart<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// The walk over the positions of a term, of which about `page_size` will be wanted at a time.
+    /// Returns the walk over the positions of a term, of which about `page_size` will be wanted at
+    /// a time.
     pub(crate) fn term(term: TermLookup<'a>, direction: Direction, page_size: usize) -> Self {
         Self::Term(TermWalk {
             term,
@@ -77,7 +78,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The walk over what all of these have.
+    /// Returns the walk over what all of these have.
     pub(crate) fn every(mut walks: Vec<Self>) -> Self {
         match walks.len() {
             1 => walks.remove(0),
@@ -85,7 +86,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The walk over what any of these has.
+    /// Returns the walk over what any of these has.
     pub(crate) fn any(mut walks: Vec<Self>) -> Self {
         match walks.len() {
             1 => walks.remove(0),
@@ -98,7 +99,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The first position at or beyond `from`. Calls must not go back.
+    /// Returns the first position at or beyond `from`. Calls must not go back.
     fn seek(&mut self, from: u64, direction: Direction, effort: &Effort) -> Result<WalkStep> {
         match self {
             Self::Term(term) => Ok(term.seek(from)?.map_or(WalkStep::End, WalkStep::At)),
@@ -153,8 +154,8 @@ fn seek_any(
     Ok(first)
 }
 
-/// Which of two answers holds for both. A position that was found stands if nothing can come
-/// before it.
+/// Returns which of two answers holds for both. A position that was found stands if nothing can
+/// come before it.
 fn earlier(one: WalkStep, other: WalkStep, direction: Direction) -> WalkStep {
     let place = |step| match step {
         WalkStep::At(position) => Some((position, false)),
@@ -171,7 +172,7 @@ fn earlier(one: WalkStep, other: WalkStep, direction: Direction) -> WalkStep {
     }
 }
 
-/// Whether a walk in this direction comes by `position` before `other`.
+/// Returns whether a walk in this direction comes by `position` before `other`.
 fn is_before(position: u64, other: u64, direction: Direction) -> bool {
     match direction {
         Direction::Forwards => position < other,
@@ -179,7 +180,7 @@ fn is_before(position: u64, other: u64, direction: Direction) -> bool {
     }
 }
 
-/// The position that follows in a direction.
+/// Returns the position that follows in a direction.
 fn next_position(position: u64, direction: Direction) -> Option<u64> {
     match direction {
         Direction::Forwards => position.checked_add(1),
@@ -216,7 +217,7 @@ impl TermWalk<'_> {
             .partition_point(|&position| is_before(position, from, direction));
     }
 
-    /// The first position at or beyond `from`; calls must not go back.
+    /// Returns the first position at or beyond `from`; calls must not go back.
     fn seek(&mut self, from: u64) -> Result<Option<u64>> {
         let n_before = self.next;
         self.skip_to(from);
@@ -247,7 +248,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A walk over the positions from `from` to `last`.
+    /// Returns a walk over the positions from `from` to `last`.
     pub(crate) fn new(walk: Walk<'a>, direction: Direction, from: u64, last: u64) -> Self {
         Self {
             walk,
@@ -257,7 +258,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Where the walk goes on, if it does.
+    /// Returns where the walk goes on, if it does.
     pub(crate) fn place(&self) -> Option<u64> {
         self.from
     }
@@ -279,7 +280,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next position.
+    /// Returns the next position.
     pub(crate) fn next(&mut self, effort: &Effort) -> Result<WalkStep> {
         let Some(from) = self.from else {
             return Ok(WalkStep::End);

@@ -7,7 +7,7 @@ use super::postings::decode_block;
 use super::run::{BLOCK, ID, RunTerm, TERM, TIME, decode_positions};
 use super::term::{TermKind, take_name};
 
-/// What a key stands for, and what its value says.
+/// Returns what a key stands for, and what its value says.
 pub(crate) fn describe_entry(key: &[u8], value: &Bytes) -> (String, String) {
     let described = match key.split_first() {
         Some((&TERM, term)) => describe_term(term, value),

@@ -33,7 +33,7 @@ impl Layer {
         }
     }
 
-    /// Whether there can be a position at or beyond `from` in the given direction.
+    /// Returns whether there can be a position at or beyond `from` in the given direction.
     pub(crate) fn reaches(&self, from: u64, direction: Direction) -> bool {
         match (self, direction) {
             (Self::Run(run), Direction::Forwards) => run.last_position >= from,
@@ -57,7 +57,7 @@ impl Layer {
 }
 
 impl Layers {
-    /// The indexes of the layers in the order in which a walk in this direction meets them.
+    /// Returns the indexes of the layers in the order in which a walk in this direction meets them.
     pub(crate) fn order(&self, direction: Direction) -> impl Iterator<Item = usize> + use<> {
         let n = self.layers.len();
         (0..n).map(move |index| match direction {
@@ -66,12 +66,12 @@ impl Layers {
         })
     }
 
-    /// What is known of a term in all layers together.
+    /// Returns what is known of a term in all layers together.
     pub(crate) fn summary(&self, kind: TermKind, name: &str) -> Result<Option<TermSummary>> {
         TermLookup::new(self, kind, name).summary()
     }
 
-    /// The last ordinal and position of a stream.
+    /// Returns the last ordinal and position of a stream.
     pub(crate) fn stream_end(&self, stream: &str) -> Result<Option<(u64, u64)>> {
         for layer in self.layers.iter().rev() {
             if let Some(summary) = layer.summary(TermKind::Stream, stream)? {
@@ -81,7 +81,7 @@ impl Layers {
         Ok(None)
     }
 
-    /// The last ordinal of a stream in the runs.
+    /// Returns the last ordinal of a stream in the runs.
     pub(crate) fn last_ordinal_in_runs(&self, stream: &str) -> Result<Option<u64>> {
         for run in self.runs().rev() {
             if let Some(term) = run.term(TermKind::Stream, stream)? {
@@ -91,7 +91,8 @@ impl Layers {
         Ok(None)
     }
 
-    /// The first position of a stretch of events of which the first one at or after `time` is one.
+    /// Returns the first position of a stretch of events of which the first one at or after `time`
+    /// is one.
     pub(crate) fn seek_time(&self, time: Timestamp) -> Result<Option<u64>> {
         for layer in &self.layers {
             if let Some(position) = layer.seek_time(time)? {
@@ -101,7 +102,7 @@ impl Layers {
         Ok(None)
     }
 
-    /// The positions of events whose ids have this hash, of many the first ones.
+    /// Returns the positions of events whose ids have this hash, of many the first ones.
     pub(crate) fn positions_of_id(&self, hash: u64) -> Result<Vec<u64>> {
         let mut positions = Vec::new();
         for layer in &self.layers {
@@ -115,7 +116,7 @@ impl Layers {
         Ok(positions)
     }
 
-    /// The runs among the layers.
+    /// Returns the runs among the layers.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {
         self.layers.iter().filter_map(|layer| match layer {
             Layer::Run(run) => Some(run),

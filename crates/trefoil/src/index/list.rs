@@ -20,7 +20,7 @@ pub(crate) struct PostingList {
 }
 
 impl PostingList {
-    /// The list of a stream with this hash.
+    /// Returns the list of a stream with this hash.
     pub(crate) fn of_stream(group_hash: Option<i64>) -> Self {
         Self {
             is_stream: true,
@@ -29,7 +29,7 @@ impl PostingList {
         }
     }
 
-    /// The hash of a stream.
+    /// Returns the hash of a stream.
     pub(crate) fn group_hash(&self) -> Option<i64> {
         self.group_hash
     }
@@ -72,7 +72,7 @@ impl PostingList {
         self.new_streams += n;
     }
 
-    /// The last position; 0 if there is none.
+    /// Returns the last position; 0 if there is none.
     pub(crate) fn last_position(&self) -> u64 {
         self.positions.last().copied().unwrap_or_default()
     }
@@ -104,7 +104,7 @@ impl PostingList {
         })
     }
 
-    /// How many positions there are from `low` to `high`, inclusive.
+    /// Returns how many positions there are from `low` to `high`, inclusive.
     pub(crate) fn count(&self, low: u64, high: u64) -> u64 {
         let end = self.positions.partition_point(|&position| position <= high);
         let start = self.positions[..end].partition_point(|&position| position < low);
@@ -125,7 +125,8 @@ impl PostingList {
         }
     }
 
-    /// The position of the first event at or beyond the place `ordinal` in the given direction.
+    /// Returns the position of the first event at or beyond the place `ordinal` in the given
+    /// direction.
     pub(crate) fn seek_ordinal(&self, ordinal: u64, direction: Direction) -> Option<u64> {
         let n_below = |ordinal: u64| match self.ordinals.as_slice() {
             [] => {

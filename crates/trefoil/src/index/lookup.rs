@@ -36,7 +36,7 @@ impl<'a> TermLookup<'a> {
         self.name
     }
 
-    /// The term in a run, which is the layer of this index.
+    /// Returns the term in a run, which is the layer of this index.
     fn in_run(&mut self, index: usize, run: &Run) -> Result<Option<&RunTerm>> {
         let slot = &mut self.found[index];
         if slot.is_none() {
@@ -45,7 +45,7 @@ impl<'a> TermLookup<'a> {
         Ok(slot.as_ref().and_then(Option::as_ref))
     }
 
-    /// What is known of the term in all layers together.
+    /// Returns what is known of the term in all layers together.
     pub(crate) fn summary(&mut self) -> Result<Option<TermSummary>> {
         let mut all: Option<TermSummary> = None;
         let layers = self.layers;
@@ -115,7 +115,8 @@ impl<'a> TermLookup<'a> {
         Ok(())
     }
 
-    /// The position of the first event of a stream at or beyond `ordinal` in the given direction.
+    /// Returns the position of the first event of a stream at or beyond `ordinal` in the given
+    /// direction.
     pub(crate) fn seek_ordinal(
         &mut self,
         ordinal: u64,

@@ -43,7 +43,7 @@ pub(crate) struct ManifestRun {
 }
 
 impl Manifest {
-    /// The manifest of an index without runs.
+    /// Returns the manifest of an index without runs.
     pub(crate) fn new(id_seed: u64) -> Self {
         Self {
             version: VERSION,
@@ -60,7 +60,7 @@ impl Manifest {
         Self::find(&|name| storage.map(name))
     }
 
-    /// The last commit that the index knows of; 0 if there is none.
+    /// Returns the last commit that the index knows of; 0 if there is none.
     pub(crate) fn reach(find_map: &FindMap<'_>) -> Result<u64> {
         Ok(Self::find(find_map)?.map_or(0, |manifest| manifest.commit))
     }
@@ -92,20 +92,20 @@ impl Manifest {
         storage.write(&batch)
     }
 
-    /// A name for a new run.
+    /// Returns a name for a new run.
     pub(crate) fn new_run_name(&mut self) -> String {
         let name = format!("{RUN_PREFIX}{:010}", self.next_run);
         self.next_run += 1;
         name
     }
 
-    /// The highest time of all events in the runs.
+    /// Returns the highest time of all events in the runs.
     pub(crate) fn highest_time(&self) -> Timestamp {
         Timestamp(self.runs.last().map_or(i64::MIN, |run| run.highest_time))
     }
 }
 
-/// What says that the maps are not what was written.
+/// Returns what says that the maps are not what was written.
 pub(crate) fn damaged(what: String) -> Error {
     Error::Damaged(Box::new(Damage {
         file: "maps".into(),

@@ -48,7 +48,7 @@ use tail::TailPlaces;
 pub(crate) use tail::{IndexTail, IndexedEvent, POSITIONS_PER_ID_MAX, Tags, id_hash};
 pub(crate) use term::TermKind;
 
-/// So many runs of one size class become one run of the next.
+/// This many runs of one size class become one run of the next.
 const RUNS_PER_MERGE: usize = 4;
 
 /// The index of one namespace's log.
@@ -100,7 +100,8 @@ const TAIL_BYTES_PER_EVENT: usize = 512;
 const SHARED_TAIL_BYTES_MAX: usize = 384 * 1024 * 1024;
 const TAIL_BYTES_MIN: usize = 1024 * 1024;
 
-/// Whether what is not on disk yet takes more memory than it should, in all databases together.
+/// Returns whether what is not on disk yet takes more memory than it should, in all databases
+/// together.
 pub(crate) fn is_crowded(shared_bytes: &AtomicUsize) -> bool {
     shared_bytes.load(Ordering::Relaxed) > SHARED_TAIL_BYTES_MAX
 }
@@ -144,23 +145,23 @@ impl Index {
         })
     }
 
-    /// The index as it is now; later events may appear in its last layer.
+    /// Returns the index as it is now; later events may appear in its last layer.
     pub(crate) fn layers(&self) -> Arc<Layers> {
         Arc::clone(&self.layers.read())
     }
 
-    /// The last commit whose events are in runs, and the server's clock at that time.
+    /// Returns the last commit whose events are in runs, and the server's clock at that time.
     pub(crate) fn checkpoint_end(&self) -> (u64, Timestamp) {
         let manifest = self.manifest.lock();
         (manifest.commit, Timestamp(manifest.clock))
     }
 
-    /// The seed of the hashes of ids.
+    /// Returns the seed of the hashes of ids.
     pub(crate) fn id_seed(&self) -> u64 {
         self.id_seed
     }
 
-    /// The hash under which an id is indexed.
+    /// Returns the hash under which an id is indexed.
     pub(crate) fn id_hash(&self, id: &EventId) -> u64 {
         id_hash(id, self.id_seed)
     }
@@ -183,7 +184,7 @@ impl Index {
     }
 
     /// Adds the events of one or more commits; readers see them together. `publish` runs before any
-    /// reader can: whoever finds an event here finds it published as well.
+    /// reader can: a reader that finds an event here finds it published as well.
     pub(crate) fn add(&self, prepared: &Prepared, publish: impl FnOnce()) {
         let mut tail = prepared.tail.write();
         tail.add(&prepared.places);
@@ -197,7 +198,7 @@ impl Index {
         }
     }
 
-    /// The last ordinal of a stream.
+    /// Returns the last ordinal of a stream.
     pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
         let end = self.ask_stream_ends(|ends| ends.find(stream))?;
         Ok(end.map(|end| end.last_ordinal))
@@ -217,7 +218,7 @@ impl Index {
         })
     }
 
-    /// Whether the live tail has reached its limit, or its part of the limit of all tails.
+    /// Returns whether the live tail has reached its limit, or its part of the limit of all tails.
     pub(crate) fn is_tail_full(&self) -> bool {
         let live = self.live_tail();
         let tail = live.read();
@@ -225,19 +226,19 @@ impl Index {
         self.has_reached(&tail, 1) || (is_crowded && tail.n_bytes() >= TAIL_BYTES_MIN)
     }
 
-    /// Whether a tail is so many times as large as it should become.
+    /// Returns whether a tail is this many times as large as it should become.
     fn has_reached(&self, tail: &IndexTail, times: usize) -> bool {
         let events_max = self.tail_events_max.saturating_mul(times);
         tail.n_events() >= events_max
             || tail.n_bytes() >= events_max.saturating_mul(TAIL_BYTES_PER_EVENT)
     }
 
-    /// Whether a frozen tail is waiting to be written.
+    /// Returns whether a frozen tail is waiting to be written.
     pub(crate) fn is_frozen(&self) -> bool {
         self.frozen.lock().is_some()
     }
 
-    /// Whether nothing was added since the last checkpoint.
+    /// Returns whether nothing was added since the last checkpoint.
     pub(crate) fn is_tail_empty(&self) -> bool {
         self.live_tail().read().n_events() == 0
     }
@@ -281,7 +282,7 @@ impl Index {
         Ok(())
     }
 
-    /// The state in the maps.
+    /// Returns the state in the maps.
     pub(crate) fn state(&self) -> Result<StateStore> {
         let read_cache = Arc::new(ReadCache::new(0));
         StateStore::open(Arc::clone(&self.storage), Arc::default(), read_cache)
@@ -364,7 +365,7 @@ impl Index {
         next.runs.extend(described);
         next.store(self.storage.as_ref(), batch)?;
         *manifest = next;
-        // Before the tail is let go of: otherwise the writer could find an older ordinal.
+        // Before the tail is dropped: otherwise the writer could find an older ordinal.
         for (stream, list) in tail.lists(TermKind::Stream) {
             self.stream_ends.write().note(stream, StreamEnd::of(list));
         }
@@ -389,7 +390,7 @@ impl Index {
         *layers = Arc::new(replaced);
     }
 
-    /// Merges runs of one size class into one, if there are enough of them. Answers whether it did.
+    /// Merges runs of one size class into one, if there are enough of them. Returns whether it did.
     /// Gives up with [`Error::Closed`] when `is_closing` becomes true.
     pub(crate) fn merge(&self, is_closing: &AtomicBool) -> Result<bool> {
         if self.is_merging_off.load(Ordering::Relaxed) {
@@ -467,7 +468,7 @@ impl Index {
     }
 }
 
-/// The newest runs that are of one size class and enough to be merged.
+/// Returns the newest runs that are of one size class and enough to be merged.
 fn mergeable(runs: &[Arc<Run>], base: u64) -> Option<std::ops::Range<usize>> {
     let class = |run: &Run| {
         (run.n_events / base.max(1))
@@ -519,7 +520,7 @@ fn random_seed() -> Result<u64> {
     getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))
 }
 
-/// What says that the log ends before the index does.
+/// Returns what says that the log ends before the index does.
 pub(crate) fn beyond_log(indexed: u64, log: u64) -> Error {
     Error::Damaged(Box::new(Damage {
         file: "log".into(),

@@ -34,7 +34,7 @@ struct NameSlot {
 }
 
 impl NameSlot {
-    /// A hash as the table wants it: all of its bits count.
+    /// Returns a hash as the table wants it: all of its bits count.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -64,12 +64,12 @@ impl<T> ByName<T> {
         Some(slot.index as usize)
     }
 
-    /// The thing of this name, if there is one.
+    /// Returns the thing of this name, if there is one.
     pub(crate) fn get(&self, name: &str) -> Option<&T> {
         self.find(name).map(|place| &self.things[place].1)
     }
 
-    /// The place of the thing of this name; if there is none, of the one that `make` makes.
+    /// Returns the place of the thing of this name; if there is none, of the one that `make` makes.
     pub(crate) fn place(&mut self, name: &str, make: impl FnOnce() -> T) -> usize {
         let hash = self.hash(name);
         let things = &mut self.things;
@@ -102,23 +102,23 @@ impl<T> ByName<T> {
         std::hint::black_box(lengths.fold(0, std::ops::BitXor::bitxor));
     }
 
-    /// The thing at a place.
+    /// Returns the thing at a place.
     pub(crate) fn at(&self, place: usize) -> &T {
         &self.things[place].1
     }
 
-    /// The thing at a place, to be changed.
+    /// Returns the thing at a place, to be changed.
     pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
         &mut self.things[place].1
     }
 
-    /// Makes room for so many more.
+    /// Makes room for this many more.
     pub(crate) fn reserve(&mut self, n: usize) {
         self.slots.reserve(n, |slot| NameSlot::spread(slot.hash));
         self.things.reserve(n);
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         self.things.len()
     }
@@ -133,12 +133,12 @@ impl<T> ByName<T> {
         self.slots.retain(|slot| (slot.index as usize) < n);
     }
 
-    /// About how much memory the things take, without what they refer to.
+    /// Returns about how much memory the things take, without what they refer to.
     pub(crate) fn name_bytes(&self) -> usize {
         self.name_bytes
     }
 
-    /// All names and things, in no order.
+    /// Returns all names and things, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.things.iter().map(|(name, thing)| (name.text(), thing))
     }

@@ -14,7 +14,8 @@ type NamedSummary = (String, TermSummary);
 /// The names of one layer in order, fetched as they are asked for.
 type Names<'a> = Box<dyn Iterator<Item = Result<NamedSummary>> + 'a>;
 
-/// Up to `limit` names of a kind that begin with `prefix` and come after `after`, in byte order.
+/// Returns up to `limit` names of a kind that begin with `prefix` and come after `after`, in byte
+/// order.
 pub(crate) fn list(
     layers: &Layers,
     kind: TermKind,

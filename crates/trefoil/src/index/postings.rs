@@ -27,7 +27,7 @@ pub(crate) struct TermSummary {
 }
 
 impl TermSummary {
-    /// What is known of this and `later`, a layer after this one, together.
+    /// Returns what is known of this and `later`, a layer after this one, together.
     pub(crate) fn followed_by(&self, later: &Self) -> Self {
         Self {
             n: self.n + later.n,

@@ -58,7 +58,8 @@ impl RunTerm {
         })
     }
 
-    /// Whether there can be a place in the stream at or beyond `ordinal` in the given direction.
+    /// Returns whether there can be a place in the stream at or beyond `ordinal` in the given
+    /// direction.
     pub(crate) fn reaches(&self, ordinal: u64, direction: Direction) -> bool {
         match direction {
             Direction::Forwards => self.summary.last_ordinal >= ordinal,
@@ -72,7 +73,7 @@ impl RunTerm {
 }
 
 impl Run {
-    /// What says that this run's bytes are not what was written.
+    /// Returns what says that this run's bytes are not what was written.
     pub(crate) fn damaged(&self, what: &str) -> Error {
         Error::Damaged(Box::new(Damage {
             file: format!("maps/{}", self.name).into(),
@@ -94,7 +95,7 @@ impl Run {
             .ok_or_else(|| self.damaged("unreadable term"))
     }
 
-    /// The first block of a term whose key is at or after `order`.
+    /// Returns the first block of a term whose key is at or after `order`.
     fn blocks_from(&self, kind: TermKind, name: &str, order: u64) -> Scan<'_> {
         let mut from = vec![BLOCK];
         put_term(&mut from, kind, name);
@@ -104,8 +105,9 @@ impl Run {
         self.map.scan(&from, &to, Direction::Forwards)
     }
 
-    /// The blocks of a stream, from the one that `ordinal` falls into, in the given direction. The
-    /// first one, which is mostly enough, is found without a scan if that is possible.
+    /// Returns the blocks of a stream, from the one that `ordinal` falls into, in the given
+    /// direction. The first one, which is mostly enough, is found without a scan if that is
+    /// possible.
     fn blocks_of_stream<'r>(
         &'r self,
         name: &'r str,
@@ -133,7 +135,7 @@ impl Run {
         ))
     }
 
-    /// The blocks of a term, from the one that `order` falls into, in the given direction.
+    /// Returns the blocks of a term, from the one that `order` falls into, in the given direction.
     fn blocks(&self, kind: TermKind, name: &str, order: u64, direction: Direction) -> Scan<'_> {
         if direction == Direction::Forwards {
             return self.blocks_from(kind, name, order);
@@ -215,8 +217,8 @@ impl Run {
         Ok(())
     }
 
-    /// The last ordinal of the block of a stream that `position` falls into. Blocks of streams are
-    /// ordered by ordinal, so a position is found by bisection.
+    /// Returns the last ordinal of the block of a stream that `position` falls into. Blocks of
+    /// streams are ordered by ordinal, so a position is found by bisection.
     fn ordinal_near(&self, name: &str, summary: &TermSummary, position: u64) -> Result<u64> {
         let (mut low, mut high) = (summary.first_ordinal, summary.last_ordinal);
         let mut postings = Vec::new();
@@ -240,7 +242,8 @@ impl Run {
         Ok(low)
     }
 
-    /// The position of the first event of a stream at or beyond `ordinal` in the given direction.
+    /// Returns the position of the first event of a stream at or beyond `ordinal` in the given
+    /// direction.
     pub(crate) fn seek_ordinal(
         &self,
         name: &str,
@@ -299,8 +302,8 @@ impl Run {
         decode_positions(&value, out).ok_or_else(|| self.damaged("unreadable id"))
     }
 
-    /// The first position of the first stretch of events in which the highest time so far reached
-    /// `time`.
+    /// Returns the first position of the first stretch of events in which the highest time so far
+    /// reached `time`.
     pub(crate) fn seek_time(&self, time: Timestamp) -> Result<Option<u64>> {
         let Some(entry) = self
             .map
@@ -316,8 +319,8 @@ impl Run {
     }
 }
 
-/// The first and the last ordinal of the block of a stream that `ordinal` falls into, if the stream
-/// has no gaps here: then every block but the last is full.
+/// Returns the first and the last ordinal of the block of a stream that `ordinal` falls into, if
+/// the stream has no gaps here: then every block but the last is full.
 fn block_bounds(summary: &TermSummary, ordinal: u64) -> Option<(u64, u64)> {
     let (first, last) = (summary.first_ordinal, summary.last_ordinal);
     let has_gaps = last - first != summary.n - 1;
@@ -362,7 +365,7 @@ fn seek(postings: &[Posting], ordinal: u64, direction: Direction) -> Option<u64>
     postings.get(index).map(|posting| posting.position)
 }
 
-/// The key of a time sample; times sort by it, also those before 1970.
+/// Returns the key of a time sample; times sort by it, also those before 1970.
 pub(crate) fn time_key(time: Timestamp) -> Vec<u8> {
     let ordered = time.0 as u64 ^ (1 << 63);
     let mut key = vec![TIME];

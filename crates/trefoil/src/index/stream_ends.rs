@@ -18,7 +18,7 @@ pub(crate) struct StreamEnd {
 }
 
 impl StreamEnd {
-    /// The end of a stream of which this is the newest list.
+    /// Returns the end of a stream of which this is the newest list.
     pub(super) fn of(list: &PostingList) -> Self {
         Self {
             last_ordinal: list.last_ordinal(),
@@ -30,7 +30,7 @@ impl StreamEnd {
 /// About how much memory the ends of streams take that are noted before older ones are forgotten.
 const GENERATION_BYTES: usize = 24 * 1024 * 1024;
 
-/// So many streams are looked for at the same time.
+/// This many streams are looked for at the same time.
 const STREAMS_TOGETHER: usize = 32;
 
 /// The ends of streams that were in tails, so that the runs need not be asked. What was noted long
@@ -68,7 +68,7 @@ pub(crate) struct StreamEnds<'a> {
 }
 
 impl StreamEnds<'_> {
-    /// The ends of all these streams.
+    /// Returns the ends of all these streams.
     pub(crate) fn find_all(&self, streams: &[&str]) -> Result<Vec<Option<StreamEnd>>> {
         let mut found = Vec::with_capacity(streams.len());
         for some in streams.chunks(STREAMS_TOGETHER) {
@@ -92,7 +92,7 @@ impl StreamEnds<'_> {
         }
     }
 
-    /// The end of a stream, if there is such a stream.
+    /// Returns the end of a stream, if there is such a stream.
     pub(crate) fn find(&self, stream: &str) -> Result<Option<StreamEnd>> {
         let mut lists = self
             .tails

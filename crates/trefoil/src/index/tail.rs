@@ -31,7 +31,8 @@ pub(crate) struct IndexedEvent<'a> {
 }
 
 impl<'a> IndexedEvent<'a> {
-    /// What the index needs to know of a stored event; its correlation has been read before.
+    /// Returns what the index needs to know of a stored event; its correlation has been read
+    /// before.
     pub(crate) fn of(event: &'a Event, label: Label, correlation: Option<&'a str>) -> Self {
         Self {
             position: event.position(),
@@ -75,7 +76,7 @@ type Lists = ByName<PostingList>;
 /// fetch them at the same time instead of one after the other.
 const EVENTS_TOGETHER: usize = 32;
 
-/// From so many events on it pays to look for the lists of their tags on a thread of its own.
+/// From this many events on it pays to look for the lists of their tags on a thread of its own.
 const EVENTS_FOR_TWO_THREADS: usize = 4096;
 
 /// About how much memory a posting takes, and an id.
@@ -135,7 +136,8 @@ impl Drop for IndexTail {
 }
 
 impl IndexTail {
-    /// An empty tail after `last_position`, in a log whose highest time so far is `highest_time`.
+    /// Returns an empty tail after `last_position`, in a log whose highest time so far is
+    /// `highest_time`.
     pub(crate) fn new(
         id_seed: u64,
         last_position: u64,
@@ -163,7 +165,7 @@ impl IndexTail {
         self.n_events
     }
 
-    /// About how much memory the tail takes.
+    /// Returns about how much memory the tail takes.
     pub(crate) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
@@ -285,7 +287,7 @@ impl IndexTail {
         list.filter(|list| list.len() > 0)
     }
 
-    /// All names of a kind and their postings, in no order.
+    /// Returns all names of a kind and their postings, in no order.
     pub(crate) fn lists(&self, kind: TermKind) -> impl Iterator<Item = (&str, &PostingList)> {
         let all = (kind == TermKind::All).then_some(("", &self.all));
         let lists = self.lists[kind as usize].iter().chain(all);
@@ -413,7 +415,8 @@ fn touch(lists: &Lists, places: impl Iterator<Item = usize>) {
     std::hint::black_box(ends.fold(0, std::ops::BitXor::bitxor));
 }
 
-/// The hash under which an id is indexed. The seed keeps others from choosing ids that collide.
+/// Returns the hash under which an id is indexed. The seed keeps others from choosing ids that
+/// collide.
 pub(crate) fn id_hash(id: &EventId, seed: u64) -> u64 {
     xxh3_64_with_seed(id.as_bytes(), seed)
 }

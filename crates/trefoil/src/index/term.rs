@@ -22,7 +22,7 @@ pub(crate) enum TermKind {
 }
 
 impl TermKind {
-    /// What the kind is called.
+    /// Returns what the kind is called.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::All => "all",

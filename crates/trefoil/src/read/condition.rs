@@ -1,7 +1,7 @@
 //! Query conditions, looked into before a commit reaches the writer.
 //!
 //! Whether an event matches may take long to find out: an old position, a cold index, two frequent
-//! tags that never meet. So whoever hands in a commit looks into its conditions up to the head of
+//! tags that never meet. So the caller of a commit looks into its conditions up to the head of
 //! the log, and the writer only at what came later.
 
 use trefoil_core::{Commit, Condition, Result};
@@ -27,7 +27,7 @@ pub(crate) struct CheckedConditions {
 }
 
 impl CheckedConditions {
-    /// A match of the condition of this index.
+    /// Returns a match of the condition of this index.
     pub(crate) fn match_of(&self, condition: usize) -> Option<u64> {
         self.matches.get(condition).copied().flatten()
     }
@@ -45,7 +45,7 @@ pub(crate) struct ConditionCheck {
 }
 
 impl ConditionCheck {
-    /// A look into the log as it is now.
+    /// Returns a look into the log as it is now.
     pub(crate) fn new(engine: &Engine, conditions: &[Condition]) -> Self {
         let has_query = |condition: &Condition| Matcher::of_condition(condition).is_some();
         let n = match conditions.iter().any(has_query) {
@@ -64,7 +64,7 @@ impl ConditionCheck {
         }
     }
 
-    /// Goes on with the look for a while. Answers whether it is finished.
+    /// Goes on with the look for a while. Returns whether it is finished.
     pub(crate) fn advance(&mut self, engine: &Engine, conditions: &[Condition]) -> Result<bool> {
         let effort = Effort::new(EFFORT_POSITIONS);
         while self.index < self.checked.matches.len() {
@@ -82,7 +82,7 @@ impl ConditionCheck {
         Ok(false)
     }
 
-    /// Looks into one condition. Answers whether that is finished.
+    /// Looks into one condition. Returns whether that is finished.
     fn look(&mut self, engine: &Engine, condition: &Condition, effort: &Effort) -> Result<bool> {
         let Some((matcher, after)) = Matcher::of_condition(condition) else {
             return Ok(true);
@@ -105,7 +105,7 @@ impl ConditionCheck {
         Ok(true)
     }
 
-    /// What was found.
+    /// Returns what was found.
     pub(crate) fn finish(self) -> CheckedConditions {
         self.checked
     }

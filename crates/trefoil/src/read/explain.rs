@@ -15,7 +15,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The explanation of a read that begins after the end of the log, which is at `head`.
+    /// Returns the explanation of a read that begins after the end of the log, which is at `head`.
     pub(crate) fn nothing(head: u64) -> Self {
         Self {
             range: (head + 1, head),

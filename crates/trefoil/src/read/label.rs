@@ -28,7 +28,7 @@ pub(crate) fn make(is_imported: bool, is_new_stream: bool, group_hash: Option<i6
     }
 }
 
-/// The hash that decides which member of a consumer group the event belongs to.
+/// Returns the hash that decides which member of a consumer group the event belongs to.
 pub(crate) fn group_hash(label: Label) -> Option<i64> {
     (label.flags & HAS_GROUP_HASH != 0).then_some(label.word as i64)
 }
@@ -41,7 +41,7 @@ pub(crate) fn is_new_stream(label: Label) -> bool {
     label.flags & NEW_STREAM != 0
 }
 
-/// Whether the event belongs to this member of a consumer group.
+/// Returns whether the event belongs to this member of a consumer group.
 pub(crate) fn belongs_to(label: Label, group: ConsumerGroup) -> bool {
     group_hash(label).is_some_and(|hash| in_group(hash, group.member, group.size))
 }

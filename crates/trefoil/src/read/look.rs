@@ -9,10 +9,10 @@ use crate::database::engine::Engine;
 use crate::state::View;
 use crate::write::transaction::{Executed, Step, Transaction};
 
-/// So many commands that each read little are read at once by whoever asks.
+/// This many commands that each read little are run at once, on the thread of the caller.
 const SHORT_MAX: usize = 64;
 
-/// How many bytes of replies are made at once by whoever asks.
+/// How many bytes of replies are made at once, on the thread of the caller.
 const SHORT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The state of one moment, which is durable, for commands that only read. It stays as it is for as
@@ -61,7 +61,7 @@ pub(crate) fn look<'a>(
     calls.map(|call| snapshot.look(call, meter)).collect()
 }
 
-/// The moment of a read.
+/// Returns the moment of a read.
 fn moment(engine: &Engine) -> CommandMoment {
     CommandMoment {
         now: engine.clock().now().millis(),
@@ -70,7 +70,7 @@ fn moment(engine: &Engine) -> CommandMoment {
     }
 }
 
-/// How many keys there are, and how many of them expire.
+/// Returns how many keys there are, and how many of them expire.
 pub(crate) fn survey(engine: &Engine) -> Result<Survey> {
     let mut view = View::new(&engine.store);
     Keyspace::new(&mut view, moment(engine))?.survey()
@@ -81,7 +81,7 @@ pub(crate) fn survey(engine: &Engine) -> Result<Survey> {
 pub(crate) struct Looks(Vec<Transaction>);
 
 impl Looks {
-    /// The transactions as they are if one of them needs the writer.
+    /// Returns the transactions as they are if one of them needs the writer.
     pub(crate) fn new(
         transactions: Vec<Result<Transaction>>,
     ) -> Result<Self, Vec<Result<Transaction>>> {
@@ -99,7 +99,7 @@ impl Looks {
         }
     }
 
-    /// Whether nobody is kept for long by running them.
+    /// Returns whether nobody is kept for long by running them.
     fn are_short(&self) -> bool {
         let calls = || self.0.iter().flat_map(calls);
         calls().nth(SHORT_MAX).is_none()

@@ -12,7 +12,7 @@ pub(crate) struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    /// What a read selects, but for its consumer group.
+    /// Returns what a read selects, but for its consumer group.
     pub(crate) fn of_selection(read: &'a Selection) -> Self {
         Self {
             source: &read.source,
@@ -22,7 +22,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// What a condition rules out, and after which position; `None` if it is no query.
+    /// Returns what a condition rules out, and after which position; `None` if it is no query.
     pub(crate) fn of_condition(condition: &'a Condition) -> Option<(Self, u64)> {
         let Condition::NoMatch {
             source,
@@ -41,7 +41,7 @@ impl<'a> Matcher<'a> {
         Some((matcher, after.unwrap_or(0)))
     }
 
-    /// Whether an event is selected.
+    /// Returns whether an event is selected.
     pub(crate) fn matches(&self, event: &Event) -> bool {
         self.matches_parts(event.stream(), event.event_type(), event.tags())
             && self
@@ -49,7 +49,7 @@ impl<'a> Matcher<'a> {
                 .is_none_or(|wanted| event.correlation().as_deref() == Some(wanted))
     }
 
-    /// Whether an event of this stream, type and tags is selected as far as these go.
+    /// Returns whether an event of this stream, type and tags is selected as far as these go.
     pub(crate) fn matches_parts<'b>(
         &self,
         stream: Option<&str>,

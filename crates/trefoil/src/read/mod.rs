@@ -41,13 +41,13 @@ pub struct Page {
     pub next: Option<u64>,
 }
 
-/// The event at a position that holds one.
+/// Returns the event at a position that holds one.
 pub(crate) fn fetch(storage: &dyn Storage, position: u64) -> Result<Event> {
     let mut events = fetch_all(storage, &[position])?;
     events.pop().ok_or_else(|| missing(position))
 }
 
-/// The events at these positions, as far as they hold one, in the same order.
+/// Returns the events at these positions, as far as they hold one, in the same order.
 pub(crate) fn fetch_all(storage: &dyn Storage, positions: &[u64]) -> Result<Vec<Event>> {
     let mut events = Vec::with_capacity(positions.len());
     let mut failure = None;
@@ -64,7 +64,7 @@ pub(crate) fn fetch_all(storage: &dyn Storage, positions: &[u64]) -> Result<Vec<
     failure.map_or(Ok(events), Err)
 }
 
-/// What says that the log has no event where there should be one.
+/// Returns what says that the log has no event where there should be one.
 fn missing(position: u64) -> Error {
     Error::invalid(format!("there is no event at position {position}"))
 }
@@ -134,7 +134,7 @@ pub(crate) fn execute(
     Ok(gathering.page)
 }
 
-/// Up to `wanted` positions, and where the walk goes on after them, if it does.
+/// Returns up to `wanted` positions, and where the walk goes on after them, if it does.
 fn next_positions(
     cursor: &mut Cursor<'_>,
     wanted: usize,
@@ -205,8 +205,8 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Optio
     Ok(Some(Start { from, last, plan }))
 }
 
-/// The term that leads to all events of the read, if one does, so that there is nothing to plan.
-/// What was found of a stream when its beginning was sought is used again.
+/// Returns the term that leads to all events of the read, if one does, so that there is nothing to
+/// plan. What was found of a stream when its beginning was sought is used again.
 fn only_term<'a>(
     layers: &'a Layers,
     read: &'a Selection,

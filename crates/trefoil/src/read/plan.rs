@@ -65,7 +65,8 @@ struct PlanTerm<'a> {
 }
 
 impl<'a> ReadPlan<'a> {
-    /// The plan for events that one term, already looked up, leads to: there is nothing to choose.
+    /// Returns the plan for events that one term, already looked up, leads to: there is nothing to
+    /// choose.
     pub(crate) fn of_term(layers: &'a Layers, range: PositionRange, term: TermLookup<'a>) -> Self {
         let item = PlanItem {
             terms: vec![PlanTerm::new(vec![term])],
@@ -117,8 +118,8 @@ impl<'a> ReadPlan<'a> {
         })
     }
 
-    /// The walk over the positions at which the events are, or may be if they are to be verified;
-    /// `None` if there are none. About `page_size` of them will be wanted.
+    /// Returns the walk over the positions at which the events are, or may be if they are to be
+    /// verified; `None` if there are none. About `page_size` of them will be wanted.
     pub(crate) fn into_walk(self, direction: Direction, page_size: usize) -> Option<Walk<'a>> {
         match self.strategy {
             Strategy::Nothing => None,
@@ -134,7 +135,7 @@ impl<'a> ReadPlan<'a> {
         }
     }
 
-    /// The plan in the words of the product.
+    /// Returns the plan in the words of the product.
     pub(crate) fn explain(&self) -> Explanation {
         Explanation {
             range: (self.range.low, self.range.high),
@@ -145,7 +146,7 @@ impl<'a> ReadPlan<'a> {
     }
 }
 
-/// What the events of one alternative have.
+/// Returns what the events of one alternative have.
 fn terms_of<'a>(
     layers: &'a Layers,
     matcher: Matcher<'a>,
@@ -203,7 +204,7 @@ impl<'a> PlanItem<'a> {
         self.terms.first().map_or(0, |term| term.events)
     }
 
-    /// About how many positions are looked at: each of the rarest term, in every other one.
+    /// Returns about how many positions are looked at: each of the rarest term, in every other one.
     fn positions(&self) -> u64 {
         let walked = self.terms.iter().filter(|term| !term.is_verified);
         let names: usize = walked.map(|term| term.lookups.len()).sum();
@@ -238,7 +239,7 @@ impl<'a> PlanItem<'a> {
 }
 
 impl<'a> PlanTerm<'a> {
-    /// A term that events have if they have any of these names, which are of one kind.
+    /// Returns a term that events have if they have any of these names, which are of one kind.
     fn new(lookups: Vec<TermLookup<'a>>) -> Self {
         Self {
             kind: lookups.first().map_or(TermKind::All, TermLookup::kind),
@@ -248,7 +249,7 @@ impl<'a> PlanTerm<'a> {
         }
     }
 
-    /// Counts the events of the range that have the term. Names that do not occur are let go of.
+    /// Counts the events of the range that have the term. Names that do not occur are dropped.
     fn count(&mut self, range: PositionRange) -> Result<u64> {
         let mut found = Vec::with_capacity(self.lookups.len());
         for mut lookup in self.lookups.drain(..) {

@@ -76,7 +76,7 @@ pub(crate) fn first_match(
     }
 }
 
-/// The first of these positions whose event is selected.
+/// Returns the first of these positions whose event is selected.
 fn first_of(storage: &dyn Storage, positions: &[u64], matcher: Matcher<'_>) -> Result<Option<u64>> {
     let mut found = None;
     if positions.is_empty() {

@@ -4,7 +4,7 @@
 //! to move. It keeps a position and at most one page of events, so a slow subscriber costs the
 //! writer nothing and misses nothing.
 //!
-//! As a stream it reads pages on a thread of the library: whoever polls it waits for no disk.
+//! As a stream it reads pages on a thread of the library: a poll waits for no disk.
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -13,7 +13,7 @@ const DELETE: u64 = 2;
 /// reach beyond its end.
 const PATCH: u64 = 3;
 
-/// A value of which only a part changes is kept as that part if this saves so many bytes.
+/// A value of which only a part changes is kept as that part if this saves this many bytes.
 const PATCH_SAVES_MIN: usize = 16;
 
 /// Encoded changes, in order.
@@ -83,8 +83,8 @@ impl Changes {
     }
 }
 
-/// The part in which a value differs from the one before, which is not longer, if that is worth
-/// telling apart.
+/// Returns the part in which a value differs from the one before, which is not longer, if that is
+/// worth telling apart.
 fn patch<'a>(before: &[u8], after: &'a [u8]) -> Option<(usize, &'a [u8])> {
     if after.len() < before.len() || after.len() < PATCH_SAVES_MIN {
         return None;
@@ -123,7 +123,7 @@ fn common_suffix(one: &[u8], other: &[u8]) -> usize {
 }
 
 impl EntryChange<'_> {
-    /// The value that the change leads to; `None` if it does not fit the one before.
+    /// Returns the value that the change leads to; `None` if it does not fit the one before.
     pub(crate) fn apply(&self, before: impl FnOnce() -> Option<Bytes>) -> Option<Option<Bytes>> {
         match *self {
             Self::Insert(value) | Self::Replace(value) => Some(Some(Bytes::copy_from_slice(value))),

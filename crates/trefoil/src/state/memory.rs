@@ -24,12 +24,12 @@ impl Memory {
         }
     }
 
-    /// What the entries take that changed since the last checkpoint began.
+    /// Returns what the entries take that changed since the last checkpoint began.
     pub(super) fn live(&self) -> usize {
         self.live
     }
 
-    /// Whether all databases together take more than they should.
+    /// Returns whether all databases together take more than they should.
     pub(super) fn is_short(&self) -> bool {
         is_crowded(&self.shared)
     }
@@ -45,7 +45,7 @@ impl Memory {
         self.frozen += std::mem::take(&mut self.live);
     }
 
-    /// What was set aside is let go of.
+    /// What was set aside is dropped.
     pub(super) fn thaw(&mut self) {
         let frozen = std::mem::take(&mut self.frozen);
         self.shared.fetch_sub(frozen, Ordering::Relaxed);

@@ -65,7 +65,7 @@ impl Comparable<EntryName> for SoughtName<'_> {
     }
 }
 
-/// The first bytes, which are in the same order as the whole names as far as they differ.
+/// Returns the first bytes, which are in the same order as the whole names as far as they differ.
 fn head(bytes: &[u8]) -> u128 {
     let mut head = [0; HEAD_BYTES];
     let length = bytes.len().min(HEAD_BYTES);

@@ -59,7 +59,7 @@ impl quick_cache::Weighter<CachedEntry, Bytes> for EntryWeight {
 }
 
 impl ReadCache {
-    /// A cache of this size in bytes.
+    /// Returns a cache of this size in bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         let n_entries = (bytes / ENTRY_BYTES) as usize;
         Self {
@@ -126,7 +126,7 @@ impl CachedMap {
         })
     }
 
-    /// The value of an entry.
+    /// Returns the value of an entry.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let map = self.number;
         if !self.period.is_over()
@@ -171,7 +171,7 @@ mod tests {
         Arc::new(ReadCache::new(64 * 1024))
     }
 
-    /// A map with these entries.
+    /// Returns a map with these entries.
     fn map(storage: &MemoryStorage, entries: &[(&str, &str)]) -> Arc<dyn Map> {
         let mut batch = Batch::default();
         for (key, value) in entries {

@@ -34,12 +34,12 @@ struct Checkpointed {
     change_bytes: u64,
 }
 
-/// The commit of the snapshot; 0 if there is none.
+/// Returns the commit of the snapshot; 0 if there is none.
 pub(crate) fn snapshot_commit(storage: &dyn Storage) -> u64 {
     storage.snapshot().map_or(0, |snapshot| snapshot.commit)
 }
 
-/// How many bytes of the log changes take at the last checkpoint.
+/// Returns how many bytes of the log changes take at the last checkpoint.
 pub(super) fn logged(storage: &dyn Storage) -> Result<Logged> {
     let map = storage.map(MANIFEST_MAP)?;
     let value = map.map(|map| map.get(KEY)).transpose()?.flatten();
@@ -73,7 +73,7 @@ impl StateStore {
         }
     }
 
-    /// Whether the log has so many bytes of changes that it is time for a snapshot.
+    /// Returns whether the log has so many bytes of changes that it is time for a snapshot.
     pub(crate) fn is_snapshot_due(&self) -> bool {
         let last = self.storage.snapshot().unwrap_or_default();
         // The state may be much smaller by now.
@@ -86,19 +86,19 @@ impl StateStore {
         self.recent.lock().logged.written >= limit
     }
 
-    /// Whether the log has any changes that a snapshot would make superfluous.
+    /// Returns whether the log has any changes that a snapshot would make superfluous.
     pub(crate) fn has_changed_since_snapshot(&self) -> bool {
         self.recent.lock().logged.now > 0
     }
 
-    /// The map, once there is one.
+    /// Returns the map, once there is one.
     fn map(&self) -> Option<Arc<dyn Map>> {
         let recent = self.recent.lock();
         recent.map.as_ref().map(|cached| Arc::clone(&cached.map))
     }
 
-    /// The entries of the map at the last checkpoint, which is that of `commit`; `None` if there is no
-    /// map yet. No checkpoint is being written.
+    /// Returns the entries of the map at the last checkpoint, which is that of `commit`; `None` if
+    /// there is no map yet. No checkpoint is being written.
     pub(crate) fn moment(&self, commit: u64) -> Option<SnapshotMoment> {
         let recent = self.recent.lock();
         Some(SnapshotMoment {

@@ -1,9 +1,9 @@
 //! The durable entries: those that changed since the last checkpoint in memory, all others in a map.
 //!
 //! A checkpoint freezes what changed, writes it to the map together with the index's manifest, and
-//! lets go of it. Like the index, the map can be thrown away and rebuilt from the log.
+//! drops it. Like the index, the map can be thrown away and rebuilt from the log.
 //!
-//! What is in memory is persistent in the other sense of the word: whoever reads takes the entries
+//! What is in memory is persistent in the other sense of the word: a reader takes the entries
 //! as they are, and the map as it was at the last checkpoint. However long the read takes, no writer
 //! and no checkpoint waits for it.
 
@@ -93,7 +93,7 @@ pub(super) struct Recent {
     pub(super) map: Option<Arc<CachedMap>>,
     /// The entry that everybody reads.
     pub(super) root: Option<Bytes>,
-    /// The period in which whoever begins to read now does.
+    /// The period in which a read that begins now falls.
     period: Arc<Period>,
     /// Those that end when the next checkpoint changes the map.
     ending: Vec<Arc<Period>>,
@@ -145,7 +145,7 @@ impl StateStore {
         self
     }
 
-    /// Runs these commands, which may append events of at most so many bytes of data.
+    /// Runs these commands, which may append events of at most this many bytes of data.
     pub(crate) fn running(mut self, commands: &Commands, event_data_bytes_max: usize) -> Self {
         self.commands = commands.clone();
         self.event_data_bytes_max = event_data_bytes_max;
@@ -174,7 +174,7 @@ impl StateStore {
         }
     }
 
-    /// The entries as they are now; for whoever holds this they do not change.
+    /// Returns the entries as they are now; they do not change for the holder.
     pub(crate) fn read(&self) -> StoreReader {
         let recent = self.recent.lock();
         StoreReader {
@@ -186,7 +186,7 @@ impl StateStore {
     }
 
     /// Takes over the entries that a group changed, once it is durable. `publish` runs before any
-    /// reader can: whoever sees the change sees what was published with it.
+    /// reader can: a reader that sees the change sees what was published with it.
     pub(crate) fn apply(&self, changed: ChangedEntries, publish: impl FnOnce()) {
         if changed.is_empty() {
             return publish();
@@ -232,12 +232,12 @@ impl StateStore {
         Ok(read)
     }
 
-    /// Whether nothing changed since the last checkpoint.
+    /// Returns whether nothing changed since the last checkpoint.
     pub(crate) fn is_empty(&self) -> bool {
         self.recent.lock().live.is_empty()
     }
 
-    /// Whether it is time for a checkpoint.
+    /// Returns whether it is time for a checkpoint.
     pub(crate) fn is_full(&self) -> bool {
         let recent = self.recent.lock();
         let live_bytes = recent.memory.live();
@@ -246,7 +246,8 @@ impl StateStore {
             || (live_bytes >= RECENT_BYTES_MIN && recent.memory.is_short())
     }
 
-    /// Whether so much changed since the last checkpoint began that writing should wait for it.
+    /// Returns whether so much changed since the last checkpoint began that writing should wait for
+    /// it.
     pub(crate) fn is_overfull(&self) -> bool {
         self.recent.lock().memory.live() >= 2 * RECENT_BYTES_MAX
     }
@@ -287,7 +288,7 @@ impl StateStore {
         }
     }
 
-    /// Lets go of what was set aside: the map has it.
+    /// Drops what was set aside: the map has it.
     pub(crate) fn thaw(&self) {
         let mut recent = self.recent.lock();
         match &recent.base {
@@ -353,7 +354,8 @@ fn all_garbage() -> Chore {
     Chore::Garbage(GarbagePlace::default())
 }
 
-/// The map at this moment. If that cannot be had, as when it cannot be read either, it is the map.
+/// Returns the map at this moment. If that cannot be had, as when it cannot be read either, it is
+/// the map.
 fn moment(map: &Arc<dyn Map>) -> Arc<dyn Map> {
     let moment = Arc::clone(map).moment();
     moment.unwrap_or_else(|_| Arc::clone(map))
@@ -369,7 +371,7 @@ pub(crate) struct StoreReader {
 }
 
 impl StoreReader {
-    /// The value of an entry.
+    /// Returns the value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         if key == ROOT {
             return Ok(self.root.clone());
@@ -389,7 +391,8 @@ impl StoreReader {
         }
     }
 
-    /// The entries with `from <= key < to`, where `from < to`, with those of `over` laid over them.
+    /// Returns the entries with `from <= key < to`, where `from < to`, with those of `over` laid
+    /// over them.
     pub(super) fn scan<'b>(
         &'b self,
         from: &[u8],

@@ -23,7 +23,7 @@ fn write(database: &Database, line: &str) {
     );
 }
 
-/// What a view answers, in which nothing expires.
+/// Returns what a view answers, in which nothing expires.
 fn ask(view: &mut View, line: &str) -> Reply {
     let mut keyspace = Keyspace::new(view, CommandMoment::default()).unwrap();
     call(line).run(&mut keyspace).unwrap()
@@ -37,7 +37,7 @@ fn n_entries(view: &View) -> usize {
     view.scan(b"s", b"t", Direction::Forwards).count()
 }
 
-/// Whoever reads while checkpoints change and remove what it has not read yet finds what there was.
+/// A reader finds what there was while checkpoints change and remove what it has not read yet.
 fn check(database: &Database) {
     let view = || View::new(&database.engine().unwrap().store);
     write(database, "SET changed 1");

@@ -8,7 +8,7 @@ use super::View;
 /// What the keys of these entries begin with.
 const TRACKING: u8 = b't';
 
-/// Whether an entry outlives the events: all but tracked positions do, which tell of them.
+/// Returns whether an entry outlives the events: all but tracked positions do, which tell of them.
 pub(crate) fn is_carried(key: &[u8]) -> bool {
     key.first() != Some(&TRACKING)
 }
@@ -21,7 +21,7 @@ fn key(source: &str) -> Bytes {
 }
 
 impl View {
-    /// The position that was last recorded for a source.
+    /// Returns the position that was last recorded for a source.
     pub(crate) fn tracking(&self, source: &str) -> Result<Option<u64>> {
         let value = self.get(&key(source))?;
         value.map(|value| decode(source, &value)).transpose()

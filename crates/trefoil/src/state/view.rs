@@ -62,7 +62,7 @@ impl Default for ToClean {
 }
 
 impl ToClean {
-    /// When the first of it is due.
+    /// Returns when the first of it is due.
     pub(crate) fn first(&self) -> u64 {
         match self.garbage {
             Some(_) => 0,
@@ -83,12 +83,12 @@ pub(crate) struct TouchedKeys {
 }
 
 impl TouchedKeys {
-    /// The keys, some of them more than once.
+    /// Returns the keys, some of them more than once.
     pub(crate) fn keys(&self) -> &[Bytes] {
         &self.keys
     }
 
-    /// Whether a key is among them.
+    /// Returns whether a key is among them.
     pub(crate) fn contains(&mut self, key: &Bytes) -> bool {
         self.found.extend(self.keys[self.n_found..].iter().cloned());
         self.n_found = self.keys.len();
@@ -129,22 +129,22 @@ impl View {
         }
     }
 
-    /// Whether the commit that is being staged changes something.
+    /// Returns whether the commit that is being staged changes something.
     pub(crate) fn has_changes(&self) -> bool {
         !self.changes.bytes.is_empty()
     }
 
-    /// The keys that all commits touched.
+    /// Returns the keys that all commits touched.
     pub(crate) fn take_touched(&mut self) -> TouchedKeys {
         std::mem::take(&mut self.touched_before)
     }
 
-    /// The keys that the commits before this one touched.
+    /// Returns the keys that the commits before this one touched.
     pub(crate) fn touched_before(&mut self) -> &mut TouchedKeys {
         &mut self.touched_before
     }
 
-    /// The value of an entry.
+    /// Returns the value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.staged.get(key) {
             Some(staged) => Ok(staged.value.clone()),
@@ -191,7 +191,7 @@ impl View {
         Ok(())
     }
 
-    /// The entries with `from <= key < to`, in either direction.
+    /// Returns the entries with `from <= key < to`, in either direction.
     pub(crate) fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_> {
         if from >= to {
             return Box::new(std::iter::empty());
@@ -268,12 +268,12 @@ impl View {
         self.touched_before.is_all |= std::mem::take(&mut self.touched.is_all);
     }
 
-    /// What of what the commits changed is to be cleaned.
+    /// Returns what of what the commits changed is to be cleaned.
     pub(crate) fn take_to_clean(&mut self) -> ToClean {
         std::mem::take(&mut self.due)
     }
 
-    /// The entries that the commits changed.
+    /// Returns the entries that the commits changed.
     pub(crate) fn into_staged(self) -> ChangedEntries {
         let staged = self.staged.into_iter();
         staged.map(|(key, staged)| (key, staged.value)).collect()

@@ -1,6 +1,6 @@
 //! Keys that a transaction must find unchanged.
 //!
-//! Whoever watches keys is marked when one of them is touched. A commit counts from when it is
+//! A watch is marked when one of its keys is touched. A commit counts from when it is
 //! durable on, so what is being made durable while a watch begins counts as a change after it.
 
 use std::sync::Arc;
@@ -145,7 +145,8 @@ impl Watch {
         }
     }
 
-    /// Whether a key was changed or has expired. `staged` is what commits touch that come before.
+    /// Returns whether a key was changed or has expired. `staged` is what commits touch that come
+    /// before.
     pub(crate) fn is_changed(
         &self,
         watches: &Arc<Watches>,
