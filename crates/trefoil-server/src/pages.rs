@@ -33,9 +33,9 @@ impl Pages {
         self.head
     }
 
-    /// Whether one page is likely to be all.
+    /// Whether one page is likely to be all, and to be read at once.
     pub(crate) fn is_short(&self) -> bool {
-        self.read.limit <= SHORT_READ_EVENTS_MAX
+        self.read.limit <= SHORT_READ_EVENTS_MAX && !self.database.may_wait()
     }
 
     /// The next events; there may be none before the end. Blocks the thread for the length of one page.

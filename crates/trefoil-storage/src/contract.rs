@@ -367,6 +367,15 @@ impl Batch {
 
 /// One namespace's log and maps.
 pub trait Storage: Send + Sync + Debug {
+    /// Whether reading the log, a map or the snapshot may have to wait for a network.
+    ///
+    /// Then the database reads on threads for that alone: never on one that serves connections. What
+    /// the writer needs for a commit is read before the commit is queued. The writer reads it again,
+    /// so such a storage keeps what it read and appended last in memory.
+    fn may_wait(&self) -> bool {
+        false
+    }
+
     /// How large a group should become.
     fn group_limits(&self) -> GroupLimits {
         GroupLimits::default()

@@ -151,7 +151,7 @@ async fn run(
         Method::Append => append::answer(shared, database, request).await,
         Method::Read => Box::pin(read::answer(&guest.share, database, &request)).await,
         Method::Subscribe => subscribe::answer(shared, guest, &database, request),
-        Method::GetTrackingInfo => lookup::tracking(&database, &request),
+        Method::GetTrackingInfo => lookup::tracking(&database, &request).await,
         _ => Ok(lookup::head(&database)),
     }
 }

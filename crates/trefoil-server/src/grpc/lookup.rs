@@ -14,9 +14,12 @@ pub(super) fn head(database: &Database) -> Answer {
 }
 
 /// The position that was last recorded for a source.
-pub(super) fn tracking(database: &Database, request: &Received) -> Result<Answer> {
+pub(super) async fn tracking(database: &Database, request: &Received) -> Result<Answer> {
     let TrackingRequest { source } = request.decode("TrackingRequest")?;
-    let position = database.tracking(&source);
+    let position = match database.may_wait() {
+        true => database.tracking_async(&source).await,
+        false => database.tracking(&source),
+    };
     let position = position.map_err(|error| of_error(&error))?;
     Ok(Answer::message(&TrackingResponse { position }))
 }

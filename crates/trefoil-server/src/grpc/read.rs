@@ -34,7 +34,11 @@ pub(super) async fn answer(
         return Ok(Answer::Whole(Bytes::new()));
     }
     let mut reading = Reading::new(database, request)?;
-    let first = match reading.step()? {
+    let at_once = match reading.database.may_wait() {
+        true => None,
+        false => reading.step()?,
+    };
+    let first = match at_once {
         Some(batch) => batch,
         None => {
             let (rest, batch) = reading.batch_elsewhere().await?;

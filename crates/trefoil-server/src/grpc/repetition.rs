@@ -47,7 +47,10 @@ async fn find_last(
 ) -> Result<Option<u64>> {
     // Most conflicts are no repetitions, which one event tells.
     let read = Selection::all().from_position(first).limit(1);
-    let page = database.read_page(&read, 1);
+    let page = match database.may_wait() {
+        true => database.read_page_async(&read, 1).await,
+        false => database.read_page(&read, 1),
+    };
     let page = page.map_err(|error| of_error(&error))?;
     if page.events.first().map(trefoil::Event::id).as_ref() != ids.first() {
         return Ok(None);

@@ -238,13 +238,19 @@ impl Session {
         let refused = |failure| of_error(&failure);
         match &mut self.watched {
             Some(watched) => {
-                let database = &watched.database;
-                database
-                    .watch_more(&mut watched.watch, keys)
-                    .map_err(refused)?;
+                let (database, watch) = (&watched.database, &mut watched.watch);
+                let more = match database.may_wait() {
+                    true => database.watch_more_async(watch, keys).await,
+                    false => database.watch_more(watch, keys),
+                };
+                more.map_err(refused)?;
             }
             None => {
-                let watch = database.watch(keys).map_err(refused)?;
+                let watch = match database.may_wait() {
+                    true => database.watch_async(keys).await,
+                    false => database.watch(keys),
+                };
+                let watch = watch.map_err(refused)?;
                 self.watched = Some(Watched { watch, database });
             }
         }

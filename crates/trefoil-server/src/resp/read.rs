@@ -16,12 +16,15 @@ use crate::service::blocking;
 #[derive(Debug)]
 pub(super) enum Looked {
     Replies(Outcomes),
-    /// They return too much for that.
+    /// They return too much for that, or may wait.
     TooMuch,
 }
 
-/// Reads on this thread.
+/// Reads on this thread, unless it might have to wait.
 pub(super) fn look(database: &Database, reads: &[Call]) -> Looked {
+    if database.may_wait() {
+        return Looked::TooMuch;
+    }
     let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
     match database.look_within(reads, &meter) {
         Ok(replies) => Looked::Replies(Outcomes::Read(replies.into_iter())),
@@ -50,6 +53,9 @@ pub(super) async fn look_elsewhere(
 
 /// Returns whether the call reads little, as far as that can be told quickly.
 pub(super) fn is_light(call: &Call, database: &Database) -> bool {
+    if database.may_wait() {
+        return false;
+    }
     let (name, words) = (call.spec().name, call.arguments());
     match name {
         "mget" => return words.len() <= RESP_SHORT_ELEMENTS_MAX,

@@ -18,10 +18,11 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
         has_stream: false,
         has_tags: flag_option(tags, "options.tags")?,
     };
-    let last = context
-        .database()
-        .await?
-        .last(&stream, event_type.as_deref())?;
+    let (database, event_type) = (context.database().await?, event_type.as_deref());
+    let last = match database.may_wait() {
+        true => database.last_async(&stream, event_type).await?,
+        false => database.last(&stream, event_type)?,
+    };
     let Some(event) = last else {
         return Ok(response::json("null"));
     };

@@ -10,7 +10,11 @@ use crate::response::{self, Answer};
 
 pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
     let stream = stream_name(call, "stream.version requires 1 argument: streamName")?;
-    let version = context.database().await?.version(&stream)?;
+    let database = context.database().await?;
+    let version = match database.may_wait() {
+        true => database.version_async(&stream).await?,
+        false => database.version(&stream)?,
+    };
     Ok(response::json(version.map_or_else(
         || "null".to_owned(),
         |version| version.to_string(),

@@ -122,7 +122,9 @@ impl Engine {
     /// Returns when the rest is due.
     fn take_step(self: &Arc<Self>, chore: Chore) -> Result<(u64, Chore)> {
         let (reply, answer) = oneshot::channel();
-        if self.writer.queue.push(Request::Clean(chore, reply))? {
+        let mut request = Request::Clean(chore, reply);
+        self.read_ahead(&mut request);
+        if self.writer.queue.push(request)? {
             self.lead(1);
         }
         let cleaned = answer.recv().unwrap_or_else(|_| Err(abandoned()))?;

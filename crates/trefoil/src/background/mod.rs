@@ -44,11 +44,12 @@ pub(crate) enum Lane {
     Snapshot = 7,
     Open = 8,
     Follow = 9,
+    Wait = 10,
 }
 
 /// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges,
 /// upkeep, garbage and snapshots can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 10] = [
+const LANES: [(&str, usize, i32); 11] = [
     ("trefoil-commit", 8, 0),
     ("trefoil-checkpoint", 1, 0),
     ("trefoil-merge", 1, 5),
@@ -60,6 +61,8 @@ const LANES: [(&str, usize, i32); 10] = [
     // One that takes long to open must not delay the others.
     ("trefoil-open", 4, 0),
     ("trefoil-follow", 4, 0),
+    // Reads of storages that may wait: mostly they do, and nobody else waits for them.
+    ("trefoil-wait", 16, 0),
 ];
 
 /// The read cache of the state takes this part of what cached blocks take, besides.
@@ -69,6 +72,14 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// What tells databases apart.
 pub(crate) type Tenant = usize;
+
+/// Whose reads they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadOwner {
+    pub(crate) tenant: Tenant,
+    /// Whether the storage may wait.
+    pub(crate) may_wait: bool,
+}
 
 /// The jobs of one lane. Handing one over wakes one thread and no other.
 #[derive(Default)]
@@ -161,6 +172,8 @@ impl Jobs {
 pub(crate) struct Background {
     lanes: [Arc<Jobs>; LANES.len()],
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether the threads of the lane for reads that may wait have been started.
+    can_wait: Mutex<bool>,
     /// The runtime in which callers wait, if they do in one.
     pub(crate) host: OnceLock<Arc<dyn Host>>,
     /// What time it is for all databases.
@@ -179,19 +192,15 @@ impl Background {
     pub(crate) fn start(cache_bytes: u64, clock: Clock) -> Result<Arc<Self>> {
         let mut threads = Vec::new();
         let lanes: [Arc<Jobs>; LANES.len()] = Default::default();
-        for ((name, n_threads, niceness), jobs) in LANES.into_iter().zip(&lanes) {
-            for _ in 0..n_threads {
-                let jobs = Arc::clone(jobs);
-                let thread = std::thread::Builder::new()
-                    .name(name.to_owned())
-                    .spawn(move || work(&jobs, niceness))
-                    .map_err(|error| Error::io("starting a thread", &error))?;
-                threads.push(thread);
+        for (lane, jobs) in lanes.iter().enumerate() {
+            if lane != Lane::Wait as usize {
+                start_lane(lane, jobs, &mut threads)?;
             }
         }
         Ok(Arc::new(Self {
             lanes,
             threads: Mutex::new(threads),
+            can_wait: Mutex::new(false),
             host: OnceLock::new(),
             timer: Arc::new(TimerThread::start(clock.clone())?),
             clock,
@@ -206,9 +215,29 @@ impl Background {
         self.lanes[lane as usize].push(tenant, Box::new(job), usize::MAX);
     }
 
-    /// Hands over a read, or a condition, that takes long. There may be as many of them as callers.
-    pub(crate) fn look(&self, tenant: Tenant, job: impl FnOnce() + Send + 'static) -> Result<()> {
-        let lane = &self.lanes[Lane::Look as usize];
+    /// Starts the threads for reads of a storage that may wait, if that is not done yet.
+    pub(crate) fn expect_waiting(&self) -> Result<()> {
+        let mut can_wait = self.can_wait.lock();
+        if !*can_wait {
+            let lane = Lane::Wait as usize;
+            start_lane(lane, &self.lanes[lane], &mut self.threads.lock())?;
+            *can_wait = true;
+        }
+        Ok(())
+    }
+
+    /// Hands over a read, or a condition, that takes long or may wait. There may be as many of them as
+    /// callers.
+    pub(crate) fn look(
+        &self,
+        reader: ReadOwner,
+        job: impl FnOnce() + Send + 'static,
+    ) -> Result<()> {
+        let ReadOwner { tenant, may_wait } = reader;
+        let lane = match may_wait {
+            true => &self.lanes[Lane::Wait as usize],
+            false => &self.lanes[Lane::Look as usize],
+        };
         if lane.push(tenant, Box::new(job), LONG_READ_QUEUE_MAX) {
             return Ok(());
         }
@@ -216,6 +245,20 @@ impl Background {
             "{LONG_READ_QUEUE_MAX} long reads and conditions are waiting, the limit of their queue"
         )))
     }
+}
+
+/// Starts the threads of a lane.
+fn start_lane(lane: usize, jobs: &Arc<Jobs>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
+    let (name, n_threads, niceness) = LANES[lane];
+    for _ in 0..n_threads {
+        let jobs = Arc::clone(jobs);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&jobs, niceness))
+            .map_err(|error| Error::io("starting a thread", &error))?;
+        threads.push(thread);
+    }
+    Ok(())
 }
 
 impl Drop for Background {
@@ -283,11 +326,15 @@ mod tests {
                 let _ = wait.lock().recv();
             }
         };
+        let reader = |tenant| ReadOwner {
+            tenant,
+            may_wait: false,
+        };
         let n_taken = (0..LONG_READ_QUEUE_MAX + 10)
-            .take_while(|_| background.look(1, hold(&wait)).is_ok())
+            .take_while(|_| background.look(reader(1), hold(&wait)).is_ok())
             .count();
         assert!(n_taken >= LONG_READ_QUEUE_MAX, "{n_taken}");
-        let refused = background.look(2, || {}).unwrap_err();
+        let refused = background.look(reader(2), || {}).unwrap_err();
         assert!(matches!(refused, Error::Overloaded(_)), "{refused}");
         drop(go);
     }

@@ -3,7 +3,7 @@
 
 use trefoil_core::{Error, Result};
 
-use super::{Background, Tenant};
+use super::{Background, ReadOwner};
 use crate::database::engine::abandoned;
 
 impl Background {
@@ -11,11 +11,11 @@ impl Background {
     /// more.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        tenant: Tenant,
+        reader: ReadOwner,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, done) = oneshot::async_channel();
-        self.look(tenant, move || {
+        self.look(reader, move || {
             if !reply.is_closed() {
                 // The caller may have gone meanwhile.
                 let _ = reply.send(work());

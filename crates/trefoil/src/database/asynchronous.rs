@@ -211,10 +211,10 @@ impl Database {
         &self,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let tenant = self.engine()?.tenant();
+        let reader = self.engine()?.reader();
         let database = self.clone();
         let background = &self.inner.background;
-        background.read(tenant, move || work(&database)).await
+        background.read(reader, move || work(&database)).await
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Engine {
     /// The number of the generation.
     pub(crate) generation: u64,
     pub(crate) storage: Arc<dyn Storage>,
+    /// Whether the storage may wait when it is read.
+    pub(crate) may_wait: bool,
     pub(crate) index: Arc<Index>,
     pub(crate) store: Arc<StateStore>,
     pub(crate) writer: Writer,
@@ -88,6 +90,9 @@ impl Engine {
         let seed =
             getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))?;
         let clock = background.clock.clone();
+        if storage.may_wait() {
+            background.expect_waiting()?;
+        }
         let engine = Arc::new(Self {
             generation,
             writer: Writer::new(
@@ -100,6 +105,7 @@ impl Engine {
                 seed,
             ),
             wake,
+            may_wait: storage.may_wait(),
             storage,
             index,
             store,
@@ -143,7 +149,10 @@ impl Engine {
         conditions: Vec<Condition>,
     ) -> Result<(Vec<Condition>, CheckedConditions)> {
         let mut check = ConditionCheck::new(self, &conditions);
-        if check.advance(self, &conditions)? {
+        if check.reads_nothing() {
+            return Ok((conditions, check.finish()));
+        }
+        if !self.may_wait && check.advance(self, &conditions)? {
             return Ok((conditions, check.finish()));
         }
         self.check_elsewhere(conditions, check).await
@@ -156,7 +165,7 @@ impl Engine {
     ) -> Result<(Vec<Condition>, CheckedConditions)> {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
-        self.background.look(self.tenant(), move || {
+        self.background.look(self.reader(), move || {
             let checked = loop {
                 let is_closing = engine.is_closing.load(Ordering::SeqCst);
                 if reply.is_closed() || is_closing {
@@ -177,7 +186,9 @@ impl Engine {
     /// Queues work and returns when it is durable.
     pub(crate) fn write(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
-        if self.writer.queue.push(Request::Write(work, reply))? {
+        let mut request = Request::Write(work, reply);
+        self.read_ahead(&mut request);
+        if self.writer.queue.push(request)? {
             // The first group has this request in it; later ones are led by others.
             self.lead(1);
         }
@@ -187,7 +198,11 @@ impl Engine {
     /// Queues work; the future resolves when it is durable.
     pub(crate) async fn write_async(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::async_channel();
-        if self.writer.queue.push(Request::Write(work, reply))? {
+        let mut request = Request::Write(work, reply);
+        if self.may_wait {
+            request = Box::pin(self.read_ahead_async(request)).await?;
+        }
+        if self.writer.queue.push(request)? {
             self.have_it_led();
         }
         answer.await.unwrap_or_else(|_| Err(abandoned()))
@@ -212,11 +227,9 @@ impl Engine {
         };
         let works = transactions.into_iter().map(check).collect();
         let (reply, answer) = oneshot::channel();
-        if self
-            .writer
-            .queue
-            .push(Request::Execute(Execution::new(works, reply)))?
-        {
+        let mut request = Request::Execute(Execution::new(works, reply));
+        self.read_ahead(&mut request);
+        if self.writer.queue.push(request)? {
             self.lead(1);
         }
         answer.recv().map_err(|_| abandoned())
@@ -228,10 +241,16 @@ impl Engine {
         transactions: Vec<Result<Transaction>>,
     ) -> Result<Executions> {
         let transactions = match Looks::new(transactions) {
-            Ok(looks) => match looks.run_if_short(self) {
-                Some(executed) => return Ok(executed),
-                None => return self.look_elsewhere(looks).await,
-            },
+            Ok(looks) => {
+                let executed = match self.may_wait {
+                    true => None,
+                    false => looks.run_if_short(self),
+                };
+                return match executed {
+                    Some(executed) => Ok(executed),
+                    None => self.look_elsewhere(looks).await,
+                };
+            }
             Err(transactions) => transactions,
         };
         let mut works = Vec::with_capacity(transactions.len());
@@ -242,11 +261,11 @@ impl Engine {
             });
         }
         let (reply, answer) = oneshot::async_channel();
-        if self
-            .writer
-            .queue
-            .push(Request::Execute(Execution::new(works, reply)))?
-        {
+        let mut request = Request::Execute(Execution::new(works, reply));
+        if self.may_wait {
+            request = Box::pin(self.read_ahead_async(request)).await?;
+        }
+        if self.writer.queue.push(request)? {
             self.have_it_led();
         }
         answer.await.map_err(|_| abandoned())
@@ -255,7 +274,7 @@ impl Engine {
     async fn look_elsewhere(self: &Arc<Self>, looks: Looks) -> Result<Executions> {
         let (reply, answer) = oneshot::async_channel();
         let engine = Arc::clone(self);
-        self.background.look(self.tenant(), move || {
+        self.background.look(self.reader(), move || {
             // The caller may have gone.
             if !reply.is_closed() {
                 let _ = reply.send(looks.run(&engine));
@@ -333,7 +352,9 @@ impl Engine {
         match self.background.host.get() {
             // What waits is that caller's alone, most likely, and a thread that is here already is
             // faster than one that has to be woken.
-            Some(host) if self.writer.is_calm() => host.block(&mut || self.lead(1)),
+            Some(host) if self.writer.is_calm() && !self.may_wait => {
+                host.block(&mut || self.lead(1));
+            }
             _ => self.hand_over_lead(),
         }
     }

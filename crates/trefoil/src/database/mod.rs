@@ -4,6 +4,7 @@ mod asynchronous;
 pub(crate) mod engine;
 pub(crate) mod host;
 pub(crate) mod options;
+mod read_ahead;
 pub(crate) mod recovery;
 #[cfg(test)]
 mod recovery_tests;
@@ -12,6 +13,8 @@ mod replacement;
 pub(crate) mod stats;
 #[cfg(test)]
 pub(crate) mod test_storage;
+#[cfg(test)]
+mod waiting_tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +66,8 @@ pub(crate) struct DatabaseShared {
     /// The current generation; `None` once the database is closed, and while it is being opened
     /// again.
     engine: RwLock<Option<Arc<Engine>>>,
+    /// Whether its storage may wait, which is the same for every generation.
+    may_wait: bool,
     is_closed: AtomicBool,
     /// Whether other events are being written, to replace those that there are.
     is_being_replaced: AtomicBool,
@@ -158,6 +163,7 @@ impl Database {
             options: options.clone(),
             background,
             engine: RwLock::new(None),
+            may_wait: engine.may_wait,
             is_closed: AtomicBool::new(false),
             is_being_replaced: AtomicBool::new(false),
             wake,
@@ -182,6 +188,12 @@ impl Database {
     /// Returns what opening had to do.
     pub fn recovery(&self) -> &Recovery {
         &self.inner.recovery
+    }
+
+    /// Returns whether reads may wait for a network. Then none should be made on a thread that serves
+    /// others: the async forms do so on threads of the library.
+    pub fn may_wait(&self) -> bool {
+        self.inner.may_wait
     }
 
     /// Returns how many bytes of data an event may have.

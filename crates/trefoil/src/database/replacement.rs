@@ -103,6 +103,7 @@ impl Database {
             options: options.clone(),
             background: Arc::clone(&self.inner.background),
             engine: RwLock::new(None),
+            may_wait: engine.may_wait,
             is_closed: AtomicBool::new(false),
             is_being_replaced: AtomicBool::new(false),
             deadline: AtomicU64::new(0),

@@ -1,8 +1,10 @@
 //! A storage for tests: in memory, and at fault when a test wants it to be.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -30,6 +32,7 @@ pub(crate) struct TestStorage {
     pub(crate) holds_groups: AtomicBool,
     pub(crate) limits: GroupLimits,
     held: Mutex<Vec<HeldGroup>>,
+    pub(crate) waits: Arc<Waits>,
 }
 
 /// A group that is on its way.
@@ -73,6 +76,7 @@ impl TestStorage {
             holds_groups: false.into(),
             limits: GroupLimits::default(),
             held: Mutex::default(),
+            waits: Arc::default(),
         }
     }
 
@@ -92,22 +96,92 @@ impl TestStorage {
     }
 }
 
+/// How long a storage that waits takes to read what it has not in memory.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// What makes a storage wait.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    /// Set before the storage is opened.
+    pub(crate) is_on: AtomicBool,
+    /// What was read or appended.
+    in_memory: Mutex<HashSet<Vec<u8>>>,
+    /// The name of the thread that waited, for each time that one did.
+    waited: Mutex<Vec<String>>,
+    /// How often items were read.
+    n_reads: AtomicUsize,
+}
+
+impl Waits {
+    /// Forgets what was read, and who waited for it.
+    pub(crate) fn begin(&self) {
+        self.in_memory.lock().clear();
+        self.waited.lock().clear();
+        self.n_reads.store(0, Ordering::SeqCst);
+    }
+
+    /// Returns the names of the threads that waited.
+    pub(crate) fn waited(&self) -> Vec<String> {
+        self.waited.lock().clone()
+    }
+
+    /// Returns how often items were read.
+    pub(crate) fn n_reads(&self) -> usize {
+        self.n_reads.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether one of them was not in memory before.
+    fn keep(&self, keys: impl Iterator<Item = Vec<u8>>) -> bool {
+        let mut in_memory = self.in_memory.lock();
+        let n_before = in_memory.len();
+        in_memory.extend(keys);
+        in_memory.len() > n_before
+    }
+
+    /// Waits once if one of these is not in memory.
+    fn fetch(&self, keys: impl Iterator<Item = Vec<u8>>) {
+        if self.is_on.load(Ordering::SeqCst) && self.keep(keys) {
+            std::thread::sleep(WAIT);
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default().to_owned();
+            self.waited.lock().push(name);
+        }
+    }
+}
+
+/// What an item is kept under.
+fn item_key(position: u64) -> Vec<u8> {
+    position.to_be_bytes().to_vec()
+}
+
 /// A map with a bait in it.
 #[derive(Debug)]
-struct TestMap(Arc<dyn Map>);
+struct TestMap {
+    name: String,
+    map: Arc<dyn Map>,
+    waits: Arc<Waits>,
+}
 
 impl Map for TestMap {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         assert!(!key.ends_with(BAIT.as_bytes()), "the bait was taken");
-        self.0.get(key)
+        let kept = [self.name.as_bytes(), key].join(&0);
+        self.waits.fetch(std::iter::once(kept));
+        self.map.get(key)
     }
 
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> Scan<'_> {
-        self.0.scan(from, to, direction)
+        let kept = [self.name.as_bytes(), from, to].join(&1);
+        self.waits.fetch(std::iter::once(kept));
+        self.map.scan(from, to, direction)
     }
 
     fn moment(self: Arc<Self>) -> Result<Arc<dyn Map>> {
-        Ok(Arc::new(Self(Arc::clone(&self.0).moment()?)))
+        Ok(Arc::new(Self {
+            name: self.name.clone(),
+            map: Arc::clone(&self.map).moment()?,
+            waits: Arc::clone(&self.waits),
+        }))
     }
 }
 
@@ -121,6 +195,10 @@ fn spend(left: &AtomicUsize) -> Result<()> {
 }
 
 impl Storage for TestStorage {
+    fn may_wait(&self) -> bool {
+        self.waits.is_on.load(Ordering::SeqCst)
+    }
+
     fn group_limits(&self) -> GroupLimits {
         self.limits
     }
@@ -130,6 +208,9 @@ impl Storage for TestStorage {
         let records = group.records.iter();
         let bytes = records.map(|record| record.changes.len()).sum();
         self.groups.lock().push(bytes);
+        let items = group.records.iter().flat_map(Record::items);
+        self.waits
+            .keep(items.map(|(position, ..)| item_key(position)));
         if !self.holds_groups.load(Ordering::SeqCst) {
             return self.inner.append(group);
         }
@@ -148,6 +229,8 @@ impl Storage for TestStorage {
     }
 
     fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
+        self.waits.n_reads.fetch_add(1, Ordering::SeqCst);
+        self.waits.fetch(positions.iter().copied().map(item_key));
         self.inner.read(positions, visit)
     }
 
@@ -184,7 +267,10 @@ impl Storage for TestStorage {
 
     fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
         let map = self.inner.map(name)?;
-        Ok(map.map(|map| Arc::new(TestMap(map)) as _))
+        Ok(map.map(|map| {
+            let (name, waits) = (name.to_owned(), Arc::clone(&self.waits));
+            Arc::new(TestMap { name, map, waits }) as _
+        }))
     }
 
     fn map_names(&self) -> Result<Vec<String>> {

@@ -64,6 +64,11 @@ impl ConditionCheck {
         }
     }
 
+    /// Returns whether no condition is a query, so that there is nothing to look into.
+    pub(crate) fn reads_nothing(&self) -> bool {
+        self.checked.matches.is_empty()
+    }
+
     /// Goes on with the look for a while. Returns whether it is finished.
     pub(crate) fn advance(&mut self, engine: &Engine, conditions: &[Condition]) -> Result<bool> {
         let effort = Effort::new(EFFORT_POSITIONS);

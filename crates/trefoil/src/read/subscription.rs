@@ -183,14 +183,16 @@ impl Subscription {
         let (reply, page) = oneshot::async_channel();
         let (selection, bytes_max) = (self.selection.clone(), self.bytes_max);
         let reader = Arc::clone(&engine);
-        engine
-            .background
-            .run(Lane::Follow, engine.tenant(), move || {
-                // The subscriber may have gone.
-                if !reply.is_closed() {
-                    let _ = reply.send(read_page(&reader, &selection, bytes_max));
-                }
-            });
+        let lane = match engine.may_wait {
+            true => Lane::Wait,
+            false => Lane::Follow,
+        };
+        engine.background.run(lane, engine.tenant(), move || {
+            // The subscriber may have gone.
+            if !reply.is_closed() {
+                let _ = reply.send(read_page(&reader, &selection, bytes_max));
+            }
+        });
         Ok(page)
     }
 

@@ -1,10 +1,12 @@
 //! The queue of commits that wait for the writer, and who leads it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use trefoil_core::limits::{COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX};
 use trefoil_core::{Committed, Error, Result};
+use trefoil_state::Allowance;
 use trefoil_storage::GroupLimits;
 
 use super::clean::Cleaned;
@@ -94,6 +96,29 @@ impl Request {
                 Some(Box::new(std::mem::take(&mut import.events)))
             }
             Self::Execute(_) | Self::Clean(..) => None,
+        }
+    }
+
+    /// Takes out who is asked for memory for the replies, to run it without asking them.
+    pub(super) fn take_allowances(&mut self) -> Vec<Option<Arc<dyn Allowance>>> {
+        let works = self.works_mut().iter_mut().flatten();
+        works
+            .map(|work| work.transaction.allowance.take())
+            .collect()
+    }
+
+    /// Puts back what was taken out.
+    pub(super) fn put_allowances(&mut self, allowances: Vec<Option<Arc<dyn Allowance>>>) {
+        let works = self.works_mut().iter_mut().flatten();
+        for (work, allowance) in works.zip(allowances) {
+            work.transaction.allowance = allowance;
+        }
+    }
+
+    fn works_mut(&mut self) -> &mut [Result<CheckedTransaction>] {
+        match self {
+            Self::Execute(execution) => &mut execution.works,
+            Self::Write(..) | Self::Clean(..) => &mut [],
         }
     }
 

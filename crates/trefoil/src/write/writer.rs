@@ -182,31 +182,20 @@ impl Writer {
                 .for_each(|request| request.refuse(&error));
             return Written::Now(0);
         }
-        let find = |positions: &[u64]| fetch_all(self.storage.as_ref(), positions);
-        let layers = self.index.layers();
-        let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
-            search(self.storage.as_ref(), &layers, matcher, from, head)
-        };
-        let (front, random, now) = (next.front, next.random, self.clock.now());
-        let durable = Durable {
-            index: &self.index,
-            store: &self.store,
-            fetch: &find,
-            search: &search,
-        };
-        let bytes_max = self.limits.bytes;
-        let new_stage = || Stage::new(durable, front, (now, random), bytes_max);
-        let GroupAttempt {
-            stage,
-            decisions,
-            has_panicked,
-        } = attempt(requests, &new_stage);
-        let sent = self.send(stage);
-        let outcome = GroupOutcome {
-            decisions,
-            has_panicked,
-            began,
-        };
+        let (sent, outcome) = self.staged(requests, (next.front, next.random), |attempt| {
+            let GroupAttempt {
+                stage,
+                decisions,
+                has_panicked,
+            } = attempt;
+            let sent = self.send(stage);
+            let outcome = GroupOutcome {
+                decisions,
+                has_panicked,
+                began,
+            };
+            (sent, outcome)
+        });
         let ended = match sent {
             Ok(None) => Ok(0),
             Err(error) => Err(error),
@@ -226,6 +215,41 @@ impl Writer {
         };
         drop(next);
         Written::Now(outcome.answer(requests, ended))
+    }
+
+    /// Stages requests as one group and hands it to `then`.
+    fn staged<T>(
+        &self,
+        requests: &[Request],
+        (front, random): (Front, u64),
+        then: impl FnOnce(GroupAttempt<'_>) -> T,
+    ) -> T {
+        let find = |positions: &[u64]| fetch_all(self.storage.as_ref(), positions);
+        let layers = self.index.layers();
+        let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
+            search(self.storage.as_ref(), &layers, matcher, from, head)
+        };
+        let durable = Durable {
+            index: &self.index,
+            store: &self.store,
+            fetch: &find,
+            search: &search,
+        };
+        let (now, bytes_max) = (self.clock.now(), self.limits.bytes);
+        let new_stage = || Stage::new(durable, front, (now, random), bytes_max);
+        then(attempt(requests, &new_stage))
+    }
+
+    /// Stages a request and discards the result, so that the storage has read what the writer will
+    /// read again. Blocks the thread for as long as the storage waits.
+    pub(crate) fn rehearse(&self, request: &mut Request) {
+        let allowances = request.take_allowances();
+        let (front, random) = {
+            let next = self.next.lock();
+            (next.front, next.random)
+        };
+        self.staged(std::slice::from_ref(request), (front, random), |_| ());
+        request.put_allowances(allowances);
     }
 
     /// Hands what is staged to the storage, if something is.

@@ -98,12 +98,15 @@ pub(in super::super) async fn lookup(
     match lookup {
         Lookup::Head => Ok(position(database.head())),
         Lookup::Version => {
-            let version = database
-                .version(words.text()?)
-                .map_err(|failure| of_error(&failure))?;
+            let stream = words.text()?;
+            let version = match database.may_wait() {
+                true => database.version_async(stream).await,
+                false => database.version(stream),
+            };
+            let version = version.map_err(|failure| of_error(&failure))?;
             Ok(version.map_or(Reply::Integer(-1), position))
         }
-        Lookup::Last => last(&database, words),
+        Lookup::Last => last(&database, words).await,
         Lookup::Stream => {
             let read = Selection::stream(stream_name(words.text()?)?);
             let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
@@ -129,7 +132,7 @@ fn stream_name(name: &str) -> Answer<&str> {
     }
 }
 
-fn last(database: &OpenDatabase, mut words: Words<'_>) -> Answer {
+async fn last(database: &OpenDatabase, mut words: Words<'_>) -> Answer {
     let stream = words.text()?;
     let event_type = match words.take("type") {
         true => Some(words.text()?),
@@ -138,9 +141,11 @@ fn last(database: &OpenDatabase, mut words: Words<'_>) -> Answer {
     if !words.is_empty() {
         return Err(syntax_error());
     }
-    let event = database
-        .last(stream, event_type)
-        .map_err(|failure| of_error(&failure))?;
+    let event = match database.may_wait() {
+        true => database.last_async(stream, event_type).await,
+        false => database.last(stream, event_type),
+    };
+    let event = event.map_err(|failure| of_error(&failure))?;
     Ok(event.map_or(Reply::Nil, |event| describe(&event)))
 }
 
