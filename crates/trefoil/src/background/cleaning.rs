@@ -16,7 +16,7 @@ use crate::state::StateStore;
 use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
 use crate::time::timer::Sleeper;
-use crate::write::Request;
+use crate::write::WriteRequest;
 
 /// After how many milliseconds cleaning that failed is tried again.
 const RETRY_PAUSE: u64 = 1000;
@@ -122,7 +122,7 @@ impl Engine {
     /// Returns when the rest is due.
     fn take_step(self: &Arc<Self>, chore: Chore) -> Result<(u64, Chore)> {
         let (reply, answer) = oneshot::channel();
-        let mut request = Request::Clean(chore, reply);
+        let mut request = WriteRequest::Clean(chore, reply);
         self.read_ahead(&mut request);
         if self.writer.queue.push(request)? {
             self.lead(1);

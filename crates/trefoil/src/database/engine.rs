@@ -21,7 +21,9 @@ use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
 use crate::write::transaction::Transaction;
-use crate::write::{CheckedTransaction, Execution, Executions, Flight, Led, Request, Work, Writer};
+use crate::write::{
+    CheckedTransaction, Execution, Executions, Flight, Led, Work, WriteRequest, Writer,
+};
 
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
@@ -186,7 +188,7 @@ impl Engine {
     /// Queues work and returns when it is durable.
     pub(crate) fn write(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
-        let mut request = Request::Write(work, reply);
+        let mut request = WriteRequest::Write(work, reply);
         self.read_ahead(&mut request);
         if self.writer.queue.push(request)? {
             // The first group has this request in it; later ones are led by others.
@@ -198,7 +200,7 @@ impl Engine {
     /// Queues work; the future resolves when it is durable.
     pub(crate) async fn write_async(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::async_channel();
-        let mut request = Request::Write(work, reply);
+        let mut request = WriteRequest::Write(work, reply);
         if self.may_wait {
             request = Box::pin(self.read_ahead_async(request)).await?;
         }
@@ -227,7 +229,7 @@ impl Engine {
         };
         let works = transactions.into_iter().map(check).collect();
         let (reply, answer) = oneshot::channel();
-        let mut request = Request::Execute(Execution::new(works, reply));
+        let mut request = WriteRequest::Execute(Execution::new(works, reply));
         self.read_ahead(&mut request);
         if self.writer.queue.push(request)? {
             self.lead(1);
@@ -261,7 +263,7 @@ impl Engine {
             });
         }
         let (reply, answer) = oneshot::async_channel();
-        let mut request = Request::Execute(Execution::new(works, reply));
+        let mut request = WriteRequest::Execute(Execution::new(works, reply));
         if self.may_wait {
             request = Box::pin(self.read_ahead_async(request)).await?;
         }

@@ -7,7 +7,7 @@ use trefoil_core::Result;
 
 use crate::background::ReadOwner;
 use crate::database::engine::Engine;
-use crate::write::Request;
+use crate::write::WriteRequest;
 
 impl Engine {
     /// Whose reads on other threads are its own.
@@ -19,7 +19,7 @@ impl Engine {
     }
 
     /// Reads what staging a request will need, if the storage may wait. Blocks the thread.
-    pub(crate) fn read_ahead(&self, request: &mut Request) {
+    pub(crate) fn read_ahead(&self, request: &mut WriteRequest) {
         if self.may_wait {
             self.writer.rehearse(request);
         }
@@ -28,8 +28,8 @@ impl Engine {
     /// Has what staging a request will need read on a thread for that. Returns the request.
     pub(crate) async fn read_ahead_async(
         self: &Arc<Self>,
-        mut request: Request,
-    ) -> Result<Request> {
+        mut request: WriteRequest,
+    ) -> Result<WriteRequest> {
         let engine = Arc::clone(self);
         let read = move || {
             engine.read_ahead(&mut request);

@@ -6,7 +6,7 @@ use trefoil_core::both;
 use trefoil_storage::{Completion, Group, Storage};
 
 use super::changes::logged_bytes;
-use super::queue::{LetGo, Request};
+use super::queue::{LetGo, WriteRequest};
 use super::stage::Front;
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
@@ -67,11 +67,11 @@ pub(super) struct AppendedGroup {
 impl AppendedGroup {
     /// Takes the events out of the requests that were decided about, if they are many. They are no
     /// longer needed.
-    pub(super) fn events_to_let_go(&self, decided: &mut [Request]) -> LetGo {
+    pub(super) fn events_to_let_go(&self, decided: &mut [WriteRequest]) -> LetGo {
         match self.size.n_events >= MANY_EVENTS {
             true => decided
                 .iter_mut()
-                .filter_map(Request::take_events)
+                .filter_map(WriteRequest::take_events)
                 .collect(),
             false => Vec::new(),
         }

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use trefoil_core::{Committed, Error, Result};
 
 use super::clean::Cleaned;
-use super::queue::{Request, Work};
+use super::queue::{Work, WriteRequest};
 use super::stage::Stage;
 use crate::write::transaction::Executed;
 
@@ -59,7 +59,7 @@ pub(super) struct GroupAttempt<'a> {
 /// Stages requests until the group is full. One that panics ends the group as well: it is unknown
 /// what it left on the stage, so the ones before it are staged again on another one.
 pub(super) fn attempt<'a>(
-    requests: &'a [Request],
+    requests: &'a [WriteRequest],
     new_stage: &dyn Fn() -> Stage<'a>,
 ) -> GroupAttempt<'a> {
     let mut works_max = usize::MAX;
@@ -84,7 +84,7 @@ impl Decisions {
     /// Stages requests until the group is full or `works_max` of their works are staged. `n_works`
     /// is how many were begun.
     fn of<'a>(
-        requests: &'a [Request],
+        requests: &'a [WriteRequest],
         stage: &mut Stage<'a>,
         works_max: usize,
         n_works: &Cell<usize>,
@@ -100,16 +100,16 @@ impl Decisions {
                 break;
             }
             decisions.push(match request {
-                Request::Write(Work::Commit(commit), _) => {
+                WriteRequest::Write(Work::Commit(commit), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.commit(commit)))
                 }
-                Request::Write(Work::Import(import), _) => {
+                WriteRequest::Write(Work::Import(import), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.import(import)))
                 }
-                Request::Clean(chore, _) => {
+                WriteRequest::Clean(chore, _) => {
                     Decision::Clean(Decided::on(stage, |stage| stage.clean(chore)))
                 }
-                Request::Execute(execution) => {
+                WriteRequest::Execute(execution) => {
                     let mut decided = Vec::with_capacity(execution.left().len());
                     for work in execution.left() {
                         if !decided.is_empty() && !has_room(stage) {
@@ -134,21 +134,21 @@ impl Decisions {
 
     /// Answers the requests that were decided about, and takes them from the others. `failure` is
     /// why the group could not be written.
-    pub(super) fn send(self, requests: &mut Vec<Request>, failure: Option<&Error>) {
+    pub(super) fn send(self, requests: &mut Vec<WriteRequest>, failure: Option<&Error>) {
         let mut unfinished = None;
         for (request, decision) in requests.drain(..self.0.len()).zip(self.0) {
             // The caller may have gone.
             match (request, decision) {
-                (Request::Write(_, reply), Decision::Write(decided)) => {
+                (WriteRequest::Write(_, reply), Decision::Write(decided)) => {
                     drop(reply.send(decided.unless(failure)));
                 }
-                (Request::Clean(_, reply), Decision::Clean(decided)) => {
+                (WriteRequest::Clean(_, reply), Decision::Clean(decided)) => {
                     drop(reply.send(decided.unless(failure)));
                 }
-                (Request::Execute(mut execution), Decision::Execute(decided)) => {
+                (WriteRequest::Execute(mut execution), Decision::Execute(decided)) => {
                     let answers = decided.into_iter().map(|decided| decided.unless(failure));
                     execution.done.extend(answers);
-                    unfinished = execution.finish().map(Request::Execute);
+                    unfinished = execution.finish().map(WriteRequest::Execute);
                 }
                 // A decision is of the kind of its request.
                 _ => {}
@@ -159,14 +159,14 @@ impl Decisions {
 }
 
 /// Refuses the first work of the first request.
-pub(super) fn refuse_first(requests: &mut Vec<Request>, error: Error) {
+pub(super) fn refuse_first(requests: &mut Vec<WriteRequest>, error: Error) {
     if requests.is_empty() {
         return;
     }
     match requests.remove(0) {
-        Request::Execute(mut execution) => {
+        WriteRequest::Execute(mut execution) => {
             execution.done.push(Err(error));
-            requests.splice(..0, execution.finish().map(Request::Execute));
+            requests.splice(..0, execution.finish().map(WriteRequest::Execute));
         }
         request => request.refuse(&error),
     }

@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 use trefoil_core::{Committed, Error, EventId, ImportedEvent, NewEvent, Result};
 
 use super::known::KnownEvent;
-use super::stage::{EventPlace, Front, Stage};
+use super::stage::{Front, Stage, StagedPlace};
 use super::staged::StagedEvent;
 
 /// Events to import.
@@ -41,7 +41,7 @@ impl<'a> Stage<'a> {
             let mut expected = first.position;
             while let Some((event, stream)) = rest.next_if(|(event, _)| event.position == expected)
             {
-                let place = EventPlace {
+                let place = StagedPlace {
                     position: event.position,
                     time: event.time,
                     stream,

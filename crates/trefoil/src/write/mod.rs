@@ -43,6 +43,6 @@ pub(crate) use changes::{logged_bytes, state_changes};
 pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
 pub(crate) use import::ImportBatch;
-pub(crate) use queue::{Execution, Executions, Request, Work};
+pub(crate) use queue::{Execution, Executions, Work, WriteRequest};
 pub(crate) use stage::Front;
 pub(crate) use writer::{Flight, Led, Writer, freeze};

@@ -18,7 +18,7 @@ use crate::write::transaction::Executed;
 
 /// Something to be written, and who waits for the answer.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub(crate) enum WriteRequest {
     Write(Work, oneshot::Sender<Result<Committed>>),
     Execute(Execution),
     Clean(Chore, oneshot::Sender<Result<Cleaned>>),
@@ -72,7 +72,7 @@ pub(crate) enum Work {
     Import(ImportBatch),
 }
 
-impl Request {
+impl WriteRequest {
     /// Answers that nothing of it is done that was not done before.
     pub(super) fn refuse(self, error: &Error) {
         match self {
@@ -151,12 +151,12 @@ impl Request {
 /// Requests in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Request>,
+struct QueueState {
+    waiting: VecDeque<WriteRequest>,
     /// The bytes of what is waiting.
     bytes: usize,
     has_leader: bool,
@@ -167,7 +167,7 @@ struct State {
 impl Queue {
     /// Adds a request. Returns whether the caller now leads the queue and must see to it that it
     /// is drained.
-    pub(crate) fn push(&self, request: Request) -> Result<bool> {
+    pub(crate) fn push(&self, request: WriteRequest) -> Result<bool> {
         let mut state = self.state.lock();
         if let Some(reason) = &state.closed {
             return Err(reason.clone());
@@ -192,7 +192,7 @@ impl Queue {
 
     /// Takes the next group for the leader. Returns whether there is one; if not, the caller is no
     /// longer the leader.
-    pub(crate) fn next_group(&self, limits: GroupLimits, group: &mut Vec<Request>) -> bool {
+    pub(crate) fn next_group(&self, limits: GroupLimits, group: &mut Vec<WriteRequest>) -> bool {
         let mut state = self.state.lock();
         let (mut n_commits, mut bytes) = (0, 0);
         while n_commits < limits.commits && bytes < limits.bytes {
@@ -211,7 +211,7 @@ impl Queue {
 
     /// The leader stops, and puts back what is left of its last group. Returns whether somebody
     /// else must lead because more is waiting.
-    pub(crate) fn step_down(&self, left: Vec<Request>) -> bool {
+    pub(crate) fn step_down(&self, left: Vec<WriteRequest>) -> bool {
         let mut state = self.state.lock();
         for request in left.into_iter().rev() {
             state.bytes += request.size();
@@ -252,7 +252,7 @@ impl Queue {
     /// How many commits wait.
     #[cfg(test)]
     pub(super) fn n_waiting_writes(&self) -> usize {
-        let is_write = |request: &&Request| matches!(request, Request::Write(..));
+        let is_write = |request: &&WriteRequest| matches!(request, WriteRequest::Write(..));
         self.state.lock().waiting.iter().filter(is_write).count()
     }
 

@@ -68,7 +68,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// What an event is appended with.
-pub(super) struct EventPlace<'t> {
+pub(super) struct StagedPlace<'t> {
     pub(super) position: u64,
     pub(super) time: Timestamp,
     /// The place of its stream among those of the group.
@@ -165,7 +165,7 @@ impl<'a> Stage<'a> {
         while !events.as_slice().is_empty() {
             touch_bodies(events.as_slice().iter().map(|event| &**event));
             for (event, stream) in events.by_ref().zip(streams.by_ref()).take(EVENTS_TOUCHED) {
-                let place = EventPlace {
+                let place = StagedPlace {
                     position: self.next_position(),
                     time,
                     stream,
@@ -284,7 +284,7 @@ impl<'a> Stage<'a> {
         &mut self,
         event: StagedEvent<'a>,
         commit: u64,
-        place: &EventPlace<'_>,
+        place: &StagedPlace<'_>,
     ) -> Appended {
         let position = place.position;
         let id = match event.id {

@@ -11,7 +11,7 @@ use trefoil_state::{Call, GarbagePlace, Reply};
 use trefoil_storage::MemoryStorage;
 
 use super::execute::CheckedTransaction;
-use super::queue::{Execution, Executions, Request, Work};
+use super::queue::{Execution, Executions, Work, WriteRequest};
 use super::writer::Led;
 use crate::background::Background;
 use crate::database::engine::Engine;
@@ -56,7 +56,7 @@ fn take_lead(engine: &Engine) {
     loop {
         let (reply, answer) = oneshot::channel();
         let nothing = Chore::Garbage(GarbagePlace::end());
-        let request = Request::Clean(nothing, reply);
+        let request = WriteRequest::Clean(nothing, reply);
         if engine.writer.queue.push(request).unwrap() {
             return;
         }
@@ -77,7 +77,7 @@ fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
     engine
         .writer
         .queue
-        .push(Request::Execute(execution))
+        .push(WriteRequest::Execute(execution))
         .unwrap();
     answer
 }
@@ -90,7 +90,7 @@ fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Commi
     engine
         .writer
         .queue
-        .push(Request::Write(work, reply))
+        .push(WriteRequest::Write(work, reply))
         .unwrap();
     answer
 }

@@ -13,7 +13,7 @@ use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
 use super::append::{AppendedGroup, GroupSize, add_to_index, append};
 use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
-use super::queue::{LetGo, Queue, Request};
+use super::queue::{LetGo, Queue, WriteRequest};
 use super::stage::{Durable, Front, Stage};
 use crate::database::stats::Stats;
 use crate::index::{Effort, Index, Layers};
@@ -152,7 +152,7 @@ impl Writer {
     /// Writes groups, first of all the requests that are left of the last one.
     fn lead_on(
         &self,
-        mut group: Vec<Request>,
+        mut group: Vec<WriteRequest>,
         n_groups: usize,
         after_group: &dyn Fn(usize),
     ) -> Led {
@@ -173,7 +173,7 @@ impl Writer {
 
     /// Writes as many of the requests as one group holds and answers them; the others are left. One
     /// that panics before anything is written is refused, and costs the others nothing.
-    fn write_group(&self, requests: &mut Vec<Request>) -> Written {
+    fn write_group(&self, requests: &mut Vec<WriteRequest>) -> Written {
         let began = self.clock.steady();
         let mut next = self.next.lock();
         if let Err(error) = self.check_ready() {
@@ -220,7 +220,7 @@ impl Writer {
     /// Stages requests as one group and hands it to `then`.
     fn staged<T>(
         &self,
-        requests: &[Request],
+        requests: &[WriteRequest],
         (front, random): (Front, u64),
         then: impl FnOnce(GroupAttempt<'_>) -> T,
     ) -> T {
@@ -242,7 +242,7 @@ impl Writer {
 
     /// Stages a request and discards the result, so that the storage has read what the writer will
     /// read again. Blocks the thread for as long as the storage waits.
-    pub(crate) fn rehearse(&self, request: &mut Request) {
+    pub(crate) fn rehearse(&self, request: &mut WriteRequest) {
         let allowances = request.take_allowances();
         let (front, random) = {
             let next = self.next.lock();
@@ -286,7 +286,7 @@ impl Writer {
         next: &mut Next,
         group: AppendedGroup,
         appended: Result<()>,
-        (requests, outcome): (&mut [Request], &GroupOutcome),
+        (requests, outcome): (&mut [WriteRequest], &GroupOutcome),
     ) -> Result<usize> {
         if let Err(error) = appended {
             self.index.forget(&group.prepared);
@@ -388,7 +388,7 @@ pub(crate) enum Led {
 /// A group that is on its way, and its requests. Whoever has it leads the queue.
 pub(crate) struct Flight {
     /// Those of the group, and others that are left for the next one.
-    requests: Vec<Request>,
+    requests: Vec<WriteRequest>,
     group: AppendedGroup,
     outcome: GroupOutcome,
 }
@@ -412,7 +412,7 @@ struct GroupOutcome {
 impl GroupOutcome {
     /// Answers the requests that were decided about, and takes them from the others. Returns how many
     /// bytes were written.
-    fn answer(self, requests: &mut Vec<Request>, ended: Result<usize>) -> usize {
+    fn answer(self, requests: &mut Vec<WriteRequest>, ended: Result<usize>) -> usize {
         self.decisions.send(requests, ended.as_ref().err());
         if self.has_panicked {
             let text = "it panicked before anything of it was written";
