@@ -99,4 +99,4 @@ pub mod redis {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/library.md")]
-struct Pages;
+struct Manual;

@@ -53,13 +53,13 @@ pub(crate) enum Walk<'a> {
     /// Those that all parts have. The first part should be the rarest.
     Every(Vec<Walk<'a>>),
     /// Those that any part has.
-    Any(Vec<WalkPart<'a>>),
+    Any(Vec<WalkBranch<'a>>),
 }
 
 /// A part of [`Walk::Any`], and what it said last: it need not be asked again before the walk has
 /// come that far.
 #[derive(Debug)]
-pub(crate) struct WalkPart<'a> {
+pub(crate) struct WalkBranch<'a> {
     walk: Walk<'a>,
     last: Option<WalkStep>,
 }
@@ -93,7 +93,7 @@ impl<'a> Walk<'a> {
             _ => Self::Any(
                 walks
                     .into_iter()
-                    .map(|walk| WalkPart { walk, last: None })
+                    .map(|walk| WalkBranch { walk, last: None })
                     .collect(),
             ),
         }
@@ -135,7 +135,7 @@ fn seek_every(
 }
 
 fn seek_any(
-    parts: &mut [WalkPart<'_>],
+    parts: &mut [WalkBranch<'_>],
     from: u64,
     direction: Direction,
     effort: &Effort,
