@@ -17,12 +17,12 @@ use trefoil_storage::{
 pub(crate) struct Data {
     records: Vec<Record>,
     end: LogEnd,
-    snapshot: Option<(Snapshot, Entries)>,
+    snapshot: Option<(Snapshot, SortedEntries)>,
     maps: BTreeMap<String, Arc<VecMap>>,
 }
 
 /// In the order of their keys.
-type Entries = Vec<Entry>;
+type SortedEntries = Vec<Entry>;
 
 /// A namespace in a `Vec`.
 #[derive(Debug)]
@@ -114,8 +114,8 @@ fn check_key(key: &[u8]) -> Result<()> {
 }
 
 /// Returns the entries that `fill` hands over.
-fn filled(fill: &mut Fill<'_>, check: impl Fn(&[u8]) -> Result<()>) -> Result<Entries> {
-    let mut entries = Entries::new();
+fn filled(fill: &mut Fill<'_>, check: impl Fn(&[u8]) -> Result<()>) -> Result<SortedEntries> {
+    let mut entries = SortedEntries::new();
     fill(&mut |key, value| {
         check(&key)?;
         if entries.last().is_some_and(|(last, _)| last[..] >= key[..]) {
@@ -251,7 +251,7 @@ impl Storage for VecStorage {
 /// An ordered map. Whoever walks over it holds the entries of that moment.
 #[derive(Debug, Default)]
 struct VecMap {
-    entries: RwLock<Arc<Entries>>,
+    entries: RwLock<Arc<SortedEntries>>,
 }
 
 impl Map for VecMap {

@@ -48,7 +48,7 @@ impl Items {
         self.entries.push((self.bytes.len(), label));
     }
 
-    /// Makes room for so many more items and bytes of them.
+    /// Makes room for this many more items and bytes of them.
     pub fn reserve(&mut self, n_items: usize, n_bytes: usize) {
         self.entries.reserve(n_items);
         self.bytes.reserve(n_bytes);
@@ -170,7 +170,7 @@ impl Record {
     }
 
     /// Takes in the next record, if nothing is left of either but the numbers of their commits and
-    /// they can be told as one. Answers whether it did.
+    /// they can be told as one. Returns whether it did.
     pub(crate) fn absorb(&mut self, next: &Self) -> bool {
         let n_commits = self.n_commits.checked_add(next.n_commits);
         match n_commits.filter(|_| self.is_husk() && next.is_husk()) {
@@ -322,7 +322,7 @@ pub type VisitEntry<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 /// Hands entries to a sink.
 pub type Fill<'a> = dyn FnMut(&mut Sink<'_>) -> Result<()> + 'a;
 
-/// An ordered map of bytes to bytes. Whoever asks may ask with any bytes: what cannot be a key, see
+/// An ordered map of bytes to bytes. It can be asked for any bytes: what cannot be a key, see
 /// [`KEY_BYTES_MAX`], is not there.
 pub trait Map: Send + Sync + Debug {
     /// The value under `key`.

@@ -20,13 +20,13 @@ use crate::{
 /// A namespace in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
-    log: RwLock<Log>,
+    log: RwLock<MemoryLog>,
     snapshot: RwLock<Option<(u64, Arc<Entries>)>>,
     maps: RwLock<BTreeMap<String, Arc<MemoryMap>>>,
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct MemoryLog {
     records: Vec<Record>,
     items: BTreeMap<u64, (Label, Bytes)>,
     end: LogEnd,
@@ -69,7 +69,7 @@ fn filled(fill: &mut Fill<'_>) -> Result<Entries> {
     Ok(entries)
 }
 
-impl Log {
+impl MemoryLog {
     fn edit(&mut self, edits: &Edits<'_>) {
         self.records
             .iter_mut()

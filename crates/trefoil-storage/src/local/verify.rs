@@ -9,14 +9,14 @@ use super::files;
 use super::lock::DirectoryLock;
 use super::log::blocks::RecordPlace;
 use super::log::compressed::CompressedSegment;
-use super::log::index::{GrowingIndex, Index};
+use super::log::index::{GrowingIndex, SegmentIndex};
 use super::log::layout::{
     ALIGNMENT, ITEM_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, items_of,
     short_checksum,
 };
 use super::log::names::{self, FileKind, Files};
 use super::log::plain::read_header;
-use super::log::scan::{Expected, end_of_data, records_from};
+use super::log::scan::{ExpectedRecord, end_of_data, records_from};
 use super::log::seal::Seal;
 use super::log::sidecar;
 use super::log::snapshot::SnapshotFile;
@@ -76,7 +76,7 @@ impl LocalStorage {
         let _lock = DirectoryLock::take(dir.as_ref())?;
         let dir = dir.as_ref().join(LOG_DIR);
         let listed = names::list(&dir)?;
-        let first = Expected {
+        let first = ExpectedRecord {
             commit: 1,
             position: 1,
         };
@@ -139,7 +139,7 @@ impl LocalStorage {
 
 struct Verifier {
     report: LogReport,
-    expected: Expected,
+    expected: ExpectedRecord,
     /// A segment without records: no records may follow.
     blank: Option<PathBuf>,
     /// The changes of commits up to this one were dropped.
@@ -265,7 +265,7 @@ impl Verifier {
                     break;
                 };
                 // What was lost is reported once; the order is checked from here on.
-                self.expected = Expected {
+                self.expected = ExpectedRecord {
                     commit: record.first_commit,
                     position: record.first_position,
                 };
@@ -349,7 +349,7 @@ impl Verifier {
         index: GrowingIndex,
     ) -> Result<()> {
         let sidecar = sidecar::open(path, header)?;
-        let (table, _) = Index::Growing(Box::new(index)).encode();
+        let (table, _) = SegmentIndex::Growing(Box::new(index)).encode();
         self.report.bytes += table.len() as u64;
         if sidecar.summary != *summary || sidecar.table() != Some(table.as_slice()) {
             self.find(path, 0, "the sidecar does not agree with its segment");
@@ -372,11 +372,11 @@ impl Verifier {
                 first_position,
                 ..
             } = place;
-            let Expected { commit, position } = self.expected;
+            let ExpectedRecord { commit, position } = self.expected;
             if first_commit != commit || first_position < position {
                 self.find(path, 0, format!("commit {first_commit} is out of order"));
             }
-            self.expected = Expected {
+            self.expected = ExpectedRecord {
                 commit: first_commit + u64::from(place.n_commits),
                 position: first_position + place.n_items as u64,
             };
@@ -390,7 +390,7 @@ impl Verifier {
         if walked.is_ok() && !held {
             self.find(path, 0, "the segment does not hold what its header says");
         }
-        self.expected = Expected {
+        self.expected = ExpectedRecord {
             commit: summary.last_commit + 1,
             position: summary.next_position,
         };

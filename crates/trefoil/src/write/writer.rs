@@ -423,7 +423,7 @@ impl GroupOutcome {
 }
 
 /// Freezes what was added to index and state, unless there is nothing or something is frozen
-/// already. Answers whether there is something to be written.
+/// already. Returns whether there is something to be written.
 pub(crate) fn freeze(index: &Index, store: &StateStore, commit: u64, clock: Timestamp) -> bool {
     if index.is_frozen() {
         return true;

@@ -14,7 +14,7 @@ pub(super) fn simulated(seed: u64) -> (TempDir, TempDir, Arc<SimulatedDisk>, Loc
     (dir, attic, disk, options)
 }
 
-/// Appends and maintains until the power goes; answers what was acknowledged and what was not.
+/// Appends and maintains until the power goes; returns what was acknowledged and what was not.
 fn run_until_power_fails(
     dir: &Path,
     options: &LocalOptions,

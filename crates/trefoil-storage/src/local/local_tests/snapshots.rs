@@ -3,7 +3,7 @@
 use super::crashes::simulated;
 use super::*;
 use crate::local::SegmentKind;
-use crate::local::log::segments::Entry;
+use crate::local::log::segments::SegmentEntry;
 
 /// A log of which the first half has been compressed before there is a snapshot.
 fn with_changes(dir: &Path, options: &LocalOptions, is_quiet: bool, seed: u64) -> Model {
@@ -35,7 +35,7 @@ fn check_dropped(storage: &LocalStorage, snapshot: u64) {
         };
         assert!(segment.droppable_bytes <= share, "{segment:?}");
     }
-    let dropped = |entry: &Entry| entry.segment.dropped_commit() > 0;
+    let dropped = |entry: &SegmentEntry| entry.segment.dropped_commit() > 0;
     assert!(storage.log.segments().entries.iter().any(dropped));
 }
 

@@ -8,7 +8,7 @@ use trefoil_core::{Result, put_bytes, put_varint, take_bytes, take_varint};
 
 use crate::Record;
 
-use super::codec::{Encoder, decompress};
+use super::codec::{ZstdEncoder, decompress};
 use super::compressed::CompressedSegment;
 use super::layout::{checksum, u32_at, u64_at};
 
@@ -69,7 +69,7 @@ fn block_check(head: &[u8], stored: &[u8], seed: u64) -> u64 {
 
 /// Writes blocks.
 pub(crate) struct BlockWriter<'a> {
-    encoder: Encoder<'a>,
+    encoder: ZstdEncoder<'a>,
     salt: u64,
     out: Vec<u8>,
     block: Vec<u8>,
@@ -83,7 +83,7 @@ pub(crate) struct BlockWriter<'a> {
 impl BlockWriter<'_> {
     pub(crate) fn new(level: i32, salt: u64) -> Result<Self> {
         Ok(Self {
-            encoder: Encoder::new(level, None)?,
+            encoder: ZstdEncoder::new(level, None)?,
             salt,
             out: Vec::new(),
             block: Vec::new(),
@@ -94,7 +94,7 @@ impl BlockWriter<'_> {
         })
     }
 
-    /// Adds a record of so many items, which it comes without.
+    /// Adds a record of `n_items` items, which it comes without.
     pub(crate) fn push(&mut self, record: Record, n_items: u32) -> Result<()> {
         if let Some((last, 0)) = &mut self.last
             && n_items == 0

@@ -11,12 +11,12 @@ fn failed(what: &str, code: usize) -> Error {
 }
 
 /// Compresses items one by one.
-pub(crate) struct Encoder<'a> {
+pub(crate) struct ZstdEncoder<'a> {
     context: CCtx<'a>,
     buffer: Vec<u8>,
 }
 
-impl<'a> Encoder<'a> {
+impl<'a> ZstdEncoder<'a> {
     /// An encoder with or without a dictionary; the dictionary brings its own level.
     pub(crate) fn new(level: i32, dictionary: Option<&'a CDict<'a>>) -> Result<Self> {
         let mut context = CCtx::create();

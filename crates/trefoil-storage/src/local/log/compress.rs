@@ -5,7 +5,7 @@ use trefoil_core::Result;
 use zstd::zstd_safe::CDict;
 
 use super::blocks::BlockWriter;
-use super::codec::Encoder;
+use super::codec::ZstdEncoder;
 use super::compressed::{
     COMPRESSED_HEADER_BYTES, CompressedHeader, CompressedSegment, put_item, table_check,
 };
@@ -36,7 +36,7 @@ pub(crate) fn compress(segment: &PlainSegment, level: i32, snapshot: u64) -> Res
     } else {
         Vec::new()
     };
-    let mut encoder = Encoder::new(level, prepared.as_ref())?;
+    let mut encoder = ZstdEncoder::new(level, prepared.as_ref())?;
     let salt = segment.header.salt;
     let mut blocks = BlockWriter::new(level, salt)?;
     let (mut items, mut offsets) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ fn train(segment: &PlainSegment) -> Result<Vec<u8>> {
 /// Some of the items of a segment, to train a dictionary on.
 pub(super) struct Sampler {
     dictionary_bytes: usize,
-    /// One item in so many is taken.
+    /// One item in this many is taken.
     stride: usize,
     n_items: usize,
     samples: Vec<u8>,

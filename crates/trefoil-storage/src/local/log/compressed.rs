@@ -16,7 +16,7 @@ use crate::local::mapping::Mapping;
 use crate::{Label, StoredItem};
 
 use super::codec::decompress;
-use super::index::{IndexPlace, OFFSET_BYTES, Place, RANGE_BYTES};
+use super::index::{IndexPlace, ItemPlace, OFFSET_BYTES, RANGE_BYTES};
 use super::layout::{
     FORMAT_VERSION, check_version, checksum, damaged, short_checksum, u32_at, u64_at,
 };
@@ -174,7 +174,7 @@ fn take_item(bytes: &[u8], seed: u64) -> Option<Item<'_>> {
 
 /// What is needed to read items, made on first use.
 #[derive(Debug)]
-struct Reader {
+struct ItemReader {
     index: IndexPlace,
     dictionary: Option<Dictionary>,
 }
@@ -193,7 +193,7 @@ pub(crate) struct CompressedSegment {
     pub(crate) path: PathBuf,
     pub(crate) header: CompressedHeader,
     mapping: Mapping,
-    reader: OnceLock<Reader>,
+    reader: OnceLock<ItemReader>,
 }
 
 impl CompressedSegment {
@@ -221,7 +221,7 @@ impl CompressedSegment {
         damaged(&self.path, offset as u64, position, what)
     }
 
-    fn reader(&self) -> Result<&Reader> {
+    fn reader(&self) -> Result<&ItemReader> {
         if let Some(reader) = self.reader.get() {
             return Ok(reader);
         }
@@ -247,20 +247,20 @@ impl CompressedSegment {
             n_ranges: self.header.n_ranges as usize,
             n_items: self.header.summary.n_items as usize,
         };
-        Ok(self.reader.get_or_init(|| Reader { index, dictionary }))
+        Ok(self.reader.get_or_init(|| ItemReader { index, dictionary }))
     }
 
     /// Where the item with this ordinal is, header included.
-    fn place(&self, index: &IndexPlace, ordinal: usize) -> Place {
+    fn place(&self, index: &IndexPlace, ordinal: usize) -> ItemPlace {
         let items = self.header.items_start();
-        Place {
+        ItemPlace {
             start: items + index.offset(&self.mapping, ordinal),
             end: items + index.offset(&self.mapping, ordinal + 1),
         }
     }
 
-    /// See [`Index::locate`](super::index::Index::locate).
-    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, Place)) -> Result<()> {
+    /// See [`SegmentIndex::locate`](super::index::SegmentIndex::locate).
+    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, ItemPlace)) -> Result<()> {
         let index = &self.reader()?.index;
         let stretch = positions
             .first()
@@ -271,7 +271,7 @@ impl CompressedSegment {
         Ok(())
     }
 
-    fn taken(&self, position: u64, place: Place) -> Result<Item<'_>> {
+    fn taken(&self, position: u64, place: ItemPlace) -> Result<Item<'_>> {
         let stored = self.mapping.get(place.start..place.end);
         let seed = self.header.salt.wrapping_add(position);
         let item = stored.and_then(|stored| take_item(stored, seed));
@@ -279,11 +279,11 @@ impl CompressedSegment {
     }
 
     /// The label of the item at `position`, which is at this place.
-    pub(crate) fn label(&self, position: u64, place: Place) -> Result<Label> {
+    pub(crate) fn label(&self, position: u64, place: ItemPlace) -> Result<Label> {
         Ok(self.taken(position, place)?.label)
     }
 
-    /// Reads every item and hands what is wrong to `find`; answers how many items are sound.
+    /// Reads every item and hands what is wrong to `find`; returns how many items are sound.
     pub(crate) fn check_items(&self, find: &mut dyn FnMut(trefoil_core::Error)) -> Result<u64> {
         let index = self.reader()?.index;
         let mut n_sound = 0;
@@ -308,7 +308,7 @@ impl CompressedSegment {
     }
 
     /// The item at `position`, which is at this place.
-    pub(crate) fn item(&self, position: u64, place: Place) -> Result<StoredItem> {
+    pub(crate) fn item(&self, position: u64, place: ItemPlace) -> Result<StoredItem> {
         let reader = self.reader()?;
         let item = self.taken(position, place)?;
         let wrong = || self.damage(place.start, position, "an item's bytes are not valid");

@@ -12,10 +12,10 @@ use crate::edits::Edits;
 
 use super::Log;
 use super::blocks::BlockWriter;
-use super::codec::Encoder;
+use super::codec::ZstdEncoder;
 use super::compress::Sampler;
 use super::compressed::{CompressedHeader, put_item, table_check};
-use super::index::{GrowingIndex, Index};
+use super::index::{GrowingIndex, SegmentIndex};
 use super::segments::Segment;
 use super::summary::Summary;
 use super::writer::poison;
@@ -113,7 +113,7 @@ fn edited(segment: &Segment, edits: &Edits<'_>, level: i32) -> Result<Vec<u8>> {
     if prepared.is_none() {
         dictionary.clear();
     }
-    let mut encoder = Encoder::new(level, prepared.as_ref())?;
+    let mut encoder = ZstdEncoder::new(level, prepared.as_ref())?;
     let mut blocks = BlockWriter::new(level, salt)?;
     let (index, mut items) = (GrowingIndex::default(), Vec::new());
     replay_edited(segment, edits, &mut |mut record| {
@@ -133,7 +133,7 @@ fn edited(segment: &Segment, edits: &Edits<'_>, level: i32) -> Result<Vec<u8>> {
     })?;
     let (blocks, n_records) = blocks.finish()?;
     summary.n_records = n_records;
-    let (mut index, n_ranges) = Index::Growing(Box::new(index)).encode();
+    let (mut index, n_ranges) = SegmentIndex::Growing(Box::new(index)).encode();
     index.extend_from_slice(&(items.len() as u32).to_le_bytes());
     let header = CompressedHeader {
         number: segment.number(),

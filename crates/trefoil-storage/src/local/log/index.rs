@@ -15,14 +15,14 @@ pub(crate) const OFFSET_BYTES: usize = 4;
 
 /// Where an item is in its segment's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ItemPlace {
     pub(crate) start: usize,
     /// In a plain segment only about where it ends: where the next one begins, as far as that is
     /// known.
     pub(crate) end: usize,
 }
 
-impl Place {
+impl ItemPlace {
     /// Whether nothing is left of the item: one that is there has a header.
     pub(crate) fn is_dropped(self) -> bool {
         self.start == self.end
@@ -115,17 +115,17 @@ impl IndexPlace {
 
 /// The index of a plain segment.
 #[derive(Debug)]
-pub(crate) enum Index {
+pub(crate) enum SegmentIndex {
     /// In memory.
     Growing(Box<GrowingIndex>),
     /// In a sidecar.
     Mapped(Mapping, IndexPlace),
 }
 
-impl Index {
+impl SegmentIndex {
     /// Says to `find` where in its segment the item at the first of these positions is, and those at
     /// the ones after it as long as they are in the same stretch.
-    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, Place)) {
+    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, ItemPlace)) {
         let Some(&first) = positions.first() else {
             return;
         };
@@ -180,14 +180,14 @@ impl Index {
 }
 
 /// Where an item of a plain segment is, given the offsets of all of them.
-fn place_of(ordinal: usize, n_items: usize, offset: impl Fn(usize) -> usize) -> Place {
+fn place_of(ordinal: usize, n_items: usize, offset: impl Fn(usize) -> usize) -> ItemPlace {
     let start = offset(ordinal);
     let end = if ordinal + 1 < n_items {
         offset(ordinal + 1)
     } else {
         start + LAST_ITEM_BYTES
     };
-    Place { start, end }
+    ItemPlace { start, end }
 }
 
 /// Items whose positions follow each other without a gap.
@@ -242,8 +242,8 @@ impl Stretch {
     pub(crate) fn locate(
         &self,
         positions: &[u64],
-        place: impl Fn(usize) -> Place,
-        mut find: impl FnMut(u64, Place),
+        place: impl Fn(usize) -> ItemPlace,
+        mut find: impl FnMut(u64, ItemPlace),
     ) {
         for &position in positions {
             let Some(ordinal) = self.ordinal(position) else {
@@ -267,7 +267,7 @@ mod tests {
         index.push(10, [40, 50].into_iter());
         index.push(20, [60].into_iter());
         assert_eq!(index.ranges.len(), 6);
-        let index = Index::Growing(Box::new(index));
+        let index = SegmentIndex::Growing(Box::new(index));
         let locate = |positions: &[u64]| {
             let mut found = Vec::new();
             index.locate(positions, |at, place| {

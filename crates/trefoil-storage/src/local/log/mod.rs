@@ -44,7 +44,7 @@ use crate::{LogEnd, Record, Usage, VisitItem, VisitLabel};
 
 use super::options::LocalOptions;
 use create::NewSegment;
-use segments::{Found, Segment, Segments};
+use segments::{FoundItem, Segment, Segments};
 use snapshot::SnapshotFile;
 use writer::Writer;
 
@@ -120,13 +120,13 @@ impl Log {
 
     /// Hands the items at these positions to `visit`.
     pub(crate) fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
-        let touch = |found: &Found<'_>| found.touch();
+        let touch = |found: &FoundItem<'_>| found.touch();
         self.find_some(positions, touch, |some| together::read(some, visit))
     }
 
     /// Hands the labels of the items at these positions to `visit`.
     pub(crate) fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
-        let touch = |found: &Found<'_>| found.touch_beginning();
+        let touch = |found: &FoundItem<'_>| found.touch_beginning();
         self.find_some(positions, touch, |some| {
             for found in some {
                 visit(found.position, found.label()?);
@@ -140,8 +140,8 @@ impl Log {
     fn find_some(
         &self,
         positions: &[u64],
-        touch: impl Fn(&Found<'_>) -> u8,
-        mut read: impl FnMut(&[Found<'_>]) -> Result<ControlFlow<()>>,
+        touch: impl Fn(&FoundItem<'_>) -> u8,
+        mut read: impl FnMut(&[FoundItem<'_>]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let segments = self.segments();
         let mut found = Vec::with_capacity(positions.len().min(TOUCHED_TOGETHER));

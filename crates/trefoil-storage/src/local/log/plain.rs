@@ -10,12 +10,12 @@ use trefoil_core::Result;
 use crate::local::mapping::Mapping;
 use crate::{Label, Record, StoredItem};
 
-use super::index::{GrowingIndex, Index, Place};
+use super::index::{GrowingIndex, ItemPlace, SegmentIndex};
 use super::layout::{
     ITEM_HEADER_BYTES, ItemHeader, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, damaged,
     decode_record, short_checksum,
 };
-use super::scan::{Expected, scan};
+use super::scan::{ExpectedRecord, scan};
 use super::sidecar;
 use super::summary::Summary;
 
@@ -27,7 +27,7 @@ pub(crate) struct PlainSegment {
     mapping: Arc<Mapping>,
     summary: RwLock<Summary>,
     /// Filled from the start, or on first use from the sidecar.
-    index: OnceLock<Index>,
+    index: OnceLock<SegmentIndex>,
     sidecar: Option<PathBuf>,
 }
 
@@ -45,7 +45,7 @@ impl PlainSegment {
             header,
             mapping: Arc::new(mapping),
             summary: RwLock::new(summary),
-            index: OnceLock::from(Index::Growing(Box::new(index))),
+            index: OnceLock::from(SegmentIndex::Growing(Box::new(index))),
             sidecar: None,
         }
     }
@@ -99,7 +99,7 @@ impl PlainSegment {
     /// Lets readers see a durable group: the first position and the offsets of each record.
     pub(crate) fn publish(&self, summary: Summary, records: &[Record], offsets: &[u64]) {
         *self.summary.write() = summary;
-        let Some(Index::Growing(index)) = self.index.get() else {
+        let Some(SegmentIndex::Growing(index)) = self.index.get() else {
             return;
         };
         let mut rest = offsets;
@@ -111,7 +111,7 @@ impl PlainSegment {
     }
 
     /// The index; read from the sidecar, or rebuilt if that is not valid.
-    pub(crate) fn index(&self) -> Result<&Index> {
+    pub(crate) fn index(&self) -> Result<&SegmentIndex> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
@@ -126,14 +126,14 @@ impl PlainSegment {
             Some(index) => index,
             None => {
                 tracing::warn!(segment = %self.path.display(), "rebuilding the offsets of a segment");
-                Index::Growing(Box::new(self.scan_index(&summary)?))
+                SegmentIndex::Growing(Box::new(self.scan_index(&summary)?))
             }
         };
         Ok(self.index.get_or_init(|| index))
     }
 
     fn scan_index(&self, summary: &Summary) -> Result<GrowingIndex> {
-        let expected = Expected {
+        let expected = ExpectedRecord {
             commit: summary.first_commit,
             position: summary.first_position,
         };
@@ -153,7 +153,7 @@ impl PlainSegment {
         damaged(&self.path, offset, position, what)
     }
 
-    fn item_header(&self, position: u64, place: Place) -> Result<ItemHeader> {
+    fn item_header(&self, position: u64, place: ItemPlace) -> Result<ItemHeader> {
         let seed = self.header.salt.wrapping_add(position);
         ItemHeader::at(self.bytes(), place.start, seed).ok_or_else(|| {
             let what = "an item's header is not valid";
@@ -162,12 +162,12 @@ impl PlainSegment {
     }
 
     /// The label of the item at `position`, which is at this place.
-    pub(crate) fn label(&self, position: u64, place: Place) -> Result<Label> {
+    pub(crate) fn label(&self, position: u64, place: ItemPlace) -> Result<Label> {
         Ok(self.item_header(position, place)?.label)
     }
 
     /// The item at `position`, which is at this place.
-    pub(crate) fn item(&self, position: u64, place: Place) -> Result<StoredItem> {
+    pub(crate) fn item(&self, position: u64, place: ItemPlace) -> Result<StoredItem> {
         let (label, bytes) = self.stored(position, place)?;
         Ok(StoredItem {
             position,
@@ -177,7 +177,7 @@ impl PlainSegment {
     }
 
     /// The label and the bytes of the item at `position`, which is at this place.
-    pub(crate) fn stored(&self, position: u64, place: Place) -> Result<(Label, &[u8])> {
+    pub(crate) fn stored(&self, position: u64, place: ItemPlace) -> Result<(Label, &[u8])> {
         let header = self.item_header(position, place)?;
         let start = place.start + ITEM_HEADER_BYTES;
         let bytes = self.bytes().get(start..start + header.length as usize);

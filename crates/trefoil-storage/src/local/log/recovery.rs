@@ -25,9 +25,9 @@ use super::create::{NewSegment, Room};
 use super::layout::{SEGMENT_HEADER_BYTES, damaged};
 use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
-use super::scan::{Expected, Tail, end_of_data, scan};
+use super::scan::{ExpectedRecord, Tail, end_of_data, scan};
 use super::seal::{self, Seal};
-use super::segments::{Entry, Segment, Segments};
+use super::segments::{Segment, SegmentEntry, Segments};
 use super::settle::{self, Cut};
 use super::sidecar;
 use super::snapshot::SnapshotFile;
@@ -44,14 +44,14 @@ pub struct Recovery {
 
 /// A segment as it was found.
 #[derive(Debug)]
-struct Found {
+struct FoundSegment {
     segment: Segment,
     tail: Tail,
     /// Where the last whole group is; empty if it is known to be durable.
     last_group: Range<usize>,
 }
 
-impl Found {
+impl FoundSegment {
     /// A segment with nothing that a crash could still take.
     fn durable(segment: Segment) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Found {
 struct Opening<'a> {
     dir: &'a Path,
     disk: &'a dyn Disk,
-    expected: Expected,
+    expected: ExpectedRecord,
     recovery: Recovery,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn open(
     known_commit: u64,
 ) -> Result<(Log, Recovery)> {
     let disk = Arc::clone(&options.disk);
-    let first = Expected {
+    let first = ExpectedRecord {
         commit: 1,
         position: 1,
     };
@@ -117,7 +117,7 @@ pub(crate) fn open(
     let spare = opening.spare(&mut found, n_listed)?;
     if found.is_empty() {
         let new = opening.first_segment(&options)?;
-        found.push(Found::durable(Segment::Plain(Arc::new(new.segment))));
+        found.push(FoundSegment::durable(Segment::Plain(Arc::new(new.segment))));
     }
     let expected = opening.expected;
     let log = assemble(dir, options, found, (expected, end), (spare, snapshot))?;
@@ -127,7 +127,7 @@ pub(crate) fn open(
 
 /// Whether the seal is that of this log as it is. It is not if a program that knows no seals has
 /// written to the log since.
-fn is_of(seal: &Seal, found: &[Found], end: LogEnd) -> bool {
+fn is_of(seal: &Seal, found: &[FoundSegment], end: LogEnd) -> bool {
     let mut segments = found.iter().map(|found| &found.segment);
     let is_there = segments.any(|segment| match segment {
         Segment::Plain(plain) => {
@@ -139,7 +139,7 @@ fn is_of(seal: &Seal, found: &[Found], end: LogEnd) -> bool {
     is_there && seal.end == end
 }
 
-fn end_of(found: &[Found]) -> LogEnd {
+fn end_of(found: &[FoundSegment]) -> LogEnd {
     let mut end = LogEnd::default();
     for summary in found.iter().map(|found| found.segment.summary()) {
         end.commit = end.commit.max(summary.last_commit);
@@ -151,15 +151,15 @@ fn end_of(found: &[Found]) -> LogEnd {
 fn assemble(
     dir: &Path,
     options: LocalOptions,
-    found: Vec<Found>,
-    (expected, end): (Expected, LogEnd),
+    found: Vec<FoundSegment>,
+    (expected, end): (ExpectedRecord, LogEnd),
     (spare, snapshot): (Option<NewSegment>, Option<Arc<SnapshotFile>>),
 ) -> Result<Log> {
     let last_group = found.last().map_or(0..0, |found| found.last_group.clone());
-    let entries = found.into_iter().map(|Found { segment, .. }| {
+    let entries = found.into_iter().map(|FoundSegment { segment, .. }| {
         let summary = segment.summary();
         let is_used = summary.n_records > 0;
-        Entry {
+        SegmentEntry {
             first_commit: if is_used {
                 summary.first_commit
             } else {
@@ -203,11 +203,11 @@ fn assemble(
 
 impl Opening<'_> {
     /// Opens all segments in order and checks that each continues the one before.
-    fn find_all(&mut self, listed: &Listed) -> Result<Vec<Found>> {
+    fn find_all(&mut self, listed: &Listed) -> Result<Vec<FoundSegment>> {
         for path in &listed.unfinished {
             files::remove(self.disk, path)?;
         }
-        let mut all: Vec<Found> = Vec::new();
+        let mut all: Vec<FoundSegment> = Vec::new();
         for (&number, &files) in &listed.segments {
             if !files.plain && !files.compressed {
                 files::remove(
@@ -230,7 +230,7 @@ impl Opening<'_> {
     }
 
     /// Nothing was written to a segment before all of the one before it was durable.
-    fn check_before(&self, before: &Found, number: u64, files: Files) -> Result<()> {
+    fn check_before(&self, before: &FoundSegment, number: u64, files: Files) -> Result<()> {
         let (offset, what) = match before.tail {
             Tail::Torn { start, .. } => (start, "a record is not valid, but later segments exist"),
             Tail::Clean if before.is_blank() => (0, "no records, but the next segment has some"),
@@ -252,7 +252,7 @@ impl Opening<'_> {
         }
     }
 
-    fn find(&mut self, number: u64, files: Files) -> Result<Found> {
+    fn find(&mut self, number: u64, files: Files) -> Result<FoundSegment> {
         let found = self.find_compressed(number, files)?;
         let found = match found {
             Some(found) => found,
@@ -260,7 +260,7 @@ impl Opening<'_> {
         };
         let summary = found.segment.summary();
         if summary.n_records > 0 {
-            self.expected = Expected {
+            self.expected = ExpectedRecord {
                 commit: summary.last_commit + 1,
                 position: summary.next_position,
             };
@@ -269,7 +269,7 @@ impl Opening<'_> {
     }
 
     /// The compressed segment. If its plain one is still there it wins if all of it is valid.
-    fn find_compressed(&mut self, number: u64, files: Files) -> Result<Option<Found>> {
+    fn find_compressed(&mut self, number: u64, files: Files) -> Result<Option<FoundSegment>> {
         if !files.compressed {
             return Ok(None);
         }
@@ -295,14 +295,14 @@ impl Opening<'_> {
         files::remove(self.disk, &plain)?;
         files::remove(self.disk, &offsets)?;
         let segment = Segment::Compressed(Arc::new(segment));
-        Ok(Some(Found::durable(segment)))
+        Ok(Some(FoundSegment::durable(segment)))
     }
 
     /// The newest snapshot. Older ones, which it has replaced, are removed.
     fn find_snapshot(
         &self,
         listed: &Listed,
-        found: &[Found],
+        found: &[FoundSegment],
         end: LogEnd,
     ) -> Result<Option<Arc<SnapshotFile>>> {
         let commit = listed.snapshots.last().copied().unwrap_or(0);
@@ -335,7 +335,7 @@ impl Opening<'_> {
 
     /// The seal. One that is not valid is passed over if the log ends as one that was closed does;
     /// it is damage too if there is more.
-    fn find_seal(&self, listed: &Listed, found: &[Found]) -> Result<Option<Seal>> {
+    fn find_seal(&self, listed: &Listed, found: &[FoundSegment]) -> Result<Option<Seal>> {
         if !listed.is_sealed {
             return Ok(None);
         }
@@ -351,7 +351,7 @@ impl Opening<'_> {
     /// Refuses a log that ends before a commit that it is known to have had.
     fn check_end(
         &self,
-        found: &[Found],
+        found: &[FoundSegment],
         (seal, end): (Option<Seal>, LogEnd),
         known: u64,
     ) -> Result<()> {
@@ -371,7 +371,7 @@ impl Opening<'_> {
     }
 
     fn check_order(&self, path: &Path, summary: &super::summary::Summary) -> Result<()> {
-        let Expected { commit, position } = self.expected;
+        let ExpectedRecord { commit, position } = self.expected;
         if summary.first_commit == commit && summary.first_position >= position {
             return Ok(());
         }
@@ -383,7 +383,7 @@ impl Opening<'_> {
         Err(damaged(path, 0, position, what))
     }
 
-    fn find_plain(&mut self, number: u64, files: Files) -> Result<Found> {
+    fn find_plain(&mut self, number: u64, files: Files) -> Result<FoundSegment> {
         let path = names::path_of(self.dir, number, FileKind::Plain);
         let mapping = Mapping::open(&path)?;
         let header = read_header(&path, &mapping, number)?;
@@ -393,14 +393,14 @@ impl Opening<'_> {
                 let summary = sidecar.summary;
                 self.check_order(&path, &summary)?;
                 let segment = PlainSegment::with_sidecar(path, header, mapping, summary, offsets);
-                return Ok(Found::durable(Segment::Plain(Arc::new(segment))));
+                return Ok(FoundSegment::durable(Segment::Plain(Arc::new(segment))));
             }
         }
         self.recovery.scanned_segments += 1;
         let scanned = scan(&path, &mapping, header.salt, self.expected)?;
         let segment = PlainSegment::new(path, header, mapping, scanned.summary, scanned.index);
         let segment = Segment::Plain(Arc::new(segment));
-        Ok(Found {
+        Ok(FoundSegment {
             segment,
             tail: scanned.tail,
             last_group: scanned.last_group,
@@ -408,7 +408,7 @@ impl Opening<'_> {
     }
 
     /// Cuts a torn group off the end of the log.
-    fn cut_tail(&mut self, found: &mut [Found]) -> Result<()> {
+    fn cut_tail(&mut self, found: &mut [FoundSegment]) -> Result<()> {
         for found in found {
             if let (Tail::Torn { start, end }, Segment::Plain(segment)) =
                 (found.tail, &found.segment)
@@ -422,10 +422,10 @@ impl Opening<'_> {
 
     /// Takes the segments after the first `n_listed` away: the first of them is kept ready, others
     /// are removed.
-    fn spare(&self, found: &mut Vec<Found>, n_listed: usize) -> Result<Option<NewSegment>> {
+    fn spare(&self, found: &mut Vec<FoundSegment>, n_listed: usize) -> Result<Option<NewSegment>> {
         let mut others = found.split_off(n_listed.min(found.len()));
         while others.len() > 1 {
-            if let Some(Found {
+            if let Some(FoundSegment {
                 segment: Segment::Plain(segment),
                 ..
             }) = others.pop()
@@ -434,7 +434,7 @@ impl Opening<'_> {
                 files::sync_parent(self.disk, &segment.path)?;
             }
         }
-        let Some(Found {
+        let Some(FoundSegment {
             segment: Segment::Plain(segment),
             ..
         }) = others.pop()

@@ -8,11 +8,11 @@ use crate::Record;
 use super::segments::Segment;
 
 /// What a record loses when it is written again.
-pub(super) type Change<'a> = dyn Fn(&mut Record) + 'a;
+pub(super) type RecordChange<'a> = dyn Fn(&mut Record) + 'a;
 
 /// The checksum of all that a segment's records hold after `change`. Records that may be told as one
 /// make no difference to it.
-fn checksum(segment: &Segment, change: &Change<'_>) -> Result<u128> {
+fn checksum(segment: &Segment, change: &RecordChange<'_>) -> Result<u128> {
     let mut hash = Xxh3::new();
     let mut last: Option<Record> = None;
     segment.replay(0, &mut |record| {
@@ -57,7 +57,7 @@ fn add(hash: &mut Xxh3, record: Option<&Record>) {
 pub(super) fn holds_the_same(
     before: &Segment,
     after: &Segment,
-    change: &Change<'_>,
+    change: &RecordChange<'_>,
 ) -> Result<bool> {
     Ok(checksum(before, change)? == checksum(after, change)?)
 }

@@ -43,12 +43,12 @@ pub(crate) struct Scan {
 
 /// What the log before a segment ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedRecord {
     pub(crate) commit: u64,
     pub(crate) position: u64,
 }
 
-impl Expected {
+impl ExpectedRecord {
     /// What is wrong about the order of a record, and what to expect after it.
     pub(crate) fn follow(&mut self, header: &RecordHeader) -> Option<String> {
         let mut wrong = None;
@@ -70,7 +70,12 @@ impl Expected {
 }
 
 /// Reads all of a segment. The error is damage that is no torn tail.
-pub(crate) fn scan(path: &Path, segment: &[u8], salt: u64, mut expected: Expected) -> Result<Scan> {
+pub(crate) fn scan(
+    path: &Path,
+    segment: &[u8],
+    salt: u64,
+    mut expected: ExpectedRecord,
+) -> Result<Scan> {
     let mut summary = Summary {
         used_bytes: SEGMENT_HEADER_BYTES as u64,
         ..Summary::default()

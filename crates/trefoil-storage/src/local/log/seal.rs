@@ -1,4 +1,4 @@
-//! The seal: proof of where the log ends, left by whoever closed it.
+//! The seal: proof of where the log ends, left when it was closed.
 //!
 //! It is written when the log is closed and removed, durably, before the first write after that. So
 //! while there is one, nothing was being written: a bad record at the end is damage and not a write

@@ -7,7 +7,7 @@ use trefoil_core::Result;
 use crate::{Label, Record, StoredItem};
 
 use super::compressed::CompressedSegment;
-use super::index::Place;
+use super::index::ItemPlace;
 use super::plain::PlainSegment;
 use super::summary::Summary;
 
@@ -70,8 +70,8 @@ impl Segment {
         }
     }
 
-    /// See [`Index::locate`](super::index::Index::locate).
-    fn locate(&self, positions: &[u64], find: impl FnMut(u64, Place)) -> Result<()> {
+    /// See [`SegmentIndex::locate`](super::index::SegmentIndex::locate).
+    fn locate(&self, positions: &[u64], find: impl FnMut(u64, ItemPlace)) -> Result<()> {
         match self {
             Self::Plain(segment) => segment.index()?.locate(positions, find),
             Self::Compressed(segment) => segment.locate(positions, find)?,
@@ -93,17 +93,17 @@ impl Segment {
 
 /// An item that was looked up and not read yet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundItem<'a> {
     segment: &'a Segment,
     pub(crate) position: u64,
-    place: Place,
+    place: ItemPlace,
 }
 
 const CACHE_LINE_BYTES: usize = 64;
 /// What is longer has so much to be read in order that the processor fetches the rest by itself.
 const TOUCHED_LINES_MAX: usize = 8;
 
-impl Found<'_> {
+impl FoundItem<'_> {
     /// Reads a byte of the item's first cache line.
     pub(crate) fn touch_beginning(&self) -> u8 {
         self.segment
@@ -136,7 +136,7 @@ impl Found<'_> {
         matches!(self.segment, Segment::Plain(_))
     }
 
-    /// Appends the item's bytes to `out` and answers its label.
+    /// Appends the item's bytes to `out` and returns its label.
     pub(crate) fn copy_to(&self, out: &mut Vec<u8>) -> Result<Label> {
         match self.segment {
             Segment::Plain(segment) => {
@@ -167,7 +167,7 @@ impl Found<'_> {
 
 /// A segment and where it begins.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct SegmentEntry {
     pub(crate) first_commit: u64,
     /// No item of the segment has a lower position.
     pub(crate) first_position: u64,
@@ -177,7 +177,7 @@ pub(crate) struct Entry {
 /// All segments in order; the last one is being written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segments {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<SegmentEntry>,
 }
 
 impl Segments {
@@ -190,7 +190,11 @@ impl Segments {
     }
 
     /// Looks up the items at all these positions, as far as there are any.
-    pub(crate) fn find<'a>(&'a self, positions: &[u64], found: &mut Vec<Found<'a>>) -> Result<()> {
+    pub(crate) fn find<'a>(
+        &'a self,
+        positions: &[u64],
+        found: &mut Vec<FoundItem<'a>>,
+    ) -> Result<()> {
         let mut rest = positions;
         while let [first, ..] = rest {
             let mut n_located = 0;
@@ -198,7 +202,7 @@ impl Segments {
                 segment.locate(rest, |position, place| {
                     n_located += 1;
                     if !place.is_dropped() {
-                        found.push(Found {
+                        found.push(FoundItem {
                             segment,
                             position,
                             place,
@@ -213,7 +217,7 @@ impl Segments {
     }
 
     /// The segments with commits after `commit`.
-    pub(crate) fn after_commit(&self, commit: u64) -> &[Entry] {
+    pub(crate) fn after_commit(&self, commit: u64) -> &[SegmentEntry] {
         let after = self
             .entries
             .partition_point(|entry| entry.first_commit <= commit.saturating_add(1));
@@ -221,13 +225,13 @@ impl Segments {
     }
 
     /// The segments that are not written any more.
-    pub(crate) fn full(&self) -> &[Entry] {
+    pub(crate) fn full(&self) -> &[SegmentEntry] {
         self.entries.split_last().map_or(&[], |(_, full)| full)
     }
 
     /// The bytes of what all segments hold, without room that is not used yet.
     pub(crate) fn held_bytes(&self) -> u64 {
-        let held = |entry: &Entry| match &entry.segment {
+        let held = |entry: &SegmentEntry| match &entry.segment {
             Segment::Plain(segment) => segment.summary().used_bytes,
             Segment::Compressed(_) => entry.segment.file_bytes(),
         };

@@ -7,7 +7,7 @@ use trefoil_core::Result;
 
 use crate::local::mapping::Mapping;
 
-use super::index::{Index, IndexPlace, OFFSET_BYTES, RANGE_BYTES};
+use super::index::{IndexPlace, OFFSET_BYTES, RANGE_BYTES, SegmentIndex};
 use super::layout::{
     FORMAT_VERSION, SegmentHeader, check_version, checksum, damaged, u32_at, u64_at,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Sidecar {
 }
 
 /// The bytes of the sidecar of a segment.
-pub(crate) fn encode(header: SegmentHeader, summary: &Summary, index: &Index) -> Vec<u8> {
+pub(crate) fn encode(header: SegmentHeader, summary: &Summary, index: &SegmentIndex) -> Vec<u8> {
     let (table, n_ranges) = index.encode();
     let mut out = Vec::with_capacity(HEADER_BYTES + table.len());
     out.extend_from_slice(&MAGIC);
@@ -82,13 +82,13 @@ impl Sidecar {
     }
 
     /// The index, if it is valid.
-    pub(crate) fn into_index(self) -> Option<Index> {
+    pub(crate) fn into_index(self) -> Option<SegmentIndex> {
         self.table()?;
         let place = IndexPlace {
             start: HEADER_BYTES,
             n_ranges: self.n_ranges,
             n_items: self.summary.n_items as usize,
         };
-        Some(Index::Mapped(self.mapping, place))
+        Some(SegmentIndex::Mapped(self.mapping, place))
     }
 }

@@ -16,7 +16,7 @@ use crate::local::mapping::Mapping;
 use crate::{Fill, Snapshot, VisitEntry};
 
 use super::Log;
-use super::codec::{Encoder, decompress};
+use super::codec::{ZstdEncoder, decompress};
 use super::create::new_salt;
 use super::layout::{FORMAT_VERSION, check_version, checksum, damaged, u32_at, u64_at};
 use super::names::{self, FileKind};
@@ -87,7 +87,7 @@ struct Writer<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
     file: File,
-    encoder: Encoder<'a>,
+    encoder: ZstdEncoder<'a>,
     header: Header,
     block: Vec<u8>,
     last_key: Option<Vec<u8>>,
@@ -169,7 +169,7 @@ fn write(
         disk,
         path,
         file: step("creating", path, disk.create(path))?,
-        encoder: Encoder::new(level, None)?,
+        encoder: ZstdEncoder::new(level, None)?,
         header: Header {
             snapshot: Snapshot {
                 commit,

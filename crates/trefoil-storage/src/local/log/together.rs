@@ -7,16 +7,16 @@ use trefoil_core::Result;
 
 use crate::{StoredItem, VisitItem};
 
-use super::segments::Found;
+use super::segments::FoundItem;
 
 /// Items that are more than this together get memory of their own, so that whoever keeps one of
 /// them keeps little else.
 const TOGETHER_BYTES_MAX: usize = 16 * 1024;
 
 /// Hands items that were looked up to `visit`. Returns whether it has seen enough.
-pub(super) fn read(some: &[Found<'_>], visit: &mut VisitItem<'_>) -> Result<ControlFlow<()>> {
-    let n_bytes = some.iter().map(Found::n_bytes).sum();
-    let are_plain = some.iter().all(Found::is_plain);
+pub(super) fn read(some: &[FoundItem<'_>], visit: &mut VisitItem<'_>) -> Result<ControlFlow<()>> {
+    let n_bytes = some.iter().map(FoundItem::n_bytes).sum();
+    let are_plain = some.iter().all(FoundItem::is_plain);
     if are_plain && some.len() > 1 && n_bytes <= TOGETHER_BYTES_MAX {
         return read_together(some, n_bytes, visit);
     }
@@ -30,7 +30,7 @@ pub(super) fn read(some: &[Found<'_>], visit: &mut VisitItem<'_>) -> Result<Cont
 
 /// Hands items of plain segments, of about `n_bytes` bytes, to `visit`.
 fn read_together(
-    some: &[Found<'_>],
+    some: &[FoundItem<'_>],
     n_bytes: usize,
     visit: &mut VisitItem<'_>,
 ) -> Result<ControlFlow<()>> {

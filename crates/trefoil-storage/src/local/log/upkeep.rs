@@ -15,7 +15,7 @@ use super::compressed::CompressedSegment;
 use super::create::Room;
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
-use super::same::{Change, holds_the_same};
+use super::same::{RecordChange, holds_the_same};
 use super::segments::{Segment, Segments};
 use super::sidecar;
 
@@ -54,7 +54,7 @@ impl Log {
         Ok(self.to_rewrite(is_busy).0)
     }
 
-    /// Prepares the next segment, or writes the sidecar of a full one. Answers whether it did.
+    /// Prepares the next segment, or writes the sidecar of a full one. Returns whether it did.
     fn prepare_or_back(&self) -> Result<bool> {
         if self.prepare_next()? {
             return Ok(true);
@@ -176,7 +176,7 @@ impl Log {
         &self,
         segment: &Segment,
         bytes: &[u8],
-        change: &Change<'_>,
+        change: &RecordChange<'_>,
     ) -> Result<()> {
         let (disk, number) = (&*self.options.disk, segment.number());
         let path = names::path_of(&self.dir, number, FileKind::Compressed);

@@ -20,8 +20,8 @@ use super::create::{NewSegment, Room};
 use super::layout::{Placement, RecordHeader, SEGMENT_HEADER_BYTES, encode_record, encoded_bytes};
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
-use super::scan::Expected;
-use super::segments::{Entry, Segment};
+use super::scan::ExpectedRecord;
+use super::segments::{Segment, SegmentEntry};
 use super::summary::Summary;
 
 /// The largest segment, and with it the largest group: a segment's offsets have 32 bits, also those
@@ -37,7 +37,7 @@ pub(crate) struct Writer {
     pub(crate) active: Arc<PlainSegment>,
     pub(crate) file: File,
     pub(crate) summary: Summary,
-    pub(crate) expected: Expected,
+    pub(crate) expected: ExpectedRecord,
     /// Why nothing may be written any more.
     pub(crate) poison: Option<String>,
     /// Whether there is a seal, which must be removed before something is written.
@@ -47,7 +47,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(active: Arc<PlainSegment>, file: File, expected: Expected) -> Self {
+    pub(crate) fn new(active: Arc<PlainSegment>, file: File, expected: ExpectedRecord) -> Self {
         let summary = active.summary();
         Self {
             active,
@@ -61,9 +61,9 @@ impl Writer {
         }
     }
 
-    /// Checks that the group continues the log; answers how many bytes it takes and what to expect
+    /// Checks that the group continues the log; returns how many bytes it takes and what to expect
     /// after it.
-    fn check(&self, group: &Group) -> Result<(u64, Expected)> {
+    fn check(&self, group: &Group) -> Result<(u64, ExpectedRecord)> {
         let mut expected = self.expected;
         let mut bytes = 0;
         for record in &group.records {
@@ -213,7 +213,7 @@ impl Log {
         *prepared = None;
         let NewSegment { file, segment } = new;
         let active = Arc::new(segment);
-        let entry = Entry {
+        let entry = SegmentEntry {
             first_commit: writer.expected.commit,
             first_position: writer.expected.position,
             segment: Segment::Plain(Arc::clone(&active)),

@@ -165,7 +165,7 @@ impl LoadedMaps {
         sync_dir(&RealDisk, dir)
     }
 
-    /// Drops a map. Answers whether there was one of this name.
+    /// Drops a map. Returns whether there was one of this name.
     pub(super) fn drop_map(&self, name: &str) -> Result<bool> {
         let Some(slot) = self.maps.lock().remove(name) else {
             return Ok(false);
