@@ -13,7 +13,7 @@ use trefoil::limits::TOKEN_BYTES_MIN;
 use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, Token, TokenError};
 
 use crate::error::{Failure, Result};
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::service::{Shared, blocking};
 
 /// What a request may touch.
@@ -51,14 +51,14 @@ impl Access {
 pub(crate) async fn authenticate(
     shared: &Shared,
     headers: &HeaderMap,
-    query: Query<'_>,
+    query: QueryString<'_>,
 ) -> Result<Access> {
     let token = find_token(headers, query)
         .and_then(|text| Token::read(&text).map_err(|error| invalid_token(&error)));
     admit(shared, token).await
 }
 
-/// Finds out what whoever brings this token, or none, may touch.
+/// Returns what a client with this token, or without one, may use.
 pub(crate) async fn admit(shared: &Shared, token: Result<Token>) -> Result<Access> {
     if shared.config.test_mode {
         return authenticate_leniently(shared, token.ok()).await;
@@ -99,7 +99,7 @@ fn unknown(namespace: &str) -> Failure {
     Failure::unauthorized("Token not authorized for namespace", namespace)
 }
 
-fn find_token<'a>(headers: &'a HeaderMap, query: Query<'a>) -> Result<Cow<'a, str>> {
+fn find_token<'a>(headers: &'a HeaderMap, query: QueryString<'a>) -> Result<Cow<'a, str>> {
     let required = |message| Failure::new(StatusCode::UNAUTHORIZED, "AUTH_REQUIRED", message);
     if let Some(token) = query.get("token") {
         return Ok(token);

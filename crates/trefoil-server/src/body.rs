@@ -18,7 +18,7 @@ use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
 
 /// A body that arrives chunk by chunk and is decompressed on the way.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct BodyReader {
     incoming: Incoming,
     inflater: Option<Box<Inflater>>,
     silence_max: Duration,
@@ -31,7 +31,7 @@ pub(crate) struct Whole {
     _reservation: Reservation,
 }
 
-impl Reader {
+impl BodyReader {
     pub(crate) fn new(
         headers: &HeaderMap,
         incoming: Incoming,
@@ -150,7 +150,7 @@ pub(crate) fn discard_in_background(mut incoming: Incoming) {
     }
 }
 
-/// Reads and throws away, within limits. Whoever sends more is cut off.
+/// Reads and throws away, within limits. A client that sends more is cut off.
 async fn discard(incoming: &mut Incoming) {
     let read = async {
         let mut bytes = 0;

@@ -1,11 +1,11 @@
 //! One memory budget for all that is held for clients: requests that are being read, replies that
 //! are being made or not yet taken, pages of subscriptions.
 //!
-//! Whatever is held has a [`Reservation`], which goes back to the budget when it is dropped. The
-//! process has so many bytes; one namespace may take half of them and one connection a quarter, but
-//! a request that is being read may always take as many as the largest needs, if there are. A
-//! connection takes memory in steps: most requests are covered by what their connection has already,
-//! and touch nothing that all share.
+//! Everything that is held has a [`Reservation`], which goes back to the budget when it is dropped. The
+//! process has a fixed number of bytes. One namespace may take half of them and one connection a
+//! quarter, but a request that is being read may always take as many as the largest needs, if there
+//! are. A connection takes memory in steps: most requests are covered by what their connection has
+//! already, and touch nothing that all share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ impl Account {
 
 /// What one of several may take of the budget.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct BudgetPart {
     usual: usize,
     of_requests: usize,
 }
@@ -57,7 +57,7 @@ enum Purpose {
     Forced,
 }
 
-impl Part {
+impl BudgetPart {
     fn bytes_max(self, purpose: Purpose) -> usize {
         match purpose {
             Purpose::Request => self.of_requests,
@@ -85,34 +85,34 @@ impl Budget {
         })
     }
 
-    /// How many bytes are held for clients.
+    /// Returns how many bytes are held for clients.
     pub(crate) fn used(&self) -> usize {
         self.process.used.load(Ordering::Relaxed)
     }
 
-    /// How many connections there may be: what they take at least is but a part of the budget.
+    /// Returns how many connections there may be: what they take at least is a part of the budget.
     pub(crate) fn connections_max(&self) -> usize {
         self.bytes_max / CONNECTIONS_FRACTION / CONNECTION_BYTES
     }
 
     /// What one of several may take: its part, and enough for the largest request, which leaves
     /// something to the others.
-    fn part(&self, fraction: usize) -> Part {
+    fn part(&self, fraction: usize) -> BudgetPart {
         let all = self.bytes_max;
         let largest = LARGEST_REQUEST_MEMORY.min(all - all / CONNECTION_FRACTION);
-        Part {
+        BudgetPart {
             usual: all / fraction,
             of_requests: (all / fraction).max(largest),
         }
     }
 
-    /// The share of a new connection; `None` if there is no memory for one more.
+    /// Returns the share of a new connection; `None` if there is no memory for one more.
     pub(crate) fn connect(self: &Arc<Self>) -> Option<Share> {
         let is_taken = self.process.take(CONNECTION_BYTES, self.bytes_max);
         is_taken.then(|| {
-            Share(Arc::new(Connection {
+            Share(Arc::new(ConnectionAccount {
                 budget: Arc::clone(self),
-                held: Mutex::new(Held {
+                held: Mutex::new(ConnectionBytes {
                     used: 0,
                     granted: CONNECTION_BYTES,
                     namespace: None,
@@ -135,13 +135,13 @@ impl Budget {
 
 /// What one connection holds.
 #[derive(Debug)]
-struct Connection {
+struct ConnectionAccount {
     budget: Arc<Budget>,
-    held: Mutex<Held>,
+    held: Mutex<ConnectionBytes>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct ConnectionBytes {
     used: usize,
     /// What was taken of the budget for it, in steps: never less than what is used.
     granted: usize,
@@ -149,7 +149,7 @@ struct Held {
     namespace: Option<(NamespaceId, Arc<Account>)>,
 }
 
-impl Connection {
+impl ConnectionAccount {
     fn take(&self, bytes: usize, purpose: Purpose) -> Result<()> {
         let mut held = self.held.lock();
         let wanted = held.used.saturating_add(bytes);
@@ -187,7 +187,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ConnectionAccount {
     fn drop(&mut self) {
         self.budget.process.give_back(self.held.get_mut().granted);
     }
@@ -201,7 +201,7 @@ fn full(who: &str, limit: usize) -> Failure {
 
 /// What a connection may take of the budget.
 #[derive(Debug, Clone)]
-pub(crate) struct Share(Arc<Connection>);
+pub(crate) struct Share(Arc<ConnectionAccount>);
 
 impl Share {
     /// From now on the connection works for this namespace.
@@ -213,12 +213,12 @@ impl Share {
         }
     }
 
-    /// A reservation of nothing, which can grow with a request that is being read.
+    /// Returns a reservation of nothing, which can grow with a request that is being read.
     pub(crate) fn for_request(&self) -> Reservation {
         self.reserve_for(Purpose::Request)
     }
 
-    /// A reservation of nothing, which can grow with a reply that is being made.
+    /// Returns a reservation of nothing, which can grow with a reply that is being made.
     pub(crate) fn for_reply(&self) -> Reservation {
         self.reserve_for(Purpose::Reply)
     }
@@ -232,14 +232,14 @@ impl Share {
         }
     }
 
-    /// A reservation of so many bytes for a reply, or a refusal without waiting.
+    /// Returns a reservation of `bytes` for a reply, or refuses without waiting.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<Reservation> {
         let mut reservation = self.for_reply();
         reservation.grow_to(bytes)?;
         Ok(reservation)
     }
 
-    /// A reservation of so many bytes, when its turn has come.
+    /// Returns a reservation of `bytes` when its turn has come.
     pub(crate) async fn reserve_in_turn(&self, bytes: usize) -> Reservation {
         loop {
             match self.reserve(bytes) {
@@ -253,7 +253,7 @@ impl Share {
 /// A part of the budget; it goes back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    connection: Arc<Connection>,
+    connection: Arc<ConnectionAccount>,
     /// The namespace for which it counts, if it is large.
     namespace: Option<Arc<Account>>,
     purpose: Purpose,

@@ -69,12 +69,12 @@ impl Connections {
         })
     }
 
-    /// How many there may be.
+    /// Returns how many there may be.
     pub(crate) fn max(&self) -> usize {
         self.max
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
         let present = self.present.lock();
         present.counts.iter().sum::<usize>() + present.surplus.len()
@@ -118,7 +118,7 @@ impl Connections {
 }
 
 impl Present {
-    /// Whether there is room for one more, besides what belongs to the others.
+    /// Returns whether there is room for one more, besides what belongs to the others.
     fn has_room(&self, protocol: Protocol, max: usize) -> bool {
         let own = max / PROTOCOL_FRACTION;
         let others = PROTOCOLS.iter().filter(|other| **other != protocol);
@@ -126,7 +126,7 @@ impl Present {
         self.counts[protocol as usize] + others.sum::<usize>() < max
     }
 
-    /// Tells the oldest stranger to go that stands in the way. Answers whether there was one.
+    /// Tells the oldest stranger to go that stands in the way. Returns whether there was one.
     fn evict(&mut self, protocol: Protocol, max: usize) -> bool {
         let own = max / PROTOCOL_FRACTION;
         let is_in_the_way =
@@ -145,7 +145,7 @@ impl Present {
 }
 
 impl Guest {
-    /// Whether the client has shown who it is.
+    /// Returns whether the client has shown who it is.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }

@@ -16,10 +16,10 @@ use crate::auth::Access;
 use crate::budget::Share;
 use crate::error::{Failure, Result};
 use crate::pages::Pages;
-use crate::query::Query;
-use crate::reading::{Reading, Writer};
+use crate::query::QueryString;
+use crate::reading::{EventWriter, Reading};
 use crate::record::put_line;
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 use crate::service::{Shared, blocking};
 
 /// Answers `/export`.
@@ -28,8 +28,8 @@ pub(crate) async fn answer(
     access: &Access,
     share: &Share,
     parts: &Parts,
-) -> Result<Answer> {
-    let (lines, position) = parse(Query::of(&parts.uri))?;
+) -> Result<HttpAnswer> {
+    let (lines, position) = parse(QueryString::of(&parts.uri))?;
     let database = shared.database(&access.namespace).await?;
     let prepare = move || Ok((start(&database, &lines, position)?, lines, database));
     let (read, lines, database) = blocking::<trefoil::Result<_>>(prepare).await??;
@@ -43,13 +43,13 @@ pub(crate) async fn answer(
 /// Which events are exported. Times are looked at one by one: those of imported events need not
 /// ascend.
 #[derive(Debug, Default)]
-struct Lines {
+struct ExportLines {
     categories: Vec<String>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
 }
 
-impl Lines {
+impl ExportLines {
     fn wants(&self, event: &Event) -> bool {
         let in_category = |stream| self.categories.iter().any(|name| name == category(stream));
         (self.categories.is_empty() || event.stream().is_some_and(in_category))
@@ -58,7 +58,7 @@ impl Lines {
     }
 }
 
-impl Writer for Lines {
+impl EventWriter for ExportLines {
     fn begin(&mut self, _: &mut Vec<u8>) {}
 
     fn event(&mut self, out: &mut Vec<u8>, event: &Event) {
@@ -70,7 +70,7 @@ impl Writer for Lines {
     fn end(&mut self, _: &mut Vec<u8>) {}
 }
 
-fn parse(query: Query<'_>) -> Result<(Lines, u64)> {
+fn parse(query: QueryString<'_>) -> Result<(ExportLines, u64)> {
     let known = query.only(&["position", "categories", "since", "until"]);
     known.map_err(Failure::invalid)?;
     let time = |name: &str| match query.get(name) {
@@ -92,7 +92,7 @@ fn parse(query: Query<'_>) -> Result<(Lines, u64)> {
         .split(',')
         .map(str::trim)
         .filter(|name| !name.is_empty());
-    let lines = Lines {
+    let lines = ExportLines {
         categories: categories.map(str::to_owned).collect(),
         since: time("since")?,
         until: time("until")?,
@@ -106,7 +106,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
 }
 
 /// The read that finds the events: no earlier than it must begin.
-fn start(database: &Database, lines: &Lines, position: u64) -> trefoil::Result<Selection> {
+fn start(database: &Database, lines: &ExportLines, position: u64) -> trefoil::Result<Selection> {
     let first = match lines.since {
         None => position,
         Some(since) => {

@@ -23,20 +23,20 @@ pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a silent subscription says that it is alive.
 pub(crate) const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(15);
-/// The memory for clients, unless configured, is one part in so many of what the process may use.
+/// The memory for clients, unless configured, is what the process may use, divided by this.
 pub(crate) const CLIENT_MEMORY_FRACTION: u64 = 4;
 /// But at least this.
 pub const CLIENT_MEMORY_MIN: usize = 64 * 1024 * 1024;
-/// What the clients of one namespace may hold is one part in so many of it.
+/// The clients of one namespace may hold all of it, divided by this.
 pub(crate) const NAMESPACE_FRACTION: usize = 2;
-/// What one connection may hold is one part in so many of it.
+/// One connection may hold all of it, divided by this.
 pub(crate) const CONNECTION_FRACTION: usize = 4;
 /// What one request of the largest size needs: no share is less than that, if there is as much. A
 /// buffer that grows by doubling may take twice what is in it.
 pub(crate) const LARGEST_REQUEST_MEMORY: usize = 2 * RESP_REQUEST_BYTES_MAX;
 /// What every connection takes of the memory for clients from the beginning.
 pub(crate) const CONNECTION_BYTES: usize = 32 * 1024;
-/// Connections by themselves take one part in so many of the memory for clients: there are no more
+/// Connections by themselves take at most the memory for clients divided by this: there are no more
 /// of them than that allows.
 pub(crate) const CONNECTIONS_FRACTION: usize = 2;
 /// In which steps a connection takes memory for clients.
@@ -48,7 +48,7 @@ pub(crate) const BUDGET_PAUSE: Duration = Duration::from_millis(20);
 /// What every request over HTTP or gRPC takes of the memory for clients, for its head, a small body
 /// and a small answer.
 pub(crate) const REQUEST_BYTES: usize = 8 * 1024;
-/// Each protocol has one part in so many of all connections to itself.
+/// Each protocol has all connections divided by this to itself.
 pub(crate) const PROTOCOL_FRACTION: usize = 8;
 /// The most HTTP connections beyond the limit, which may ask for `/health` and its like.
 pub(crate) const SURPLUS_CONNECTIONS_MAX: usize = 16;
@@ -65,7 +65,7 @@ pub(crate) const IMPORT_LINE_BYTES_MAX: usize =
 pub(crate) const IMPORT_BATCH_EVENTS: usize = 1000;
 /// The bytes of lines after which a batch of an import is written although it is not full.
 pub(crate) const IMPORT_BATCH_BYTES: usize = 32 * 1024 * 1024;
-/// Reads of at most so many events are carried out at once, on the thread that asks.
+/// Reads of at most this many events are carried out at once, on the thread that asks.
 pub(crate) const SHORT_READ_EVENTS_MAX: usize = 1000;
 /// About how many bytes of events a read takes from the database at a time.
 pub(crate) const PAGE_BYTES: usize = 1024 * 1024;
@@ -133,9 +133,9 @@ pub(crate) const RESP_BATCH_REQUESTS_MAX: usize = 1024;
 pub(crate) const RESP_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The most commands that read without a write before them and are carried out together.
 pub(crate) const RESP_BATCH_READS_MAX: usize = 16;
-/// A RESP command that reads a whole collection does so at once if it has at most so many elements.
+/// A RESP command that reads a whole collection does so at once if it has at most this many elements.
 pub(crate) const RESP_SHORT_ELEMENTS_MAX: usize = 256;
-/// And one that reads a whole string if it has at most so many bytes.
+/// And one that reads a whole string if it has at most this many bytes.
 pub(crate) const RESP_SHORT_STRING_BYTES_MAX: usize = 1024 * 1024;
 /// The bytes of replies that every RESP connection may keep before they are sent.
 pub(crate) const RESP_OUTPUT_BYTES: usize = 16 * 1024;

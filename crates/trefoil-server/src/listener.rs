@@ -38,7 +38,7 @@ pub(crate) async fn bind_if_free(addresses: &[SocketAddr]) -> Result<Result<Vec<
     }
 }
 
-/// Whether the machine lacks the address or its whole family.
+/// Returns whether the machine lacks the address or its whole family.
 fn is_missing(error: &std::io::Error) -> bool {
     const NO_SUCH_FAMILY: i32 = 97;
     error.kind() == ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(NO_SUCH_FAMILY)

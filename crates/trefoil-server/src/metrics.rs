@@ -17,7 +17,7 @@ use trefoil::{Committed, Executed};
 
 use crate::panics::PANICS;
 use crate::resp::RespMetrics;
-use crate::response::{Answer, Body, answer};
+use crate::response::{HttpAnswer, HttpBody, answer};
 use crate::service::Shared;
 
 /// What stands for every path that is no endpoint.
@@ -39,14 +39,14 @@ const ENDPOINTS: [&str; 11] = [
 
 /// What requests are told apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Labels {
+pub(crate) struct RequestLabels {
     pub(crate) endpoint: &'static str,
     /// The method of `/rpc`; empty for other endpoints.
     pub(crate) method: &'static str,
     pub(crate) status: u16,
 }
 
-impl Labels {
+impl RequestLabels {
     /// The labels of a request that has no answer yet.
     pub(crate) fn of_path(path: &str) -> Self {
         let known = ENDPOINTS.into_iter().find(|endpoint| *endpoint == path);
@@ -66,7 +66,7 @@ struct Endpoint {
 
 /// What gRPC calls are told apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
+struct CallLabels {
     method: &'static str,
     code: &'static str,
 }
@@ -80,9 +80,9 @@ struct CallMethod {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: Family<Labels, Counter>,
+    requests: Family<RequestLabels, Counter>,
     seconds: Family<Endpoint, Histogram>,
-    calls: Family<Call, Counter>,
+    calls: Family<CallLabels, Counter>,
     call_seconds: Family<CallMethod, Histogram>,
     commits: Counter,
     events_written: Counter,
@@ -201,9 +201,9 @@ impl Metrics {
         self
     }
 
-    pub(crate) fn count_request(&self, labels: Labels, elapsed: Duration) {
+    pub(crate) fn count_request(&self, labels: RequestLabels, elapsed: Duration) {
         self.requests.get_or_create(&labels).inc();
-        let Labels {
+        let RequestLabels {
             endpoint, method, ..
         } = labels;
         self.seconds
@@ -212,7 +212,7 @@ impl Metrics {
     }
 
     pub(crate) fn count_call(&self, method: &'static str, code: &'static str, elapsed: Duration) {
-        self.calls.get_or_create(&Call { method, code }).inc();
+        self.calls.get_or_create(&CallLabels { method, code }).inc();
         self.call_seconds
             .get_or_create(&CallMethod { method })
             .observe(elapsed.as_secs_f64());
@@ -233,7 +233,7 @@ impl Metrics {
     }
 
     /// The answer of `/metrics`.
-    pub(crate) fn answer(&self, shared: &Shared) -> Answer {
+    pub(crate) fn answer(&self, shared: &Shared) -> HttpAnswer {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.connections.set(as_gauge(shared.connections.count()));
         self.client_memory.set(as_gauge(shared.budget.used()));
@@ -253,7 +253,7 @@ impl Metrics {
         let _ = encode(&mut text, &self.registry);
         let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         let content_type = HeaderValue::from_static(content_type);
-        answer(StatusCode::OK, content_type, Body::Whole(text.into()))
+        answer(StatusCode::OK, content_type, HttpBody::Whole(text.into()))
     }
 }
 
@@ -263,8 +263,8 @@ mod tests {
 
     #[test]
     fn unknown_paths_share_one_label() {
-        assert_eq!(Labels::of_path("/rpc").endpoint, "/rpc");
-        assert_eq!(Labels::of_path("/rpc/x").endpoint, OTHER_ENDPOINT);
-        assert_eq!(Labels::of_path("/secret").endpoint, OTHER_ENDPOINT);
+        assert_eq!(RequestLabels::of_path("/rpc").endpoint, "/rpc");
+        assert_eq!(RequestLabels::of_path("/rpc/x").endpoint, OTHER_ENDPOINT);
+        assert_eq!(RequestLabels::of_path("/secret").endpoint, OTHER_ENDPOINT);
     }
 }

@@ -33,7 +33,7 @@ impl Pages {
         self.head
     }
 
-    /// Whether one page is likely to be all, and to be read at once.
+    /// Returns whether one page is likely to be all, and to be read at once.
     pub(crate) fn is_short(&self) -> bool {
         self.read.limit <= SHORT_READ_EVENTS_MAX && !self.database.may_wait()
     }
@@ -52,7 +52,7 @@ impl Pages {
         Ok(page.events)
     }
 
-    /// Whether there is nothing left.
+    /// Returns whether there is nothing left.
     pub(crate) fn is_done(&self) -> bool {
         self.read.limit == 0
     }

@@ -8,9 +8,9 @@ use crate::strict;
 
 /// The parameters of a query string, as they stand in it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Query<'a>(&'a str);
+pub(crate) struct QueryString<'a>(&'a str);
 
-impl<'a> Query<'a> {
+impl<'a> QueryString<'a> {
     pub(crate) fn of(uri: &'a hyper::Uri) -> Self {
         Self(uri.query().unwrap_or_default())
     }
@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn parameters_are_decoded() {
-        let query = Query("a=1&b=x%2By+z&%63=%E4%B8%96&empty=&empty=2&bad=%ff&odd=%4&odd2=%zz");
+        let query =
+            QueryString("a=1&b=x%2By+z&%63=%E4%B8%96&empty=&empty=2&bad=%ff&odd=%4&odd2=%zz");
         let cases = [
             ("a", Some("1")),
             ("b", Some("x+y z")),
@@ -94,7 +95,7 @@ mod tests {
     fn a_parameter_that_is_unknown_is_named() {
         let names = ["position", "categories"];
         for query in ["", "&", "position=1&token=t&c%61tegories=a", "token"] {
-            assert_eq!(Query(query).only(&names), Ok(()), "{query}");
+            assert_eq!(QueryString(query).only(&names), Ok(()), "{query}");
         }
         for (query, expected) in [
             (
@@ -110,16 +111,16 @@ mod tests {
                 "has no parameter \"%ff\", only position, categories",
             ),
         ] {
-            let refused = Query(query).only(&names).unwrap_err();
+            let refused = QueryString(query).only(&names).unwrap_err();
             assert_eq!(refused, format!("the query string {expected}"), "{query}");
         }
-        let refused = Query("x=1").only(&[]).unwrap_err();
+        let refused = QueryString("x=1").only(&[]).unwrap_err();
         assert_eq!(refused, "the query string has no parameter \"x\"");
     }
 
     #[test]
     fn repeated_parameters_are_all_there_or_refused() {
-        let query = Query("tag=a&tag=b%3Ac&x=1&t%61g=d&empty=&bad=1&bad=%ff&bare");
+        let query = QueryString("tag=a&tag=b%3Ac&x=1&t%61g=d&empty=&bad=1&bad=%ff&bare");
         let strings = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect());
         assert_eq!(query.get_all("tag"), strings(&["a", "b:c", "d"]));
         assert_eq!(query.get_all("none"), strings(&[]));

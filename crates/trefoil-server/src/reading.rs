@@ -7,11 +7,11 @@ use crate::budget::Share;
 use crate::error::{Failure, Result};
 use crate::limits::{ANSWER_BUFFER_BYTES, ANSWER_CHUNK_MEMORY};
 use crate::pages::Pages;
-use crate::response::{Body, Chunks, StreamError};
+use crate::response::{Chunks, HttpBody, StreamError};
 use crate::service::blocking;
 
 /// How events are written into an answer.
-pub(crate) trait Writer: Send + 'static {
+pub(crate) trait EventWriter: Send + 'static {
     /// What comes first.
     fn begin(&mut self, out: &mut Vec<u8>);
     /// One event.
@@ -30,7 +30,7 @@ pub(crate) struct Reading<W> {
     share: Share,
 }
 
-impl<W: Writer> Reading<W> {
+impl<W: EventWriter> Reading<W> {
     pub(crate) fn new(pages: Pages, mut writer: W, share: &Share) -> Self {
         let mut out = Vec::with_capacity(512);
         writer.begin(&mut out);
@@ -45,7 +45,7 @@ impl<W: Writer> Reading<W> {
 
     /// The body of the answer. A short read begins on this thread, where most of them end;
     /// whatever takes longer goes on elsewhere.
-    pub(crate) async fn body(mut self) -> Result<Body> {
+    pub(crate) async fn body(mut self) -> Result<HttpBody> {
         if self.pages.is_short() {
             self.read_page()?;
         }
@@ -53,10 +53,10 @@ impl<W: Writer> Reading<W> {
         let reservation = reading.share.reserve(first.len())?;
         let first = reservation.hold(first);
         if reading.is_over {
-            return Ok(Body::Whole(first));
+            return Ok(HttpBody::Whole(first));
         }
         let first = stream::once(async { Ok(first) });
-        Ok(Body::Stream(first.chain(reading.rest()).boxed()))
+        Ok(HttpBody::Stream(first.chain(reading.rest()).boxed()))
     }
 
     /// Reads one page. Blocks the thread.

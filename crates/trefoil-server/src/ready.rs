@@ -9,14 +9,14 @@ use hyper::header::HeaderValue;
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId};
 
 use crate::error::Result;
-use crate::response::{self, Answer, Body};
+use crate::response::{self, HttpAnswer, HttpBody};
 use crate::service::Shared;
 
 /// With less room than this on its disk a server is not ready: the next segment of a small log takes
 /// as much.
 const FREE_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
-pub(crate) async fn answer(shared: &Shared) -> Result<Answer> {
+pub(crate) async fn answer(shared: &Shared) -> Result<HttpAnswer> {
     let Some(reason) = missing(shared).await else {
         return Ok(response::json("{\"status\":\"ready\"}"));
     };
@@ -24,7 +24,7 @@ pub(crate) async fn answer(shared: &Shared) -> Result<Answer> {
     Ok(response::answer(
         StatusCode::SERVICE_UNAVAILABLE,
         HeaderValue::from_static("application/json"),
-        Body::Whole(body.into()),
+        HttpBody::Whole(body.into()),
     ))
 }
 

@@ -81,7 +81,7 @@ pub(crate) enum Refusal {
 
 /// What becomes of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ids {
+pub(crate) enum ImportedIds {
     /// They are kept, or the line is refused.
     Kept,
     /// Events whose ids cannot be kept get new ones.
@@ -93,13 +93,13 @@ const NAMES: [&str; 11] = [
 ];
 
 /// Reads a line.
-pub(crate) fn parse_line(line: &Bytes, ids: Ids) -> Result<ImportedEvent, Refusal> {
+pub(crate) fn parse_line(line: &Bytes, ids: ImportedIds) -> Result<ImportedEvent, Refusal> {
     let value: &RawValue =
         serde_json::from_slice(line).map_err(|error| Refusal::Json(error.to_string()))?;
     parse_record(line, value, ids).map_err(Refusal::Record)
 }
 
-fn parse_record(line: &Bytes, value: &RawValue, ids: Ids) -> Result<ImportedEvent, String> {
+fn parse_record(line: &Bytes, value: &RawValue, ids: ImportedIds) -> Result<ImportedEvent, String> {
     let values = fields(value, NAMES).ok_or("record must be an object")?;
     let [
         id,
@@ -115,7 +115,7 @@ fn parse_record(line: &Bytes, value: &RawValue, ids: Ids) -> Result<ImportedEven
         tracking,
     ] = values;
     let id = match present(id).map(parse_id).transpose() {
-        Err(_) if ids == Ids::NewIfNeeded => None,
+        Err(_) if ids == ImportedIds::NewIfNeeded => None,
         id => id?,
     };
     let stream = present(stream).ok_or("stream is missing")?;
@@ -223,7 +223,7 @@ mod tests {
 
     fn refused(from: &str, to: &str) -> String {
         assert!(LINE.contains(from), "{from}");
-        match parse_line(&Bytes::from(LINE.replace(from, to)), Ids::Kept) {
+        match parse_line(&Bytes::from(LINE.replace(from, to)), ImportedIds::Kept) {
             Err(Refusal::Record(text)) => text,
             other => panic!("{to}: {other:?}"),
         }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_line_of_eventodb_is_read() {
-        let read = parse_line(&Bytes::from_static(LINE.as_bytes()), Ids::Kept).unwrap();
+        let read = parse_line(&Bytes::from_static(LINE.as_bytes()), ImportedIds::Kept).unwrap();
         assert_eq!((read.position, read.stream_position), (47, 0));
         assert_eq!(read.time.to_string(), "2025-01-15T09:00:00Z");
         assert_eq!(
@@ -252,11 +252,11 @@ mod tests {
         ] {
             let data64 = format!("\"data64\":\"{packed}\"");
             let line = line.replace("\"data\":{\"amount\":1.0}", &data64);
-            let read = parse_line(&Bytes::from(line), Ids::Kept).unwrap();
+            let read = parse_line(&Bytes::from(line), ImportedIds::Kept).unwrap();
             assert_eq!((read.event.data, read.event.id), (expected, None));
         }
         let line = Bytes::from(LINE.replace("550e8400", "nope"));
-        let read = parse_line(&line, Ids::NewIfNeeded).unwrap();
+        let read = parse_line(&line, ImportedIds::NewIfNeeded).unwrap();
         assert_eq!(read.event.id, None);
     }
 
@@ -314,7 +314,7 @@ mod tests {
         for (from, to, expected) in cases {
             assert_eq!(refused(from, to), expected);
         }
-        let not_json = parse_line(&Bytes::from_static(b"{\"id\":"), Ids::Kept);
+        let not_json = parse_line(&Bytes::from_static(b"{\"id\":"), ImportedIds::Kept);
         assert!(matches!(not_json, Err(Refusal::Json(_))));
     }
 }

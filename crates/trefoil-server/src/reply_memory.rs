@@ -8,7 +8,7 @@ use trefoil::{Allowance, Error};
 
 use crate::budget::{Reservation, Share};
 
-/// What replies take of the memory for clients. Whoever makes them asks for more through a clone.
+/// The memory for clients that replies take. The code that makes them asks for more through a clone.
 #[derive(Debug)]
 pub(crate) struct ReplyMemory(Arc<Asked>);
 
@@ -17,12 +17,12 @@ pub(crate) struct ReplyMemory(Arc<Asked>);
 struct Asked(Mutex<Option<Reservation>>);
 
 impl ReplyMemory {
-    /// Nothing yet.
+    /// Returns a reservation of nothing yet.
     pub(crate) fn new(share: &Share) -> Self {
         Self(Arc::new(Asked(Mutex::new(Some(share.for_reply())))))
     }
 
-    /// For whoever makes the replies.
+    /// Returns what the code that makes the replies asks.
     pub(crate) fn allowance(&self) -> Arc<dyn Allowance> {
         Arc::clone(&self.0) as Arc<dyn Allowance>
     }

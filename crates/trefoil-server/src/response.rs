@@ -24,15 +24,15 @@ pub(crate) type StreamError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Chunks = BoxStream<'static, Result<Bytes, StreamError>>;
 
 /// The body of an answer.
-pub(crate) enum Body {
+pub(crate) enum HttpBody {
     Whole(Bytes),
     Stream(Chunks),
 }
 
 /// An answer.
-pub(crate) type Answer = Response<Body>;
+pub(crate) type HttpAnswer = Response<HttpBody>;
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for HttpBody {
     type Data = Bytes;
     type Error = StreamError;
 
@@ -68,7 +68,7 @@ pub(crate) const SERVER: HeaderValue =
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
 /// An answer with a body of this type. Every answer is made here, so that each says who made it.
-pub(crate) fn answer(status: StatusCode, content_type: HeaderValue, body: Body) -> Answer {
+pub(crate) fn answer(status: StatusCode, content_type: HeaderValue, body: HttpBody) -> HttpAnswer {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -78,23 +78,27 @@ pub(crate) fn answer(status: StatusCode, content_type: HeaderValue, body: Body) 
 }
 
 /// A successful answer in JSON.
-pub(crate) fn json(body: impl Into<Bytes>) -> Answer {
-    answer(StatusCode::OK, JSON, Body::Whole(body.into()))
+pub(crate) fn json(body: impl Into<Bytes>) -> HttpAnswer {
+    answer(StatusCode::OK, JSON, HttpBody::Whole(body.into()))
 }
 
 /// A successful answer in JSON, whole or as a stream.
-pub(crate) fn json_body(body: Body) -> Answer {
+pub(crate) fn json_body(body: HttpBody) -> HttpAnswer {
     answer(StatusCode::OK, JSON, body)
 }
 
 /// An answer in plain text.
-pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
-    answer(status, TEXT, Body::Whole(body.into()))
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpAnswer {
+    answer(status, TEXT, HttpBody::Whole(body.into()))
 }
 
 /// The answer to a request that failed.
-pub(crate) fn failure(failure: &Failure) -> Answer {
-    let mut response = answer(failure.status, JSON, Body::Whole(failure.to_json().into()));
+pub(crate) fn failure(failure: &Failure) -> HttpAnswer {
+    let mut response = answer(
+        failure.status,
+        JSON,
+        HttpBody::Whole(failure.to_json().into()),
+    );
     if failure.status == StatusCode::SERVICE_UNAVAILABLE {
         let value = HeaderValue::from_static(RETRY_AFTER_SECONDS);
         response.headers_mut().insert(header::RETRY_AFTER, value);
@@ -106,7 +110,7 @@ pub(crate) fn failure(failure: &Failure) -> Answer {
     response
 }
 
-/// Whether the sender of these headers takes gzip.
+/// Returns whether the sender of these headers takes gzip.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let Some(accepted) = headers.get(header::ACCEPT_ENCODING) else {
         return false;
@@ -121,7 +125,7 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 /// Compresses an answer if that pays. Events that are sent one by one are left alone. What comes out
 /// counts as memory of the connection; it was not refused when it was made, so it is not refused now.
-pub(crate) fn compress(response: Answer, share: &Share) -> Answer {
+pub(crate) fn compress(response: HttpAnswer, share: &Share) -> HttpAnswer {
     let is_events = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
     let (mut parts, body) = response.into_parts();
     let body = match body {
@@ -132,16 +136,16 @@ pub(crate) fn compress(response: Answer, share: &Share) -> Answer {
         {
             return Response::from_parts(parts, body);
         }
-        Body::Whole(bytes) if bytes.len() < COMPRESS_BYTES_MIN => {
-            return Response::from_parts(parts, Body::Whole(bytes));
+        HttpBody::Whole(bytes) if bytes.len() < COMPRESS_BYTES_MIN => {
+            return Response::from_parts(parts, HttpBody::Whole(bytes));
         }
-        Body::Whole(bytes) => {
-            let mut encoder = Encoder::new();
+        HttpBody::Whole(bytes) => {
+            let mut encoder = GzipOutput::new();
             let mut whole = encoder.chunk(&bytes);
             whole.extend_from_slice(&encoder.finish());
-            Body::Whole(counted(whole, share))
+            HttpBody::Whole(counted(whole, share))
         }
-        Body::Stream(chunks) => Body::Stream(compressed(chunks, share.clone())),
+        HttpBody::Stream(chunks) => HttpBody::Stream(compressed(chunks, share.clone())),
     };
     parts.headers.insert(header::CONTENT_ENCODING, GZIP);
     parts
@@ -157,8 +161,8 @@ fn counted(bytes: Vec<u8>, share: &Share) -> Bytes {
 }
 
 fn compressed(chunks: Chunks, share: Share) -> Chunks {
-    let state = Some((chunks, Encoder::new(), share));
-    let next = |state: Option<(Chunks, Encoder, Share)>| async move {
+    let state = Some((chunks, GzipOutput::new(), share));
+    let next = |state: Option<(Chunks, GzipOutput, Share)>| async move {
         let (mut chunks, mut encoder, share) = state?;
         loop {
             match chunks.next().await {
@@ -178,9 +182,9 @@ fn compressed(chunks: Chunks, share: Share) -> Chunks {
 }
 
 /// A gzip stream that hands out what it has so far.
-struct Encoder(GzEncoder<Vec<u8>>);
+struct GzipOutput(GzEncoder<Vec<u8>>);
 
-impl Encoder {
+impl GzipOutput {
     fn new() -> Self {
         Self(GzEncoder::new(Vec::new(), Compression::fast()))
     }
@@ -211,7 +215,7 @@ mod tests {
         let hashes = (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
         let plain: Vec<u8> = hashes.flatten().collect();
         let compressed = compress(json(plain), &share);
-        let Body::Whole(bytes) = compressed.body() else {
+        let HttpBody::Whole(bytes) = compressed.body() else {
             panic!("a whole answer has become a stream");
         };
         let held = bytes.len();

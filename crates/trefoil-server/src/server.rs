@@ -137,13 +137,13 @@ impl Server {
         let http = self
             .listeners
             .into_iter()
-            .map(|listener| (listener, Protocol::Http));
+            .map(|listener| (listener, ServedProtocol::Http));
         let tls = self.tls.map(TlsAcceptor::from);
         let grpc = self.grpc_listeners.into_iter();
-        let grpc = grpc.map(move |listener| (listener, Protocol::Grpc(tls.clone())));
+        let grpc = grpc.map(move |listener| (listener, ServedProtocol::Grpc(tls.clone())));
         let resp = self.resp_listeners.into_iter();
         let threads = Arc::new(self.resp_threads);
-        let resp = resp.map(move |listener| (listener, Protocol::Resp(Arc::clone(&threads))));
+        let resp = resp.map(move |listener| (listener, ServedProtocol::Resp(Arc::clone(&threads))));
         let all = http.chain(grpc).chain(resp);
         all.map(move |(listener, protocol)| Acceptor {
             listener,
@@ -182,13 +182,13 @@ async fn bind_besides(
 
 /// What is spoken on a connection.
 #[derive(Clone)]
-enum Protocol {
+enum ServedProtocol {
     Http,
     Grpc(Option<TlsAcceptor>),
     Resp(Arc<resp::Threads>),
 }
 
-impl Protocol {
+impl ServedProtocol {
     fn kind(&self) -> connections::Protocol {
         match self {
             Self::Http => connections::Protocol::Http,
@@ -210,7 +210,7 @@ pub(crate) struct Stop {
 /// A listener and what its connections need.
 struct Acceptor {
     listener: TcpListener,
-    protocol: Protocol,
+    protocol: ServedProtocol,
     shared: Arc<Shared>,
     tracker: TaskTracker,
     stop: Stop,
@@ -239,14 +239,14 @@ impl Acceptor {
     /// Serves a connection: by all threads together, or by one if the protocol has threads of its
     /// own.
     fn spawn(&self, socket: TcpStream) {
-        let visit = Visit {
+        let visit = AcceptedConnection {
             shared: Arc::clone(&self.shared),
             guest: self.shared.connections.enter(self.protocol.kind()),
             protocol: self.protocol.clone(),
             stop: self.stop.clone(),
         };
         let thread = match &self.protocol {
-            Protocol::Resp(threads) => threads.next(),
+            ServedProtocol::Resp(threads) => threads.next(),
             _ => None,
         };
         let Some(thread) = thread else {
@@ -264,15 +264,15 @@ impl Acceptor {
 }
 
 /// A connection that was accepted.
-struct Visit {
+struct AcceptedConnection {
     shared: Arc<Shared>,
     /// `None` if there are too many.
     guest: Option<Guest>,
-    protocol: Protocol,
+    protocol: ServedProtocol,
     stop: Stop,
 }
 
-impl Visit {
+impl AcceptedConnection {
     /// Serves the connection until it ends, or has to make room for another one.
     async fn serve(self, socket: TcpStream) {
         let Self {
@@ -285,16 +285,18 @@ impl Visit {
             return turn_away(socket, &protocol, &shared).await;
         };
         match protocol {
-            Protocol::Http => {
-                let served = connection::serve(socket, &shared, &guest, stop);
+            // Boxed, so that a connection of one protocol takes no memory for the others.
+            ServedProtocol::Http => {
+                let served = Box::pin(connection::serve(socket, &shared, &guest, stop));
                 until_it_must_leave(&guest, served).await;
             }
-            Protocol::Grpc(tls) => {
+            ServedProtocol::Grpc(tls) => {
                 let served = grpc::serve(socket, tls.as_ref(), &shared, &guest, stop);
+                let served = Box::pin(served);
                 until_it_must_leave(&guest, served).await;
             }
             // It looks itself whether it must leave: one thing less to look at with each request.
-            Protocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
+            ServedProtocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
         }
     }
 }
@@ -309,12 +311,12 @@ async fn until_it_must_leave(guest: &Guest, served: impl Future<Output = ()>) {
     }
 }
 
-async fn turn_away(socket: TcpStream, protocol: &Protocol, shared: &Shared) {
+async fn turn_away(socket: TcpStream, protocol: &ServedProtocol, shared: &Shared) {
     match protocol {
-        Protocol::Http => refuse(socket, shared.connections.max()).await,
+        ServedProtocol::Http => refuse(socket, shared.connections.max()).await,
         // A gRPC client that is hung up on tries again later.
-        Protocol::Grpc(_) => {}
-        Protocol::Resp(_) => resp::refuse(socket, shared).await,
+        ServedProtocol::Grpc(_) => {}
+        ServedProtocol::Resp(_) => resp::refuse(socket, shared).await,
     }
 }
 

@@ -11,17 +11,17 @@ use tokio_util::sync::CancellationToken;
 use trefoil::{Clock, NamespaceId, Namespaces, OpenDatabase, Token};
 
 use crate::auth::{Access, authenticate};
-use crate::body::{Reader, Whole, discard_in_background};
+use crate::body::{BodyReader, Whole, discard_in_background};
 use crate::budget::{Budget, Reservation};
 use crate::connection::UnderWay;
 use crate::connections::{Connections, Guest};
 use crate::error::{Failure, Result};
 use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
-use crate::metrics::{Labels, Metrics, OTHER_ENDPOINT};
+use crate::metrics::{Metrics, OTHER_ENDPOINT, RequestLabels};
 use crate::panics::caught;
-use crate::query::Query;
-use crate::resp::Clients;
-use crate::response::{self, Answer};
+use crate::query::QueryString;
+use crate::resp::RespClients;
+use crate::response::{self, HttpAnswer};
 use crate::{Config, VERSION, dcb, export, import, ready, rpc, sse};
 
 /// What all requests share.
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Arc<Budget>,
     pub(crate) metrics: Metrics,
     pub(crate) connections: Arc<Connections>,
-    pub(crate) resp: Clients,
+    pub(crate) resp: RespClients,
     /// Cancelled when subscriptions have to end.
     pub(crate) closing: CancellationToken,
 }
@@ -45,7 +45,7 @@ impl Shared {
             config,
             budget,
             metrics: Metrics::new(),
-            resp: Clients::new(namespaces.commands().clone(), namespaces.clock().clone()),
+            resp: RespClients::new(namespaces.commands().clone(), namespaces.clock().clone()),
             namespaces,
             closing: CancellationToken::new(),
         }
@@ -80,10 +80,10 @@ pub(crate) async fn serve(
     guest: &Guest,
     request: Request<Incoming>,
     under_way: &UnderWay,
-) -> Answer {
+) -> HttpAnswer {
     let began = shared.clock().steady();
     let (parts, body) = request.into_parts();
-    let labels = Labels::of_path(parts.uri.path());
+    let labels = RequestLabels::of_path(parts.uri.path());
     let mut exchange = Exchange {
         shared,
         parts,
@@ -114,7 +114,7 @@ pub(crate) async fn serve(
     let status = answer.status().as_u16();
     shared
         .metrics
-        .count_request(Labels { status, ..labels }, elapsed);
+        .count_request(RequestLabels { status, ..labels }, elapsed);
     tracing::info!(
         method = parts.method.as_str(),
         path = logged_path(parts.uri.path()),
@@ -140,14 +140,14 @@ struct Exchange<'a> {
     parts: Parts,
     /// Taken by the endpoints that read it.
     body: Option<Incoming>,
-    labels: Labels,
+    labels: RequestLabels,
     guest: &'a Guest,
     under_way: &'a UnderWay,
 }
 
 impl Exchange<'_> {
     /// Finds the endpoint. What is not about a namespace needs no token.
-    async fn route(&mut self) -> Result<Answer> {
+    async fn route(&mut self) -> Result<HttpAnswer> {
         let Config { web, listen, .. } = &self.shared.config;
         web.admit(&self.parts, listen)?;
         if let Some(answer) = web.preflight(&self.parts, listen) {
@@ -172,8 +172,8 @@ impl Exchange<'_> {
         }
     }
 
-    async fn authenticate_and_answer(&mut self) -> Result<Answer> {
-        let query = Query::of(&self.parts.uri);
+    async fn authenticate_and_answer(&mut self) -> Result<HttpAnswer> {
+        let query = QueryString::of(&self.parts.uri);
         let access = authenticate(&self.shared, &self.parts.headers, query).await?;
         self.guest.make_known();
         self.guest.share.enter(&access.namespace);
@@ -185,7 +185,7 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    async fn answer(&mut self, access: &Access) -> Result<Answer> {
+    async fn answer(&mut self, access: &Access) -> Result<HttpAnswer> {
         match self.labels.endpoint {
             "/rpc" => {
                 self.require_method(&[Method::POST])?;
@@ -227,7 +227,7 @@ impl Exchange<'_> {
                     access,
                     self.guest,
                     &self.parts,
-                    sse::Kind::Event,
+                    sse::FeedKind::Event,
                 )
                 .await
             }
@@ -237,17 +237,17 @@ impl Exchange<'_> {
                     access,
                     self.guest,
                     &self.parts,
-                    sse::Kind::Poke,
+                    sse::FeedKind::Poke,
                 )
                 .await
             }
         }
     }
 
-    fn take_body(&mut self) -> Result<Reader> {
+    fn take_body(&mut self) -> Result<BodyReader> {
         let body = self.body.take();
         let body = body.ok_or_else(|| Failure::internal("the body was read before"))?;
-        Reader::new(&self.parts.headers, body, self.shared.config.body_timeout)
+        BodyReader::new(&self.parts.headers, body, self.shared.config.body_timeout)
     }
 
     /// What every request takes of the memory for clients.
@@ -274,7 +274,7 @@ impl Exchange<'_> {
 }
 
 /// Tells a client in test mode which token opens the namespace that its request created.
-fn put_token(answer: &mut Answer, token: &Token) {
+fn put_token(answer: &mut HttpAnswer, token: &Token) {
     if let Ok(value) = HeaderValue::from_str(token.reveal()) {
         answer.headers_mut().insert("x-eventodb-token", value);
     }

@@ -15,7 +15,7 @@ use hyper::http::uri::Authority;
 use hyper::{Method, StatusCode, Uri};
 
 use crate::error::{Failure, Result};
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 
 /// Which web pages may use the server.
 #[derive(Debug, Clone, Default)]
@@ -112,9 +112,9 @@ impl Web {
         (is_own || is_this_machine(uri.host()?, listen)).then_some(value)
     }
 
-    /// The answer to a browser that asks whether a page may send a request. Whoever may not is
+    /// The answer to a browser that asks whether a page may send a request. One that may not is
     /// answered like any other method.
-    pub(crate) fn preflight(&self, parts: &Parts, listen: &[SocketAddr]) -> Option<Answer> {
+    pub(crate) fn preflight(&self, parts: &Parts, listen: &[SocketAddr]) -> Option<HttpAnswer> {
         let headers = &parts.headers;
         if parts.method != Method::OPTIONS
             || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
@@ -128,7 +128,7 @@ impl Web {
     }
 
     /// Lets a browser hand the answer to the page that asked for it, if that page may read it.
-    pub(crate) fn permit(&self, parts: &Parts, listen: &[SocketAddr], answer: &mut Answer) {
+    pub(crate) fn permit(&self, parts: &Parts, listen: &[SocketAddr], answer: &mut HttpAnswer) {
         let Some(origin) = self.allowed_origin(parts, listen) else {
             return;
         };

@@ -83,7 +83,7 @@ impl Activity {
         false
     }
 
-    /// How long the client may do nothing from now on; zero if it has done so for too long.
+    /// Returns how long the client may do nothing from now on; zero if it has done so for too long.
     pub(super) fn time_left(&self, config: &Config) -> Duration {
         if self.requests.load(Ordering::Relaxed) > 0 {
             return config.idle_timeout.min(config.head_timeout);

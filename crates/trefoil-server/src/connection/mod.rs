@@ -25,7 +25,7 @@ use crate::response::{self, StreamError};
 use crate::server::Stop;
 use crate::service::{self, Shared};
 use activity::Activity;
-use socket::Socket;
+use socket::HttpSocket;
 
 pub(crate) use activity::UnderWay;
 
@@ -35,7 +35,7 @@ pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, guest: &Arc<G
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let activity = Arc::new(Activity::new(shared.clock().clone()));
-    let socket = Socket {
+    let socket = HttpSocket {
         socket,
         activity: Arc::clone(&activity),
         shared: Arc::clone(shared),
@@ -47,7 +47,7 @@ pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, guest: &Arc<G
         let guest = Arc::clone(&served_guest);
         async move {
             let answer = service::serve(shared, &guest, request, &under_way).await;
-            Ok::<_, Infallible>(answer.map(|body| Held {
+            Ok::<_, Infallible>(answer.map(|body| HeldBody {
                 body,
                 _under_way: under_way,
             }))
@@ -96,12 +96,12 @@ fn builder() -> Builder<TokioExecutor> {
 }
 
 /// An answer's body; its request is under way until this is dropped.
-struct Held {
-    body: response::Body,
+struct HeldBody {
+    body: response::HttpBody,
     _under_way: UnderWay,
 }
 
-impl Body for Held {
+impl Body for HeldBody {
     type Data = Bytes;
     type Error = StreamError;
 

@@ -12,13 +12,13 @@ use super::activity::Activity;
 use crate::service::Shared;
 
 /// A socket that tells what passes through it.
-pub(super) struct Socket {
+pub(super) struct HttpSocket {
     pub(super) socket: TcpStream,
     pub(super) activity: Arc<Activity>,
     pub(super) shared: Arc<Shared>,
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for HttpSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -39,7 +39,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl Socket {
+impl HttpSocket {
     fn count_sent(&self, result: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = result {
             self.shared.metrics.bytes_sent.inc_by(*bytes as u64);
@@ -47,7 +47,7 @@ impl Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for HttpSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -15,12 +15,12 @@ use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
 use crate::json::{is_object, present, put_number};
 use crate::new_event;
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 use crate::service::Shared;
 use crate::strict;
 
 /// Answers `/dcb/append`.
-pub(crate) async fn answer(shared: &Shared, access: &Access, body: &Bytes) -> Result<Answer> {
+pub(crate) async fn answer(shared: &Shared, access: &Access, body: &Bytes) -> Result<HttpAnswer> {
     let began = shared.clock().steady();
     let commit = parse(body)?;
     let database = shared.database(&access.namespace).await?;

@@ -14,9 +14,9 @@ use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
 use crate::json::{present, put_number, put_string};
 use crate::pages::Pages;
-use crate::query::Query;
-use crate::reading::{Reading, Writer};
-use crate::response::{self, Answer};
+use crate::query::QueryString;
+use crate::reading::{EventWriter, Reading};
+use crate::response::{self, HttpAnswer};
 use crate::rpc::rows::{put_data, put_tags};
 use crate::service::Shared;
 use crate::strict;
@@ -28,8 +28,8 @@ pub(crate) async fn answer(
     share: &Share,
     parts: &Parts,
     body: &[u8],
-) -> Result<Answer> {
-    let parameters = Query::of(&parts.uri);
+) -> Result<HttpAnswer> {
+    let parameters = QueryString::of(&parts.uri);
     let read = if parts.method == Method::POST {
         parameters.only(&[]).map_err(Failure::invalid)?;
         let request = json(body, "request body")?;
@@ -86,7 +86,7 @@ struct Objects {
     is_first: bool,
 }
 
-impl Writer for Objects {
+impl EventWriter for Objects {
     fn begin(&mut self, out: &mut Vec<u8>) {
         out.push(b'[');
     }

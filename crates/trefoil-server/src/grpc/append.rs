@@ -13,13 +13,13 @@ use trefoil::{
 };
 use trefoil_grpc::{AppendCondition, AppendResponse, TrackingInfo};
 
-use super::body::Answer;
+use super::body::GrpcAnswer;
 use super::metadata::Object;
 use super::read::query;
 use super::repetition;
 use super::request::Received;
 use super::status::{Result, invalid, malformed, of_error};
-use super::wire::{Fields, Value};
+use super::wire::{WireFields, WireValue};
 use crate::service::Shared;
 
 /// Answers `Append`.
@@ -27,7 +27,7 @@ pub(super) async fn answer(
     shared: &Arc<Shared>,
     database: OpenDatabase,
     request: Received,
-) -> Result<Answer> {
+) -> Result<GrpcAnswer> {
     let commit = decode(&request.message)?;
     let position = if commit.events.is_empty() {
         // What is rare is boxed: the future of a call is moved to its task, so it is kept small.
@@ -36,10 +36,10 @@ pub(super) async fn answer(
     } else {
         append(shared, database, commit, &request).await?
     };
-    Ok(Answer::message(&AppendResponse { position }))
+    Ok(GrpcAnswer::message(&AppendResponse { position }))
 }
 
-/// Appends events. Answers the position of the last one.
+/// Appends events. Returns the position of the last one.
 async fn append(
     shared: &Shared,
     database: OpenDatabase,
@@ -81,8 +81,8 @@ fn decode(message: &Bytes) -> Result<Commit> {
     commit.events.reserve(count_events(message)?);
     let mut condition: Option<AppendCondition> = None;
     let mut tracking: Option<TrackingInfo> = None;
-    for field in Fields::of(message) {
-        let (number, Value::Bytes(bytes)) = field.map_err(|_| wrong())? else {
+    for field in WireFields::of(message) {
+        let (number, WireValue::Bytes(bytes)) = field.map_err(|_| wrong())? else {
             continue;
         };
         match number {
@@ -110,8 +110,8 @@ fn decode(message: &Bytes) -> Result<Commit> {
 }
 
 fn count_events(message: &[u8]) -> Result<usize> {
-    let is_event = |field: &_| matches!(field, Ok((1, Value::Bytes(_))));
-    let count = Fields::of(message).filter(is_event).count();
+    let is_event = |field: &_| matches!(field, Ok((1, WireValue::Bytes(_))));
+    let count = WireFields::of(message).filter(is_event).count();
     if count > EVENTS_PER_COMMIT_MAX {
         let error = Error::over_limit("number of events", count, EVENTS_PER_COMMIT_MAX);
         return Err(of_error(&error));
@@ -124,8 +124,8 @@ fn event(message: &Bytes, encoded: &[u8]) -> Result<NewEvent> {
     let mut event =
         NewEvent::without_stream("", Bytes::new()).with_data(Payload::binary(Bytes::new()));
     let mut metadata = Object::default();
-    for field in Fields::of(encoded) {
-        let (number, Value::Bytes(bytes)) = field.map_err(|_| malformed(MESSAGE))? else {
+    for field in WireFields::of(encoded) {
+        let (number, WireValue::Bytes(bytes)) = field.map_err(|_| malformed(MESSAGE))? else {
             continue;
         };
         match number {

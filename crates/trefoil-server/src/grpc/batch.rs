@@ -33,12 +33,12 @@ pub(super) enum Head {
 }
 
 /// Framed responses, and what went wrong after them.
-pub(super) struct Batch {
+pub(super) struct ResponseBatch {
     pub(super) frames: Bytes,
     pub(super) failure: Result<()>,
 }
 
-impl Batch {
+impl ResponseBatch {
     /// The same, with the memory that it takes.
     pub(super) fn holding(self, mut reservation: Reservation) -> Self {
         let bytes = self.frames.len();
@@ -53,9 +53,9 @@ impl Batch {
 
 /// Writes events into responses of at most `batch_size` of them. Without events there is one
 /// response all the same.
-pub(super) fn encode(events: &[Event], batch_size: usize, head: Head) -> Batch {
+pub(super) fn encode(events: &[Event], batch_size: usize, head: Head) -> ResponseBatch {
     let bytes: usize = events.iter().map(Event::stored_bytes).sum();
-    let mut writer = Writer {
+    let mut writer = BatchWriter {
         out: Vec::with_capacity(bytes + bytes / 8 + 16 * events.len() + 64),
         start: 0,
         count: 0,
@@ -72,13 +72,13 @@ pub(super) fn encode(events: &[Event], batch_size: usize, head: Head) -> Batch {
     } else {
         writer.end_response();
     }
-    Batch {
+    ResponseBatch {
         frames: writer.out.into(),
         failure,
     }
 }
 
-struct Writer {
+struct BatchWriter {
     out: Vec<u8>,
     /// Where the frame of the current response begins.
     start: usize,
@@ -91,7 +91,7 @@ struct Writer {
     parts: Parts,
 }
 
-impl Writer {
+impl BatchWriter {
     fn event(&mut self, event: &Event) -> Result<()> {
         let length = self.parts.measure(event);
         let needed = bytes_field_length(length);
@@ -159,7 +159,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// How many bytes the `SequencedEvent` of this event takes.
+    /// Returns how many bytes the `SequencedEvent` of this event takes.
     fn measure(&mut self, event: &Event) -> usize {
         self.id = event.given_id();
         self.metadata.clear();

@@ -12,22 +12,22 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use prost::Message;
 use tonic::{Code, Status};
 
-use super::call::Counted;
+use super::call::CountedCall;
 use super::status::{self, Result};
 use crate::response::SERVER;
 
 /// Framed messages that are made while they are sent.
-pub(super) type Frames = BoxStream<'static, Result<Bytes>>;
+pub(super) type MessageFrames = BoxStream<'static, Result<Bytes>>;
 
 /// What a method answers if it does not fail at once.
-pub(super) enum Answer {
+pub(super) enum GrpcAnswer {
     /// Framed messages.
     Whole(Bytes),
     /// Framed messages; a failure among them ends the call.
-    Stream(Frames),
+    Stream(MessageFrames),
 }
 
-impl Answer {
+impl GrpcAnswer {
     /// One message.
     pub(super) fn message(message: &impl Message) -> Self {
         Self::Whole(framed(message))
@@ -56,10 +56,10 @@ pub(super) fn end_frame(out: &mut [u8], start: usize) {
 }
 
 /// The body of an answer.
-pub(crate) struct Body {
-    frames: Option<Answer>,
+pub(crate) struct GrpcBody {
+    frames: Option<GrpcAnswer>,
     /// Counts the call when it ends.
-    counted: Option<Counted>,
+    counted: Option<CountedCall>,
 }
 
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -67,19 +67,19 @@ const GRPC_STATUS: &str = "grpc-status";
 const ZERO: HeaderValue = HeaderValue::from_static("0");
 
 /// The response of a call. One that failed before it had anything to say consists of headers only.
-pub(super) fn response(answer: Result<Answer>, mut counted: Counted) -> Response<Body> {
+pub(super) fn response(answer: Result<GrpcAnswer>, mut counted: CountedCall) -> Response<GrpcBody> {
     let mut headers = HeaderMap::with_capacity(5);
     headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
     headers.insert(header::SERVER, SERVER);
     let body = match answer {
-        Ok(answer) => Body {
+        Ok(answer) => GrpcBody {
             frames: Some(answer),
             counted: Some(counted),
         },
         Err(status) => {
             counted.finish(status.code());
             put_status(&mut headers, &status);
-            Body {
+            GrpcBody {
                 frames: None,
                 counted: None,
             }
@@ -97,7 +97,7 @@ fn put_status(headers: &mut HeaderMap, failure: &Status) {
     }
 }
 
-impl Body {
+impl GrpcBody {
     /// The trailers that end a call.
     fn end(&mut self, failure: Option<&Status>) -> Frame<Bytes> {
         self.frames = None;
@@ -115,7 +115,7 @@ impl Body {
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for GrpcBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -125,9 +125,9 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let frame = match &mut self.frames {
             None => return Poll::Ready(None),
-            Some(Answer::Whole(bytes)) if bytes.is_empty() => self.end(None),
-            Some(Answer::Whole(bytes)) => Frame::data(std::mem::take(bytes)),
-            Some(Answer::Stream(frames)) => {
+            Some(GrpcAnswer::Whole(bytes)) if bytes.is_empty() => self.end(None),
+            Some(GrpcAnswer::Whole(bytes)) => Frame::data(std::mem::take(bytes)),
+            Some(GrpcAnswer::Stream(frames)) => {
                 match std::task::ready!(frames.poll_next_unpin(context)) {
                     Some(Ok(bytes)) => Frame::data(bytes),
                     Some(Err(failure)) => {

@@ -12,14 +12,14 @@ use tonic::Code;
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
 use trefoil_grpc::{ErrorType, method};
 
-use super::body::{Answer, Body, response};
+use super::body::{GrpcAnswer, GrpcBody, response};
 use super::request::Received;
 use super::status::{self, Result, of_error, of_failure};
 use super::{append, health, lookup, read, subscribe};
 use crate::auth::authenticate;
 use crate::connections::Guest;
 use crate::panics::caught;
-use crate::query::Query;
+use crate::query::QueryString;
 use crate::service::Shared;
 
 /// The methods that are served.
@@ -72,7 +72,7 @@ impl Method {
 }
 
 /// A call that is counted when it ends, however it ends.
-pub(super) struct Counted {
+pub(super) struct CountedCall {
     shared: Arc<Shared>,
     method: Method,
     /// When the call began, by the steady clock.
@@ -80,7 +80,7 @@ pub(super) struct Counted {
     is_counted: bool,
 }
 
-impl Counted {
+impl CountedCall {
     /// Counts the call as ended with this code.
     pub(super) fn finish(&mut self, code: Code) {
         self.is_counted = true;
@@ -92,7 +92,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedCall {
     /// A client that leaves before the end has cancelled its call.
     fn drop(&mut self) {
         if !self.is_counted {
@@ -106,9 +106,9 @@ pub(super) async fn answer(
     shared: Arc<Shared>,
     guest: &Guest,
     request: Request<Incoming>,
-) -> Response<Body> {
+) -> Response<GrpcBody> {
     let (parts, body) = request.into_parts();
-    let counted = Counted {
+    let counted = CountedCall {
         method: Method::of_path(parts.uri.path()),
         began: shared.clock().steady(),
         shared,
@@ -127,7 +127,7 @@ async fn run(
     method: Method,
     parts: &Parts,
     body: Incoming,
-) -> Result<Answer> {
+) -> Result<GrpcAnswer> {
     let config = &shared.config;
     let admitted = config.web.check_origin(parts, &config.listen);
     admitted.map_err(of_failure)?;
@@ -164,7 +164,7 @@ async fn authorized_database(
     let namespace = if is_anonymous(shared, parts) {
         NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
     } else {
-        let access = authenticate(shared, &parts.headers, Query::of(&parts.uri));
+        let access = authenticate(shared, &parts.headers, QueryString::of(&parts.uri));
         access.await.map_err(of_failure)?.namespace
     };
     guest.make_known();
@@ -173,7 +173,7 @@ async fn authorized_database(
     database.await.map_err(of_failure)
 }
 
-/// Whether the client brings no token where none is needed.
+/// Returns whether the client brings no token where none is needed.
 fn is_anonymous(shared: &Shared, parts: &Parts) -> bool {
     let grpc = shared.config.grpc.as_ref();
     grpc.is_some_and(|grpc| grpc.anonymous) && !parts.headers.contains_key(header::AUTHORIZATION)

@@ -6,20 +6,24 @@ use futures_util::stream::{self, StreamExt as _};
 use tonic::{Code, Status};
 use trefoil_grpc::{HealthCheckRequest, HealthCheckResponse, ServingStatus, method};
 
-use super::body::{Answer, framed};
+use super::body::{GrpcAnswer, framed};
 use super::request::Received;
 use super::status::Result;
 use crate::service::Shared;
 
 /// Answers `Check`, and `Watch` until the server stops.
-pub(super) fn answer(shared: &Arc<Shared>, request: &Received, is_watch: bool) -> Result<Answer> {
+pub(super) fn answer(
+    shared: &Arc<Shared>,
+    request: &Received,
+    is_watch: bool,
+) -> Result<GrpcAnswer> {
     let HealthCheckRequest { service } = request.decode("HealthCheckRequest")?;
     if !["", method::SERVICE, method::HEALTH_SERVICE].contains(&service.as_str()) {
         let status = Status::new(Code::NotFound, "service not registered");
         return Err(Box::new(status));
     }
     if !is_watch {
-        return Ok(Answer::Whole(message(status(shared))));
+        return Ok(GrpcAnswer::Whole(message(status(shared))));
     }
     let now = stream::iter([Ok(message(status(shared)))]);
     let closing = shared.closing.clone();
@@ -27,7 +31,7 @@ pub(super) fn answer(shared: &Arc<Shared>, request: &Received, is_watch: bool) -
         closing.cancelled_owned().await;
         Ok(message(ServingStatus::NotServing))
     });
-    Ok(Answer::Stream(now.chain(end).boxed()))
+    Ok(GrpcAnswer::Stream(now.chain(end).boxed()))
 }
 
 fn status(shared: &Shared) -> ServingStatus {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::status::{Result, invalid, malformed};
 use super::wire::bytes_field_length;
-use super::wire::{Fields, Value, put_bytes_field, put_message_head};
+use super::wire::{WireFields, WireValue, put_bytes_field, put_message_head};
 use crate::json::{put_string, text};
 
 const KEY: u32 = 1;
@@ -28,8 +28,8 @@ impl<'a> Object<'a> {
     pub(super) fn add(&mut self, entry: &'a [u8]) -> Result<()> {
         let wrong = || malformed("MetadataEntry");
         let (mut key, mut value) = ("", "");
-        for field in Fields::of(entry) {
-            let (number, Value::Bytes(bytes)) = field.map_err(|_| wrong())? else {
+        for field in WireFields::of(entry) {
+            let (number, WireValue::Bytes(bytes)) = field.map_err(|_| wrong())? else {
                 continue;
             };
             let part = match number {
@@ -115,17 +115,17 @@ mod tests {
         let mut out = Vec::new();
         put_entries(&mut out, 5, json.as_bytes());
         let part = |entry: &[u8], wanted: u32| {
-            let found = Fields::of(entry).find_map(|field| match field {
-                Ok((number, Value::Bytes(bytes))) if number == wanted => Some(bytes),
+            let found = WireFields::of(entry).find_map(|field| match field {
+                Ok((number, WireValue::Bytes(bytes))) if number == wanted => Some(bytes),
                 _ => None,
             });
             String::from_utf8(found.unwrap().to_vec()).unwrap()
         };
         let entry = |field| match field {
-            Ok((5, Value::Bytes(entry))) => (part(entry, KEY), part(entry, VALUE)),
+            Ok((5, WireValue::Bytes(entry))) => (part(entry, KEY), part(entry, VALUE)),
             other => panic!("{other:?}"),
         };
-        Fields::of(&out).map(entry).collect()
+        WireFields::of(&out).map(entry).collect()
     }
 
     #[test]

@@ -9,8 +9,8 @@ use futures_util::stream::{self, StreamExt as _};
 use trefoil::{Direction, Event, OpenDatabase, Query, QueryItem, Selection, StartAt};
 use trefoil_grpc::ReadRequest;
 
-use super::batch::{self, Batch, Head};
-use super::body::{Answer, Frames};
+use super::batch::{self, Head, ResponseBatch};
+use super::body::{GrpcAnswer, MessageFrames};
 use super::request::Received;
 use super::status::{Result, invalid, of_error, of_failure};
 use crate::budget::Share;
@@ -22,7 +22,7 @@ pub(super) async fn answer(
     share: &Share,
     database: OpenDatabase,
     request: &Received,
-) -> Result<Answer> {
+) -> Result<GrpcAnswer> {
     let request: ReadRequest = request.decode("ReadRequest")?;
     if request.subscribe == Some(true) {
         return Err(invalid(
@@ -31,9 +31,9 @@ pub(super) async fn answer(
     }
     if request.limit == Some(0) {
         // Not even a response without events, as in UmaDB.
-        return Ok(Answer::Whole(Bytes::new()));
+        return Ok(GrpcAnswer::Whole(Bytes::new()));
     }
-    let mut reading = Reading::new(database, request)?;
+    let mut reading = GrpcReading::new(database, request)?;
     let at_once = match reading.database.may_wait() {
         true => None,
         false => reading.step()?,
@@ -47,19 +47,19 @@ pub(super) async fn answer(
         }
     };
     let reservation = share.reserve(first.frames.len()).map_err(of_failure)?;
-    let Batch { frames, failure } = first.holding(reservation);
+    let ResponseBatch { frames, failure } = first.holding(reservation);
     if reading.is_done && failure.is_ok() {
-        return Ok(Answer::Whole(frames));
+        return Ok(GrpcAnswer::Whole(frames));
     }
     let first = stream::iter([Ok(frames)]);
     let rest = match failure {
         Ok(()) => reading.rest(share.clone()),
         Err(status) => stream::iter([Err(status)]).boxed(),
     };
-    Ok(Answer::Stream(first.chain(rest).boxed()))
+    Ok(GrpcAnswer::Stream(first.chain(rest).boxed()))
 }
 
-/// How many events a client wants in one response.
+/// Returns how many events a client wants in one response.
 pub(super) fn batch_size(wanted: Option<u32>) -> usize {
     wanted.map_or(GRPC_BATCH_DEFAULT, |wanted| {
         (wanted as usize).clamp(1, GRPC_BATCH_MAX)
@@ -79,7 +79,7 @@ pub(super) fn query(query: Option<trefoil_grpc::Query>) -> Result<Query> {
 }
 
 /// What is left of a read.
-struct Reading {
+struct GrpcReading {
     database: OpenDatabase,
     read: Selection,
     /// How many events are still wanted.
@@ -93,7 +93,7 @@ struct Reading {
     is_done: bool,
 }
 
-impl Reading {
+impl GrpcReading {
     fn new(database: OpenDatabase, request: ReadRequest) -> Result<Self> {
         let mut read = Selection::query(query(request.query)?);
         if let Some(start) = request.start {
@@ -117,7 +117,7 @@ impl Reading {
 
     /// Reads a page; returns a response if there is enough for one, or no more to come. Blocks the
     /// thread for the length of one page.
-    fn step(&mut self) -> Result<Option<Batch>> {
+    fn step(&mut self) -> Result<Option<ResponseBatch>> {
         self.read.limit = self.wanted.min(self.batch_size - self.events.len());
         let bytes_max = GRPC_MESSAGE_BYTES.saturating_sub(self.bytes);
         let page = self.database.read_page(&self.read, bytes_max);
@@ -138,12 +138,12 @@ impl Reading {
         Ok((self.is_done || is_full).then(|| self.response(page.head)))
     }
 
-    fn response(&mut self, head: u64) -> Batch {
+    fn response(&mut self, head: u64) -> ResponseBatch {
         let events = std::mem::take(&mut self.events);
         self.bytes = 0;
         // Only a read that finds nothing at all answers without events.
         if events.is_empty() && self.has_answered {
-            return Batch {
+            return ResponseBatch {
                 frames: Bytes::new(),
                 failure: Ok(()),
             };
@@ -159,7 +159,7 @@ impl Reading {
 
     /// The next response, without blocking this thread. Each page is work of its own, so that a
     /// client that leaves stops the search.
-    async fn batch_elsewhere(mut self) -> Result<(Self, Batch)> {
+    async fn batch_elsewhere(mut self) -> Result<(Self, ResponseBatch)> {
         loop {
             let step = blocking(move || {
                 let step = self.step();
@@ -174,7 +174,7 @@ impl Reading {
     }
 
     /// The responses after the first one.
-    fn rest(self, share: Share) -> Frames {
+    fn rest(self, share: Share) -> MessageFrames {
         let next = move |state: Option<Result<Self>>| {
             let share = share.clone();
             async move {
@@ -186,7 +186,7 @@ impl Reading {
                 let reservation = share.reserve_in_turn(2 * GRPC_MESSAGE_BYTES).await;
                 match reading.batch_elsewhere().await {
                     Ok((reading, batch)) => {
-                        let Batch { frames, failure } = batch.holding(reservation);
+                        let ResponseBatch { frames, failure } = batch.holding(reservation);
                         let next = failure.map(|()| reading);
                         Some((Ok(frames), Some(next)))
                     }

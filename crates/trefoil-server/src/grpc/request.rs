@@ -8,7 +8,7 @@ use tonic::Code;
 use trefoil_grpc::ErrorType;
 
 use super::status::{Result, malformed, of_failure, status};
-use crate::body::{Reader, Whole};
+use crate::body::{BodyReader, Whole};
 use crate::budget::Share;
 use crate::limits::REQUEST_BYTES;
 use crate::service::Shared;
@@ -31,7 +31,8 @@ impl Received {
         headers: &HeaderMap,
         body: Incoming,
     ) -> Result<Self> {
-        let reader = Reader::new(headers, body, shared.config.body_timeout).map_err(of_failure)?;
+        let reader =
+            BodyReader::new(headers, body, shared.config.body_timeout).map_err(of_failure)?;
         let mut reservation = share.for_request();
         reservation.grow_to(REQUEST_BYTES).map_err(of_failure)?;
         let whole = reader.whole(reservation).await.map_err(of_failure)?;

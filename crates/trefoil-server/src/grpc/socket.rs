@@ -2,8 +2,8 @@
 //! more to write for now.
 //!
 //! HTTP/2 would send a response in as many pieces as it has frames, and each piece costs the kernel of
-//! both sides more than the frame is worth. Here a connection writes to a buffer, and whoever drives
-//! it drains the buffer after each turn.
+//! both sides more than the frame is worth. Here a connection writes to a buffer, and its task
+//! drains the buffer after each turn.
 
 use std::io;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use crate::service::Shared;
 const KEPT_BYTES: usize = 16 * 1024;
 
 /// What the connection reads from and writes to.
-pub(super) struct Socket {
+pub(super) struct GrpcSocket {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     buffer: Arc<Mutex<Buffer>>,
     shared: Arc<Shared>,
@@ -52,9 +52,9 @@ pub(super) fn buffered(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     shared: &Arc<Shared>,
-) -> (Socket, Outgoing, Arc<AtomicU64>) {
+) -> (GrpcSocket, Outgoing, Arc<AtomicU64>) {
     let (buffer, received) = (Arc::default(), Arc::default());
-    let socket = Socket {
+    let socket = GrpcSocket {
         reader: Box::new(reader),
         buffer: Arc::clone(&buffer),
         shared: Arc::clone(shared),
@@ -71,7 +71,7 @@ pub(super) fn buffered(
 }
 
 impl Outgoing {
-    /// Sends as much as the client takes. Answers whether the connection wants to write more now
+    /// Sends as much as the client takes. Returns whether the connection wants to write more now
     /// that there is room.
     pub(super) fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut is_wanted = false;
@@ -108,7 +108,7 @@ impl Outgoing {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for GrpcSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -123,7 +123,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for GrpcSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -132,7 +132,7 @@ impl AsyncWrite for Socket {
         self.poll_write_vectored(context, &[io::IoSlice::new(bytes)])
     }
 
-    /// Whoever drives the connection drains the buffer and then lets it go on: there is nobody to
+    /// The task that drives the connection drains the buffer and then lets it go on: there is nobody to
     /// be woken.
     fn poll_write_vectored(
         self: Pin<&mut Self>,

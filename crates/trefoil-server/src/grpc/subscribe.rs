@@ -10,8 +10,8 @@ use futures_util::stream::{self, StreamExt as _};
 use trefoil::{OpenDatabase, Selection, StartAt, Subscription};
 use trefoil_grpc::SubscribeRequest;
 
-use super::batch::{self, Batch, Head};
-use super::body::Answer;
+use super::batch::{self, Head, ResponseBatch};
+use super::body::GrpcAnswer;
 use super::read::{batch_size, query};
 use super::request::Received;
 use super::status::{Result, of_error};
@@ -27,17 +27,17 @@ pub(super) fn answer(
     guest: &Guest,
     database: &OpenDatabase,
     received: Received,
-) -> Result<Answer> {
+) -> Result<GrpcAnswer> {
     let request: SubscribeRequest = received.decode("SubscribeRequest")?;
     let mut read = Selection::query(query(request.query)?);
     if let Some(after) = request.after {
         let Some(from) = after.checked_add(1) else {
             // Nothing can come after the last position there is.
-            return Ok(Answer::Stream(stream::empty().boxed()));
+            return Ok(GrpcAnswer::Stream(stream::empty().boxed()));
         };
         read.from = StartAt::Position(from);
     }
-    let feed = Feed {
+    let feed = GrpcFeed {
         subscription: database
             .subscribe(read)
             .with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
@@ -49,7 +49,7 @@ pub(super) fn answer(
     };
     let responses = stream::unfold(Some(feed), |feed| async move {
         let mut feed = feed?;
-        let Batch { frames, failure } = match feed.next().await? {
+        let ResponseBatch { frames, failure } = match feed.next().await? {
             Ok(batch) => batch,
             Err(status) => return Some((stream::iter(vec![Err(status)]), None)),
         };
@@ -61,11 +61,11 @@ pub(super) fn answer(
         parts.extend(failure.err().map(Err));
         Some((stream::iter(parts), (!is_failed).then_some(feed)))
     });
-    Ok(Answer::Stream(responses.flatten().boxed()))
+    Ok(GrpcAnswer::Stream(responses.flatten().boxed()))
 }
 
 /// A subscription on its way to a client.
-struct Feed {
+struct GrpcFeed {
     subscription: Subscription,
     share: Share,
     /// Keeps the namespace open.
@@ -76,9 +76,9 @@ struct Feed {
     batch_size: usize,
 }
 
-impl Feed {
+impl GrpcFeed {
     /// The next responses; `None` when the server stops.
-    async fn next(&mut self) -> Option<Result<Batch>> {
+    async fn next(&mut self) -> Option<Result<ResponseBatch>> {
         let closing = &self.subscriber.shared().closing;
         let page = tokio::select! {
             page = next_page(&mut self.subscription, &self.share) => page,

@@ -6,7 +6,7 @@ use prost::encoding::{
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(super) enum WireValue<'a> {
     Number(u64),
     /// Text, bytes or a message.
     Bytes(&'a [u8]),
@@ -16,25 +16,25 @@ pub(super) enum Value<'a> {
 
 /// The fields of a message, one by one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a> {
+pub(super) struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> WireFields<'a> {
     pub(super) fn of(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
-    fn take(&mut self) -> Option<(u32, Value<'a>)> {
+    fn take(&mut self) -> Option<(u32, WireValue<'a>)> {
         let (number, wire_type) = decode_key(&mut self.rest).ok()?;
         let value = match wire_type {
-            WireType::Varint => Value::Number(decode_varint(&mut self.rest).ok()?),
+            WireType::Varint => WireValue::Number(decode_varint(&mut self.rest).ok()?),
             WireType::LengthDelimited => {
                 let length = decode_varint(&mut self.rest).ok()?;
-                Value::Bytes(self.cut(usize::try_from(length).ok()?)?)
+                WireValue::Bytes(self.cut(usize::try_from(length).ok()?)?)
             }
-            WireType::SixtyFourBit => self.cut(8).map(|_| Value::Other)?,
-            WireType::ThirtyTwoBit => self.cut(4).map(|_| Value::Other)?,
+            WireType::SixtyFourBit => self.cut(8).map(|_| WireValue::Other)?,
+            WireType::ThirtyTwoBit => self.cut(4).map(|_| WireValue::Other)?,
             WireType::StartGroup | WireType::EndGroup => return None,
         };
         Some((number, value))
@@ -51,9 +51,9 @@ impl<'a> Fields<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for WireFields<'a> {
     /// The number of the field and its value.
-    type Item = Result<(u32, Value<'a>), Malformed>;
+    type Item = Result<(u32, WireValue<'a>), Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -109,12 +109,12 @@ mod tests {
         put_number_field(&mut out, 1, 300);
         out.extend([3 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0, 4 << 3 | 5, 0, 0, 0, 0]);
         put_bytes_field(&mut out, 2, b"ab");
-        let fields: Result<Vec<_>, _> = Fields::of(&out).collect();
+        let fields: Result<Vec<_>, _> = WireFields::of(&out).collect();
         let expected = [
-            (1, Value::Number(300)),
-            (3, Value::Other),
-            (4, Value::Other),
-            (2, Value::Bytes(b"ab")),
+            (1, WireValue::Number(300)),
+            (3, WireValue::Other),
+            (4, WireValue::Other),
+            (2, WireValue::Bytes(b"ab")),
         ];
         assert_eq!(fields.unwrap(), expected);
     }
@@ -124,10 +124,10 @@ mod tests {
         let mut out = Vec::new();
         put_bytes_field(&mut out, 2, b"abc");
         for end in 1..out.len() {
-            let fields: Result<Vec<_>, _> = Fields::of(&out[..end]).collect();
+            let fields: Result<Vec<_>, _> = WireFields::of(&out[..end]).collect();
             assert_eq!(fields, Err(Malformed), "{end}");
         }
         let group = [1 << 3 | 3];
-        assert_eq!(Fields::of(&group).next(), Some(Err(Malformed)));
+        assert_eq!(WireFields::of(&group).next(), Some(Err(Malformed)));
     }
 }

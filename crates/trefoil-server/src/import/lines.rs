@@ -2,13 +2,13 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::body::Reader;
+use crate::body::BodyReader;
 use crate::error::{Failure, Result};
 use crate::limits::IMPORT_LINE_BYTES_MAX;
 
 /// Splits a body into lines. Blank ones are counted but not returned.
-pub(super) struct Lines {
-    reader: Reader,
+pub(super) struct BodyLines {
+    reader: BodyReader,
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line end.
     searched: usize,
@@ -16,8 +16,8 @@ pub(super) struct Lines {
     is_at_end: bool,
 }
 
-impl Lines {
-    pub(super) fn new(reader: Reader) -> Self {
+impl BodyLines {
+    pub(super) fn new(reader: BodyReader) -> Self {
         Self {
             reader,
             buffer: BytesMut::new(),

@@ -16,17 +16,17 @@ use hyper::http::request::Parts;
 use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement};
 
 use crate::auth::Access;
-use crate::body::Reader;
+use crate::body::BodyReader;
 use crate::budget::{Reservation, Share};
 use crate::error::{Failure, Result};
 use crate::json::{put_display, put_number, put_string};
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_EVENTS};
-use crate::query::Query;
-use crate::record::{Ids, Refusal, parse_line};
-use crate::response::{Answer, Body};
+use crate::query::QueryString;
+use crate::record::{ImportedIds, Refusal, parse_line};
+use crate::response::{HttpAnswer, HttpBody};
 use crate::service::{Shared, blocking};
 use crate::sse::event_stream;
-use lines::Lines;
+use lines::BodyLines;
 
 /// Answers `/import`. The head of the answer goes out when the first batch is done: a client that
 /// waits to be told to send its body is told so by then.
@@ -35,15 +35,15 @@ pub(crate) async fn answer(
     access: &Access,
     share: &Share,
     parts: &Parts,
-    reader: Reader,
-) -> Result<Answer> {
+    reader: BodyReader,
+) -> Result<HttpAnswer> {
     let database = shared.database(&access.namespace).await?;
-    let query = Query::of(&parts.uri);
+    let query = QueryString::of(&parts.uri);
     let replacement = match query.get("force").as_deref() {
         Some("true") => Some(replace(database.clone()).await?),
         _ => None,
     };
-    let mut import = Import {
+    let mut import = RunningImport {
         shared: Arc::clone(shared),
         target: match &replacement {
             Some(replacement) => replacement.database().clone(),
@@ -51,10 +51,10 @@ pub(crate) async fn answer(
         },
         replacement,
         _database: database,
-        lines: Lines::new(reader),
+        lines: BodyLines::new(reader),
         ids: match query.get("newIds").as_deref() {
-            Some("true") => Ids::NewIfNeeded,
-            _ => Ids::Kept,
+            Some("true") => ImportedIds::NewIfNeeded,
+            _ => ImportedIds::Kept,
         },
         batch: Vec::new(),
         batch_bytes: 0,
@@ -71,7 +71,7 @@ pub(crate) async fn answer(
     });
     Ok(event_stream(
         parts.version,
-        Body::Stream(first.chain(rest).boxed()),
+        HttpBody::Stream(first.chain(rest).boxed()),
     ))
 }
 
@@ -89,7 +89,7 @@ fn cannot_clear(error: &Error) -> String {
 }
 
 /// An import under way.
-struct Import {
+struct RunningImport {
     shared: Arc<Shared>,
     /// Keeps the namespace open.
     _database: OpenDatabase,
@@ -97,8 +97,8 @@ struct Import {
     target: Database,
     /// What they replace, if they do.
     replacement: Option<Replacement>,
-    lines: Lines,
-    ids: Ids,
+    lines: BodyLines,
+    ids: ImportedIds,
     /// Events that are not written yet, with the numbers of their lines.
     batch: Vec<(u64, ImportedEvent)>,
     batch_bytes: usize,
@@ -110,7 +110,7 @@ struct Import {
     is_over: bool,
 }
 
-impl Drop for Import {
+impl Drop for RunningImport {
     /// Giving up a replacement closes files and removes them, which takes a while.
     fn drop(&mut self) {
         if let Some(replacement) = self.replacement.take() {
@@ -120,13 +120,13 @@ impl Drop for Import {
 }
 
 /// Why an import ends early.
-struct Stop {
+struct ImportStop {
     code: &'static str,
     message: String,
     line: u64,
 }
 
-impl Import {
+impl RunningImport {
     /// The next frame of the answer; `None` when the last one has been sent.
     async fn step(&mut self) -> Option<Bytes> {
         if self.is_over {
@@ -144,14 +144,25 @@ impl Import {
             }
             Err(stop) => {
                 self.is_over = true;
+                self.give_up().await;
                 error_frame(&stop)
             }
         };
         Some(frame.into())
     }
 
+    /// Gives up a replacement before the client is told, so that the next one finds nothing of it.
+    async fn give_up(&mut self) {
+        if let Some(replacement) = self.replacement.take() {
+            let given_up = blocking(move || drop(replacement)).await;
+            if let Err(failure) = given_up {
+                tracing::warn!(failure.message, "cannot give up a replacement");
+            }
+        }
+    }
+
     /// Lets the events take their place, if they replace others.
-    async fn finish(&mut self) -> Result<(), Stop> {
+    async fn finish(&mut self) -> Result<(), ImportStop> {
         let Some(replacement) = self.replacement.take() else {
             return Ok(());
         };
@@ -161,9 +172,9 @@ impl Import {
             .map_err(|error| self.stop("CLEAR_FAILED", cannot_clear(&error)))
     }
 
-    /// Reads and writes one batch. Answers the position of its last event, or `None` if it was the
+    /// Reads and writes one batch. Returns the position of its last event, or `None` if it was the
     /// last batch.
-    async fn next_batch(&mut self) -> Result<Option<u64>, Stop> {
+    async fn next_batch(&mut self) -> Result<Option<u64>, ImportStop> {
         while self.batch.len() < IMPORT_BATCH_EVENTS && self.batch_bytes < IMPORT_BATCH_BYTES {
             let line = match self.lines.next().await {
                 Ok(Some(line)) => line,
@@ -189,7 +200,7 @@ impl Import {
     }
 
     /// Takes memory for one more line. If there is none, what is there is written first.
-    async fn make_room(&mut self, line_bytes: usize) -> Result<(), Stop> {
+    async fn make_room(&mut self, line_bytes: usize) -> Result<(), ImportStop> {
         let needed = |import: &Self| import.memory() + line_bytes + size_of::<ImportedEvent>();
         if self.reservation.grow_to(needed(self)).is_err() {
             self.write().await?;
@@ -203,15 +214,15 @@ impl Import {
         self.batch_bytes + self.batch.len() * size_of::<ImportedEvent>()
     }
 
-    fn stop(&self, code: &'static str, message: String) -> Stop {
-        Stop {
+    fn stop(&self, code: &'static str, message: String) -> ImportStop {
+        ImportStop {
             code,
             message,
             line: self.lines.number(),
         }
     }
 
-    async fn write(&mut self) -> Result<Option<u64>, Stop> {
+    async fn write(&mut self) -> Result<Option<u64>, ImportStop> {
         let batch = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         let Some((_, last)) = batch.last() else {
@@ -232,12 +243,12 @@ impl Import {
 fn write_batch(
     database: &Database,
     batch: Vec<(u64, ImportedEvent)>,
-    ids: Ids,
-) -> Result<(), Stop> {
+    ids: ImportedIds,
+) -> Result<(), ImportStop> {
     let (lines, events): (Vec<u64>, Vec<ImportedEvent>) = batch.into_iter().unzip();
     let imported = match ids {
-        Ids::Kept => database.import(events),
-        Ids::NewIfNeeded => database.import_with_new_ids(events),
+        ImportedIds::Kept => database.import(events),
+        ImportedIds::NewIfNeeded => database.import_with_new_ids(events),
     };
     imported.map_err(|error| {
         let (index, error) = match error {
@@ -253,7 +264,7 @@ fn write_batch(
             _ => error.to_string(),
         };
         let line = lines.get(index).copied().unwrap_or(0);
-        Stop {
+        ImportStop {
             code,
             message,
             line,
@@ -279,7 +290,7 @@ fn done_frame(imported: u64, elapsed: Duration) -> Vec<u8> {
     out
 }
 
-fn error_frame(stop: &Stop) -> Vec<u8> {
+fn error_frame(stop: &ImportStop) -> Vec<u8> {
     let mut out = b"data: {\"error\":".to_vec();
     put_string(&mut out, stop.code);
     out.extend_from_slice(b",\"message\":");

@@ -5,6 +5,6 @@ mod read;
 mod write;
 
 pub(crate) use read::{
-    Call, Misfit, elements, fields, is_object, is_shallow, number, only_fields, present, text,
+    Misfit, RpcCall, elements, fields, is_object, is_shallow, number, only_fields, present, text,
 };
 pub(crate) use write::{put_display, put_id, put_number, put_on_one_line, put_string, put_time};

@@ -11,11 +11,11 @@ const CALL_PARTS_MAX: usize = 4;
 
 /// A request: a method and its arguments. Further elements are ignored.
 #[derive(Debug, Default)]
-pub(crate) struct Call<'a> {
+pub(crate) struct RpcCall<'a> {
     parts: [Option<&'a RawValue>; CALL_PARTS_MAX],
 }
 
-impl<'a> Call<'a> {
+impl<'a> RpcCall<'a> {
     /// Reads a request; the error is the parser's. `null` counts as an empty request.
     pub(crate) fn parse(body: &'a [u8]) -> serde_json::Result<Self> {
         let mut parser = serde_json::Deserializer::from_slice(body);
@@ -38,18 +38,18 @@ impl<'a> Call<'a> {
 struct CallVisitor;
 
 impl<'de> Visitor<'de> for CallVisitor {
-    type Value = Call<'de>;
+    type Value = RpcCall<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an array of a method and its arguments")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Call::default())
+        Ok(RpcCall::default())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-        let mut call = Call::default();
+        let mut call = RpcCall::default();
         for part in &mut call.parts {
             *part = elements.next_element()?;
             if part.is_none() {
@@ -91,19 +91,19 @@ pub(crate) enum Misfit {
 fn found_fields<'a, const N: usize>(
     value: &'a RawValue,
     names: [&str; N],
-) -> Option<Fields<'a, N>> {
+) -> Option<ObjectFields<'a, N>> {
     let mut parser = serde_json::Deserializer::from_str(value.get());
     parser.deserialize_any(FieldsVisitor(names)).ok()
 }
 
 /// What an object holds.
-struct Fields<'a, const N: usize> {
+struct ObjectFields<'a, const N: usize> {
     values: [Option<&'a RawValue>; N],
     /// The first name that is one too many.
     misfit: Option<Misfit>,
 }
 
-impl<const N: usize> Fields<'_, N> {
+impl<const N: usize> ObjectFields<'_, N> {
     fn note(&mut self, misfit: impl FnOnce() -> Misfit) {
         self.misfit.get_or_insert_with(misfit);
     }
@@ -112,14 +112,14 @@ impl<const N: usize> Fields<'_, N> {
 struct FieldsVisitor<'n, const N: usize>([&'n str; N]);
 
 impl<'de, const N: usize> Visitor<'de> for FieldsVisitor<'_, N> {
-    type Value = Fields<'de, N>;
+    type Value = ObjectFields<'de, N>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = Fields {
+        let mut found = ObjectFields {
             values: [None; N],
             misfit: None,
         };
@@ -204,12 +204,12 @@ pub(crate) fn number(value: &RawValue) -> Option<i64> {
     text.parse::<f64>().ok().map(|number| number as i64)
 }
 
-/// Whether the value is an object.
+/// Returns whether the value is an object.
 pub(crate) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// Whether arrays and objects of a JSON value are nested at most this deep.
+/// Returns whether arrays and objects of a JSON value are nested at most this deep.
 pub(crate) fn is_shallow(json: &[u8], depth_max: usize) -> bool {
     let mut depth = 0;
     let mut bytes = json.iter();
@@ -260,14 +260,14 @@ mod tests {
 
     #[test]
     fn a_call_keeps_what_methods_look_at() {
-        let call = Call::parse(br#" ["m", {"a": [1]}, "x\u0041", 3, 4, 5] "#).unwrap();
+        let call = RpcCall::parse(br#" ["m", {"a": [1]}, "x\u0041", 3, 4, 5] "#).unwrap();
         assert_eq!(text(call.method().unwrap()).as_deref(), Some("m"));
         assert_eq!(call.argument(0).unwrap().get(), r#"{"a": [1]}"#);
         assert_eq!(text(call.argument(1).unwrap()).as_deref(), Some("xA"));
         assert!(call.argument(7).is_none());
-        assert!(Call::parse(b"null").unwrap().method().is_none());
+        assert!(RpcCall::parse(b"null").unwrap().method().is_none());
         for body in [&b""[..], b"{}", b"\"m\"", b"[1", b"[] []", b"[\"\xff\"]"] {
-            assert!(Call::parse(body).is_err(), "{body:?}");
+            assert!(RpcCall::parse(body).is_err(), "{body:?}");
         }
     }
 

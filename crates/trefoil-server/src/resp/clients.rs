@@ -13,15 +13,15 @@ use tokio_util::sync::CancellationToken;
 use trefoil::{Clock, Commands, NamespaceId};
 
 use super::command::Catalogue;
-use super::encoder::Protocol;
+use super::encoder::RespVersion;
 use super::metrics::RespMetrics;
 use super::session::Session;
-use super::usage::Usage;
+use super::usage::CommandUsage;
 
 /// All clients of the server, and counts since it began.
 #[derive(Debug)]
-pub(crate) struct Clients {
-    by_id: Mutex<BTreeMap<u64, Arc<Client>>>,
+pub(crate) struct RespClients {
+    by_id: Mutex<BTreeMap<u64, Arc<RespClient>>>,
     /// How many there have been.
     pub(super) accepted: AtomicU64,
     /// How many were turned away.
@@ -36,7 +36,7 @@ pub(crate) struct Clients {
     /// All commands.
     pub(super) catalogue: Catalogue,
     /// What is counted of each command.
-    pub(super) usage: Usage,
+    pub(super) usage: CommandUsage,
     /// What had been counted of everything else when that was reset.
     before: Mutex<Totals>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Totals {
     pub(super) errors: u64,
 }
 
-impl Clients {
+impl RespClients {
     /// No clients yet, who may use these commands.
     pub(crate) fn new(commands: Commands, clock: Clock) -> Self {
         let catalogue = Catalogue::new(commands);
@@ -64,7 +64,7 @@ impl Clients {
             revocations: AtomicU64::new(0),
             began: clock.steady(),
             clock,
-            usage: Usage::new(catalogue.names()),
+            usage: CommandUsage::new(catalogue.names()),
             catalogue,
             before: Mutex::default(),
         }
@@ -82,9 +82,9 @@ impl Clients {
         local: SocketAddr,
         descriptor: RawFd,
         killed: &CancellationToken,
-    ) -> Arc<Client> {
+    ) -> Arc<RespClient> {
         let id = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client {
+        let client = Arc::new(RespClient {
             id,
             address,
             local,
@@ -101,7 +101,7 @@ impl Clients {
     }
 
     /// A client has gone.
-    pub(super) fn leave(&self, client: &Client) {
+    pub(super) fn leave(&self, client: &RespClient) {
         self.by_id.lock().remove(&client.id);
     }
 
@@ -135,17 +135,18 @@ impl Clients {
         self.usage.reset();
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
         self.by_id.lock().len()
     }
 
     /// The clients that a client of this namespace may know of, the oldest first: those of its
     /// namespace, or everybody for the administrator.
-    pub(super) fn seen_by(&self, namespace: Option<&NamespaceId>) -> Vec<Arc<Client>> {
+    pub(super) fn seen_by(&self, namespace: Option<&NamespaceId>) -> Vec<Arc<RespClient>> {
         let is_admin = namespace.is_some_and(NamespaceId::is_default);
-        let is_seen =
-            |client: &&Arc<Client>| is_admin || client.known.lock().namespace.as_ref() == namespace;
+        let is_seen = |client: &&Arc<RespClient>| {
+            is_admin || client.known.lock().namespace.as_ref() == namespace
+        };
         let clients = self.by_id.lock();
         clients.values().filter(is_seen).cloned().collect()
     }
@@ -155,7 +156,7 @@ impl Clients {
         self.revocations.load(Ordering::SeqCst)
     }
 
-    /// A namespace is gone or has another token: whoever used it may not use it, nor another one
+    /// A namespace is gone or has another token: a client that used it may not use it, nor another one
     /// that is given its name, without authenticating again.
     pub(crate) fn revoke(&self, namespace: &NamespaceId) {
         self.revocations.fetch_add(1, Ordering::SeqCst);
@@ -168,7 +169,7 @@ impl Clients {
 
 /// A client that is connected.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct RespClient {
     pub(super) id: u64,
     pub(super) address: SocketAddr,
     pub(super) local: SocketAddr,
@@ -183,19 +184,19 @@ pub(super) struct Client {
     descriptor: RawFd,
     /// Cancelled when another client ends this one.
     pub(super) killed: CancellationToken,
-    pub(super) known: Mutex<Known>,
+    pub(super) known: Mutex<ClientFacts>,
 }
 
 /// What changes about a client.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ClientFacts {
     pub(super) name: String,
     pub(super) library: String,
     pub(super) library_version: String,
     pub(super) namespace: Option<NamespaceId>,
     /// Whether its namespace was deleted or has another token.
     pub(super) is_revoked: bool,
-    pub(super) protocol: Protocol,
+    pub(super) protocol: RespVersion,
     /// The last command, and when it came, by the steady clock.
     pub(super) command: &'static str,
     pub(super) active: Option<Duration>,
@@ -205,7 +206,7 @@ pub(super) struct Known {
     pub(super) is_watching: bool,
 }
 
-impl Known {
+impl ClientFacts {
     fn command_or_none(&self) -> &'static str {
         match self.command {
             "" => "NULL",
@@ -214,7 +215,7 @@ impl Known {
     }
 }
 
-impl Client {
+impl RespClient {
     /// A line as `CLIENT LIST` has it, of what is true here.
     pub(super) fn line(&self) -> String {
         let known = self.known.lock();
@@ -260,7 +261,7 @@ mod tests {
 
     #[test]
     fn clients_see_their_own_namespace_and_the_administrator_sees_all() {
-        let clients = Clients::new(Commands::redis().clone(), Clock::default());
+        let clients = RespClients::new(Commands::redis().clone(), Clock::default());
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let names = ["default", "a", "b", "a"].map(|name| NamespaceId::new(name).unwrap());
         let entered = names.clone().map(|name| {

@@ -14,8 +14,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::of_error;
-use super::input::{Input, InputRefusal};
-use super::output::Output;
+use super::input::{InputRefusal, RespInput};
+use super::output::RespOutput;
 use super::parser::Violation;
 use super::session::Session;
 use super::words::error;
@@ -54,9 +54,9 @@ pub(crate) async fn serve(
         .enter(address, local, descriptor, &guest.must_leave);
     let session = Session::new(Arc::clone(shared), Arc::clone(guest), Arc::clone(&client));
     let (reader, writer) = socket.split();
-    let mut connection = Connection {
-        input: Input::new(reader, shared, guest),
-        output: Output::new(writer, shared, &client, &guest.share),
+    let mut connection = RespConnection {
+        input: RespInput::new(reader, shared, guest),
+        output: RespOutput::new(writer, shared, &client, &guest.share),
         session,
     };
     let ended = tokio::select! {
@@ -70,13 +70,13 @@ pub(crate) async fn serve(
     }
 }
 
-struct Connection<'a> {
-    input: Input<'a>,
-    output: Output<'a>,
+struct RespConnection<'a> {
+    input: RespInput<'a>,
+    output: RespOutput<'a>,
     session: Session,
 }
 
-impl Connection<'_> {
+impl RespConnection<'_> {
     /// Answers requests until the connection ends. If one of them panics, the client is told so, and
     /// that is the end: nobody knows which of them were answered.
     async fn run_or_fail(&mut self, drain: &CancellationToken) -> io::Result<()> {

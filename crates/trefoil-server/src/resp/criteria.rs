@@ -14,7 +14,7 @@
 use trefoil::{Condition, Guard, Query, QueryItem, Wanted};
 
 use super::failure::of_error;
-use super::words::{Answer, Words, error};
+use super::words::{ReplyResult, Words, error};
 
 /// What `EXEC` says besides its name.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct ExecOptions {
 
 impl ExecOptions {
     /// Reads `[STRICT] [condition | guard]…`.
-    pub(super) fn parse(mut words: Words<'_>) -> Answer<Self> {
+    pub(super) fn parse(mut words: Words<'_>) -> ReplyResult<Self> {
         let mut options = Self {
             is_strict: words.take("strict"),
             ..Self::default()
@@ -43,7 +43,7 @@ impl ExecOptions {
 }
 
 /// Takes a condition on the log, if one comes next.
-pub(super) fn take_condition(words: &mut Words<'_>) -> Answer<Option<Condition>> {
+pub(super) fn take_condition(words: &mut Words<'_>) -> ReplyResult<Option<Condition>> {
     if words.take("version") {
         let stream = words.text()?.to_owned();
         let expected = words.integer()?;
@@ -65,7 +65,7 @@ pub(super) fn take_condition(words: &mut Words<'_>) -> Answer<Option<Condition>>
 }
 
 /// Takes a query, which ends where its words do.
-pub(super) fn take_query(words: &mut Words<'_>) -> Answer<Query> {
+pub(super) fn take_query(words: &mut Words<'_>) -> ReplyResult<Query> {
     let mut items = vec![QueryItem::any()];
     while let Some(item) = items.last_mut() {
         if words.take("type") {
@@ -87,7 +87,7 @@ pub(super) fn take_query(words: &mut Words<'_>) -> Answer<Query> {
     Ok(query)
 }
 
-fn take_guard(words: &mut Words<'_>) -> Answer<Guard> {
+fn take_guard(words: &mut Words<'_>) -> ReplyResult<Guard> {
     let option = words.word()?;
     let name = option.to_ascii_lowercase();
     let (is_field, name) = match name.strip_prefix(b"h") {
@@ -125,7 +125,7 @@ mod tests {
         words.map(|word| word.to_owned().into()).collect()
     }
 
-    fn parse(line: &str) -> Answer<ExecOptions> {
+    fn parse(line: &str) -> ReplyResult<ExecOptions> {
         ExecOptions::parse(Words::after(&words(line), 0))
     }
 

@@ -5,7 +5,7 @@ use trefoil::{Reply, redis::format_double};
 
 /// The version of the protocol that a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Protocol {
+pub(super) enum RespVersion {
     /// RESP2.
     #[default]
     Two,
@@ -13,7 +13,7 @@ pub(super) enum Protocol {
     Three,
 }
 
-impl Protocol {
+impl RespVersion {
     /// Its number.
     pub(super) fn number(self) -> i64 {
         match self {
@@ -26,13 +26,13 @@ impl Protocol {
 /// A reply that is being written, piece by piece.
 #[derive(Debug)]
 pub(super) struct Encoding<'r> {
-    protocol: Protocol,
+    protocol: RespVersion,
     /// What is still to be written, the next part last.
-    rest: Vec<Part<'r>>,
+    rest: Vec<EncodingPart<'r>>,
 }
 
 #[derive(Debug)]
-enum Part<'r> {
+enum EncodingPart<'r> {
     One(&'r Reply),
     Items(std::slice::Iter<'r, Reply>),
     Pairs {
@@ -45,25 +45,25 @@ enum Part<'r> {
 }
 
 impl<'r> Encoding<'r> {
-    pub(super) fn new(reply: &'r Reply, protocol: Protocol) -> Self {
+    pub(super) fn new(reply: &'r Reply, protocol: RespVersion) -> Self {
         Self {
             protocol,
-            rest: vec![Part::One(reply)],
+            rest: vec![EncodingPart::One(reply)],
         }
     }
 
-    /// Appends to `out` until it has about so many bytes. Answers whether there is more to come.
+    /// Appends to `out` until it is about full. Returns whether there is more to come.
     pub(super) fn fill(&mut self, out: &mut BytesMut, bytes_max: usize) -> bool {
         while let Some(part) = self.rest.pop() {
             match part {
-                Part::One(reply) => self.begin(reply, out),
-                Part::Items(mut items) => {
+                EncodingPart::One(reply) => self.begin(reply, out),
+                EncodingPart::Items(mut items) => {
                     if let Some(item) = items.next() {
-                        self.rest.push(Part::Items(items));
+                        self.rest.push(EncodingPart::Items(items));
                         self.begin(item, out);
                     }
                 }
-                Part::Pairs {
+                EncodingPart::Pairs {
                     mut pairs,
                     are_lists,
                 } => {
@@ -71,18 +71,18 @@ impl<'r> Encoding<'r> {
                         if are_lists {
                             put_length(out, b'*', 2);
                         }
-                        self.rest.push(Part::Pairs { pairs, are_lists });
-                        self.rest.push(Part::One(second));
+                        self.rest.push(EncodingPart::Pairs { pairs, are_lists });
+                        self.rest.push(EncodingPart::One(second));
                         self.begin(first, out);
                     }
                 }
-                Part::Bytes(bytes) => {
+                EncodingPart::Bytes(bytes) => {
                     let room = bytes_max.saturating_sub(out.len()).max(1);
                     let (now, later) = bytes.split_at(bytes.len().min(room));
                     out.put_slice(now);
                     match later.is_empty() {
                         true => out.put_slice(b"\r\n"),
-                        false => self.rest.push(Part::Bytes(later)),
+                        false => self.rest.push(EncodingPart::Bytes(later)),
                     }
                 }
             }
@@ -95,15 +95,15 @@ impl<'r> Encoding<'r> {
 
     /// Writes a reply, or the beginning of it if it is long.
     fn begin(&mut self, reply: &'r Reply, out: &mut BytesMut) {
-        let is_three = self.protocol == Protocol::Three;
+        let is_three = self.protocol == RespVersion::Three;
         let (marker, length, rest) = match reply {
             Reply::Bulk(bytes) if bytes.len() > LONG_BYTES => {
-                (b'$', bytes.len(), Part::Bytes(bytes))
+                (b'$', bytes.len(), EncodingPart::Bytes(bytes))
             }
-            Reply::Array(items) => (b'*', items.len(), Part::Items(items.iter())),
+            Reply::Array(items) => (b'*', items.len(), EncodingPart::Items(items.iter())),
             Reply::Set(items) => {
                 let marker = if is_three { b'~' } else { b'*' };
-                (marker, items.len(), Part::Items(items.iter()))
+                (marker, items.len(), EncodingPart::Items(items.iter()))
             }
             Reply::Map(all) | Reply::Pairs(all) => {
                 let are_lists = is_three && matches!(reply, Reply::Pairs(_));
@@ -113,7 +113,7 @@ impl<'r> Encoding<'r> {
                     _ => (b'*', all.len() * 2),
                 };
                 let pairs = all.iter();
-                (marker, length, Part::Pairs { pairs, are_lists })
+                (marker, length, EncodingPart::Pairs { pairs, are_lists })
             }
             leaf => return put_leaf(leaf, self.protocol, out),
         };
@@ -126,7 +126,7 @@ impl<'r> Encoding<'r> {
 const LONG_BYTES: usize = 64 * 1024;
 
 /// Appends a reply to `out` if it is neither long nor made of others.
-pub(super) fn encode_short(reply: &Reply, protocol: Protocol, out: &mut BytesMut) -> bool {
+pub(super) fn encode_short(reply: &Reply, protocol: RespVersion, out: &mut BytesMut) -> bool {
     let is_short = match reply {
         Reply::Array(_) | Reply::Set(_) | Reply::Map(_) | Reply::Pairs(_) => false,
         Reply::Bulk(bytes) => bytes.len() <= LONG_BYTES,
@@ -138,8 +138,8 @@ pub(super) fn encode_short(reply: &Reply, protocol: Protocol, out: &mut BytesMut
     is_short
 }
 
-fn put_leaf(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
-    let is_three = protocol == Protocol::Three;
+fn put_leaf(reply: &Reply, protocol: RespVersion, out: &mut BytesMut) {
+    let is_three = protocol == RespVersion::Three;
     match reply {
         Reply::Simple(text) => put_line(out, b'+', text),
         Reply::Error(text) => put_error(out, text),
@@ -210,7 +210,7 @@ mod tests {
     use super::value::{Value, decode};
     use super::*;
 
-    fn encode(reply: &Reply, protocol: Protocol, out: &mut BytesMut) {
+    fn encode(reply: &Reply, protocol: RespVersion, out: &mut BytesMut) {
         assert!(!Encoding::new(reply, protocol).fill(out, usize::MAX));
     }
 
@@ -265,7 +265,7 @@ mod tests {
             ),
         ];
         for (reply, two, three) in cases {
-            for (protocol, expected) in [(Protocol::Two, two), (Protocol::Three, three)] {
+            for (protocol, expected) in [(RespVersion::Two, two), (RespVersion::Three, three)] {
                 let mut out = BytesMut::new();
                 encode(&reply, protocol, &mut out);
                 assert_eq!(out, expected.as_bytes(), "{reply:?} {protocol:?}");
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_long_string_is_written_in_pieces() {
         let reply = Reply::Array(vec![Reply::bulk(vec![b'x'; 3 * LONG_BYTES]), Reply::OK]);
-        let mut encoding = Encoding::new(&reply, Protocol::Two);
+        let mut encoding = Encoding::new(&reply, RespVersion::Two);
         let (mut whole, mut n_pieces) = (BytesMut::new(), 0);
         loop {
             let mut piece = BytesMut::new();
@@ -290,13 +290,13 @@ mod tests {
         }
         assert!(n_pieces > 3 * LONG_BYTES / 1100);
         let mut expected = BytesMut::new();
-        encode(&reply, Protocol::Two, &mut expected);
+        encode(&reply, RespVersion::Two, &mut expected);
         assert_eq!(whole, expected);
     }
 
     /// What a client is to read.
-    fn expected(reply: &Reply, protocol: Protocol) -> Value {
-        let is_three = protocol == Protocol::Three;
+    fn expected(reply: &Reply, protocol: RespVersion) -> Value {
+        let is_three = protocol == RespVersion::Three;
         let each = |items: &[Reply]| items.iter().map(|item| expected(item, protocol)).collect();
         let pair = |(first, second): &(Reply, Reply)| {
             [expected(first, protocol), expected(second, protocol)]
@@ -355,7 +355,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_written_is_read_back(reply in replies()) {
-            for protocol in [Protocol::Two, Protocol::Three] {
+            for protocol in [RespVersion::Two, RespVersion::Three] {
                 let mut out = BytesMut::new();
                 encode(&reply, protocol, &mut out);
                 let read = decode(&out);

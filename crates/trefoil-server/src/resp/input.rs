@@ -26,7 +26,7 @@ pub(super) enum InputRefusal {
 }
 
 /// Bytes that have arrived.
-pub(super) struct Input<'a> {
+pub(super) struct RespInput<'a> {
     socket: ReadHalf<'a>,
     shared: Arc<Shared>,
     parser: Parser,
@@ -37,7 +37,7 @@ pub(super) struct Input<'a> {
     reservation: Reservation,
 }
 
-impl<'a> Input<'a> {
+impl<'a> RespInput<'a> {
     pub(super) fn new(socket: ReadHalf<'a>, shared: &Arc<Shared>, guest: &Guest) -> Self {
         Self {
             socket,
@@ -93,7 +93,7 @@ impl<'a> Input<'a> {
         Ok(read > 0)
     }
 
-    /// Takes memory for what has arrived, for so many bytes that are about to, and for as many words
+    /// Takes memory for what has arrived, for `wanted` bytes that are about to, and for as many words
     /// as they may be.
     fn reserve(&mut self, wanted: usize) -> Result<(), InputRefusal> {
         let bytes = self.buffer.len() + wanted;

@@ -15,14 +15,14 @@ use crate::service::Shared;
 pub(super) const UNKNOWN_COMMAND: &str = "unknown";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Command {
+struct CommandLabel {
     command: &'static str,
 }
 
 /// What is counted about RESP.
 #[derive(Debug)]
 pub(crate) struct RespMetrics {
-    commands: Family<Command, Counter>,
+    commands: Family<CommandLabel, Counter>,
     /// Replies that were errors.
     pub(super) errors: Counter,
     /// Requests that were carried out together.
@@ -97,7 +97,7 @@ impl Tally {
                 let part = time.mul_f64(count as f64 / total as f64);
                 let commands = &shared.metrics.resp.commands;
                 counts.add(count, part, || {
-                    commands.get_or_create_owned(&Command { command })
+                    commands.get_or_create_owned(&CommandLabel { command })
                 });
             }
         }

@@ -39,7 +39,7 @@ mod usage;
 mod wishes;
 mod words;
 
-pub(crate) use clients::Clients;
+pub(crate) use clients::RespClients;
 pub(crate) use connection::{refuse, serve};
 pub(crate) use metrics::RespMetrics;
 pub(crate) use threads::{Threads, default_threads};

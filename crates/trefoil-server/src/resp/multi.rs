@@ -12,18 +12,18 @@ use bytes::Bytes;
 use trefoil::limits::{STEPS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX};
 use trefoil::{Call, CommandSpec, Condition, Error, OpenDatabase, Reply, Step, Transaction, Watch};
 
-use super::command::{Action, AtOnce, Found, Own, append, requirement};
+use super::command::{AtOnce, CommandAction, FoundCommand, Own, append, requirement};
 use super::criteria::ExecOptions;
 use super::failure::{of_error, of_failure};
-use super::output::Output;
-use super::session::{Session, Shape, flat};
+use super::output::RespOutput;
+use super::session::{ReplyShape, Session, flat};
 use super::wishes::Wishes;
-use super::words::{Answer, Words, error, syntax_error};
+use super::words::{ReplyResult, Words, error, syntax_error};
 use crate::budget::{Reservation, Share};
 
 /// Keys that a client watches, in a namespace that stays open meanwhile.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct ClientWatch {
     watch: Watch,
     database: OpenDatabase,
 }
@@ -61,7 +61,7 @@ impl Multi {
         }
     }
 
-    /// How many requests wait.
+    /// Returns how many requests wait.
     pub(super) fn len(&self) -> usize {
         self.queued.len()
     }
@@ -72,14 +72,14 @@ impl Multi {
     }
 
     /// Queues a request.
-    pub(super) fn queue(&mut self, found: Found, words: Vec<Bytes>) -> Answer {
+    pub(super) fn queue(&mut self, found: FoundCommand, words: Vec<Bytes>) -> ReplyResult {
         let queued = self.accept(found, words);
         self.is_broken |= queued.is_err();
         self.queued.push(queued?);
         Ok(Reply::Simple("QUEUED"))
     }
 
-    fn accept(&mut self, found: Found, words: Vec<Bytes>) -> Answer<Queued> {
+    fn accept(&mut self, found: FoundCommand, words: Vec<Bytes>) -> ReplyResult<Queued> {
         let over = |what, n, limit| of_error(&Error::over_limit(what, n, limit));
         let n = self.queued.len() + 1;
         if n > STEPS_PER_TRANSACTION_MAX {
@@ -100,12 +100,12 @@ impl Multi {
         let grown = self.reservation.grow_to(self.bytes);
         grown.map_err(|failure| of_failure(&failure))?;
         match found {
-            Found::State(spec) => Ok(Queued::Step(Step::Call(call(spec, words)?))),
-            Found::Own(own) => match own.action {
-                Action::Append => append(&words).map(Queued::Step),
-                Action::Require => requirement(&words).map(Queued::Require),
-                Action::Wish(wish) => self.wishes.note(wish, &words).map(|_| Queued::Wish),
-                Action::Authenticate | Action::Hello => {
+            FoundCommand::State(spec) => Ok(Queued::Step(Step::Call(call(spec, words)?))),
+            FoundCommand::Own(own) => match own.action {
+                CommandAction::Append => append(&words).map(Queued::Step),
+                CommandAction::Require => requirement(&words).map(Queued::Require),
+                CommandAction::Wish(wish) => self.wishes.note(wish, &words).map(|_| Queued::Wish),
+                CommandAction::Authenticate | CommandAction::Hello => {
                     Err(error("ERR Command not allowed inside a transaction"))
                 }
                 _ => Ok(Queued::Own(own, words)),
@@ -132,7 +132,7 @@ impl Multi {
 }
 
 /// The call of a command on the state.
-pub(super) fn call(spec: &'static CommandSpec, words: Vec<Bytes>) -> Answer<Call> {
+pub(super) fn call(spec: &'static CommandSpec, words: Vec<Bytes>) -> ReplyResult<Call> {
     spec.call(words).map_err(|failure| match failure {
         trefoil::CommandError::Refused(text) => Reply::Error(text),
         trefoil::CommandError::Engine(failure) => of_error(&failure),
@@ -182,7 +182,7 @@ impl Session {
         &mut self,
         action: AtOnce,
         words: &[Bytes],
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         let answer = match action {
             AtOnce::Multi => self.begin(),
@@ -202,12 +202,12 @@ impl Session {
             }
             AtOnce::Exec => match self.plan(words) {
                 Ok(plan) if plan.own.is_empty() => {
-                    let shape = Shape::Exec(plan.extra);
+                    let shape = ReplyShape::Exec(plan.extra);
                     return self.transact(plan.transaction, shape, output).await;
                 }
                 Ok(plan) => {
                     self.settle(output).await?;
-                    Ok(self.execute_with_own(plan).await)
+                    Ok(Box::pin(self.execute_with_own(plan)).await)
                 }
                 Err(reply) => Err(reply),
             },
@@ -215,7 +215,7 @@ impl Session {
         self.answer(flat(answer), output).await
     }
 
-    fn begin(&mut self) -> Answer {
+    fn begin(&mut self) -> ReplyResult {
         if self.multi.is_some() {
             return Err(error("ERR MULTI calls can not be nested"));
         }
@@ -223,14 +223,14 @@ impl Session {
         Ok(Reply::OK)
     }
 
-    fn discard(&mut self) -> Answer {
+    fn discard(&mut self) -> ReplyResult {
         let multi = self.multi.take();
         multi.ok_or_else(|| error("ERR DISCARD without MULTI"))?;
         self.unwatch();
         Ok(Reply::OK)
     }
 
-    async fn watch(&mut self, keys: &[Bytes]) -> Answer {
+    async fn watch(&mut self, keys: &[Bytes]) -> ReplyResult {
         if self.multi.is_some() {
             return Err(error("ERR WATCH inside MULTI is not allowed"));
         }
@@ -251,14 +251,14 @@ impl Session {
                     false => database.watch(keys),
                 };
                 let watch = watch.map_err(refused)?;
-                self.watched = Some(Watched { watch, database });
+                self.watched = Some(ClientWatch { watch, database });
             }
         }
         Ok(Reply::OK)
     }
 
     /// What this `EXEC` has to do. Whatever it is, nothing is queued or watched after it.
-    fn plan(&mut self, words: &[Bytes]) -> Answer<ExecPlan> {
+    fn plan(&mut self, words: &[Bytes]) -> ReplyResult<ExecPlan> {
         let multi = self.multi.take();
         let multi = multi.ok_or_else(|| error("ERR EXEC without MULTI"))?;
         let (watched, id) = (self.watched.take(), self.wishes.commit_id.take());
@@ -274,7 +274,7 @@ impl Session {
         let is_strict = wishes.strict.or(self.wishes.strict).unwrap_or(false);
         transaction.is_strict = is_strict || options.is_strict;
         transaction.id = wishes.commit_id.or(id);
-        if let Some(Watched { watch, database }) = watched {
+        if let Some(ClientWatch { watch, database }) = watched {
             transaction.watch = Some(watch);
             // The keys are watched in the database that is open now.
             self.database = Some(database);
@@ -292,7 +292,7 @@ impl Session {
         } = plan;
         let (looks, others): (Vec<_>, Vec<_>) = own
             .into_iter()
-            .partition(|(_, own, _)| matches!(own.action, Action::Look(_)));
+            .partition(|(_, own, _)| matches!(own.action, CommandAction::Look(_)));
         for (index, own, words) in looks {
             let reply = flat(self.perform(own.action, &words).await);
             if let (Reply::Error(text), true) = (&reply, transaction.is_strict) {
@@ -311,7 +311,7 @@ impl Session {
         };
         transaction.allowance = Some(self.reply_allowance());
         let mut outcomes = self.execute(&database, vec![transaction]).await;
-        let mut reply = outcomes.take(Shape::Exec(extra));
+        let mut reply = outcomes.take(ReplyShape::Exec(extra));
         if let Reply::Array(replies) = &mut reply {
             for (index, own, words) in others {
                 if let Some(place) = replies.get_mut(index) {

@@ -13,8 +13,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::tcp::WriteHalf;
 use trefoil::Reply;
 
-use super::clients::Client;
-use super::encoder::{Encoding, Protocol, encode_short, put_length};
+use super::clients::RespClient;
+use super::encoder::{Encoding, RespVersion, encode_short, put_length};
 use crate::budget::{Reservation, Share};
 use crate::limits::{RESP_OUTPUT_BYTES, RESP_REPLY_BYTES, RESP_REPLY_TIMEOUT};
 use crate::service::Shared;
@@ -23,10 +23,10 @@ use crate::service::Shared;
 const KEPT_BYTES: usize = 512;
 
 /// Replies on their way to a client.
-pub(super) struct Output<'a> {
+pub(super) struct RespOutput<'a> {
     socket: WriteHalf<'a>,
     pub(super) shared: Arc<Shared>,
-    client: Arc<Client>,
+    client: Arc<RespClient>,
     buffer: BytesMut,
     /// What the buffer takes of the memory for clients.
     reservation: Reservation,
@@ -34,11 +34,11 @@ pub(super) struct Output<'a> {
     room: usize,
 }
 
-impl<'a> Output<'a> {
+impl<'a> RespOutput<'a> {
     pub(super) fn new(
         socket: WriteHalf<'a>,
         shared: &Arc<Shared>,
-        client: &Arc<Client>,
+        client: &Arc<RespClient>,
         share: &Share,
     ) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl<'a> Output<'a> {
 
     /// Adds a reply, and sends what there is if that is much. A long one is sent in pieces, between
     /// which others are served.
-    pub(super) async fn put(&mut self, reply: &Reply, protocol: Protocol) -> io::Result<()> {
+    pub(super) async fn put(&mut self, reply: &Reply, protocol: RespVersion) -> io::Result<()> {
         if matches!(reply, Reply::Error(_)) {
             self.shared.metrics.resp.errors.inc();
         }
@@ -110,7 +110,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// How long the client may take nothing.
+    /// Returns how long the client may take nothing.
     pub(super) fn reply_timeout(&self) -> Duration {
         let resp = self.shared.config.resp.as_ref();
         resp.map_or(RESP_REPLY_TIMEOUT, |resp| resp.reply_timeout)

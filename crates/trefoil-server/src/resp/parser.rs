@@ -2,7 +2,7 @@
 //!
 //! The parser remembers how far it has come, so that a request may arrive in any pieces and no byte
 //! is looked at twice. A request's words are slices of one piece of memory: of the bytes it came in,
-//! or of a copy if it is small, so that whoever keeps a word does not keep a whole buffer.
+//! or of a copy if it is small, so that keeping a word does not keep a whole buffer.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
@@ -33,11 +33,11 @@ impl Violation {
 }
 
 /// Where a request's words are. Requests are much shorter than four gigabytes.
-type Span = (u32, u32);
+type WordSpan = (u32, u32);
 
 /// What a word takes besides its bytes: its place while the request arrives, and itself when it is
 /// taken; a list that grows by doubling may have room for twice as many.
-const WORD_BYTES: usize = 2 * size_of::<Span>() + size_of::<Bytes>();
+const WORD_BYTES: usize = 2 * size_of::<WordSpan>() + size_of::<Bytes>();
 
 /// How long a word without bytes is: `$0` and an end of a line, twice.
 const EMPTY_WORD_BYTES: usize = 6;
@@ -57,7 +57,7 @@ pub(super) struct Parser {
     words_left: usize,
     /// The length of the word that comes next, if that is known.
     word_length: Option<usize>,
-    words: Vec<Span>,
+    words: Vec<WordSpan>,
 }
 
 impl Parser {
@@ -92,7 +92,7 @@ impl Parser {
         Ok(Some(self.take(buffer)))
     }
 
-    /// How many bytes the request needs at least before it makes sense to look at it again.
+    /// Returns how many bytes the request needs at least before it makes sense to look at it again.
     pub(super) fn bytes_wanted(&self, buffer: &BytesMut) -> usize {
         let whole = self
             .word_length
@@ -195,7 +195,7 @@ impl Parser {
             buffer.split_to(self.position).freeze()
         };
         let words = self.words.iter();
-        let word = |(start, end): &Span| bytes.slice(*start as usize..*end as usize);
+        let word = |(start, end): &WordSpan| bytes.slice(*start as usize..*end as usize);
         let words = words.map(word).collect();
         self.position = 0;
         self.words.clear();

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use trefoil::redis::{index_range, parse_integer, string_range};
 use trefoil::{Call, Meter, OpenDatabase, Reply, StateSnapshot};
 
-use super::encoder::Protocol;
+use super::encoder::RespVersion;
 use super::failure::{of_error, of_failure};
-use super::output::Output;
-use super::words::{Answer, error};
+use super::output::RespOutput;
+use super::words::{ReplyResult, error};
 use crate::limits::{
     RESP_PIECE_BYTES, RESP_PIECE_ELEMENTS, RESP_REPLY_BYTES_PER_SECOND, RESP_SHORT_REPLY_BYTES,
 };
@@ -22,19 +22,19 @@ use crate::service::blocking;
 
 /// What a long reply is made of.
 #[derive(Debug)]
-enum Plan {
+enum PiecePlan {
     /// A string, or the part of it between two indexes.
     String(Bytes, Option<(i64, i64)>),
     Strings(Vec<Bytes>),
     /// A hash or a set.
-    Named(Named, Bytes),
+    NamedElements(NamedElements, Bytes),
     /// Elements of a list between two indexes.
     List(Bytes, (i64, i64)),
 }
 
 /// How all elements of a hash or a set are read, and what of them is answered.
 #[derive(Debug, Clone, Copy)]
-struct Named {
+struct NamedElements {
     len: &'static str,
     scan: &'static str,
     option: Option<&'static str>,
@@ -44,7 +44,7 @@ struct Named {
     is_set: bool,
 }
 
-const FIELDS: Named = Named {
+const FIELDS: NamedElements = NamedElements {
     len: "hlen",
     scan: "hscan",
     option: None,
@@ -53,7 +53,7 @@ const FIELDS: Named = Named {
     is_set: false,
 };
 
-impl Plan {
+impl PiecePlan {
     /// How to answer a call in pieces, if that is possible.
     fn new(call: &Call) -> Option<Self> {
         let words = call.arguments();
@@ -64,15 +64,15 @@ impl Plan {
             "getrange" | "substr" => Self::String(key, Some(indexes()?)),
             "mget" => Self::Strings(words[1..].to_vec()),
             "lrange" => Self::List(key, indexes()?),
-            "hgetall" => Self::Named(
-                Named {
+            "hgetall" => Self::NamedElements(
+                NamedElements {
                     is_map: true,
                     ..FIELDS
                 },
                 key,
             ),
-            "hvals" => Self::Named(
-                Named {
+            "hvals" => Self::NamedElements(
+                NamedElements {
                     values_only: true,
                     ..FIELDS
                 },
@@ -80,12 +80,12 @@ impl Plan {
             ),
             "hkeys" => {
                 let option = Some("novalues");
-                Self::Named(Named { option, ..FIELDS }, key)
+                Self::NamedElements(NamedElements { option, ..FIELDS }, key)
             }
             "smembers" => {
                 let (len, scan, is_set) = ("scard", "sscan", true);
-                Self::Named(
-                    Named {
+                Self::NamedElements(
+                    NamedElements {
                         len,
                         scan,
                         is_set,
@@ -104,10 +104,10 @@ impl Plan {
 pub(super) async fn answer(
     database: &OpenDatabase,
     call: &Call,
-    protocol: Protocol,
-    output: &mut Output<'_>,
+    protocol: RespVersion,
+    output: &mut RespOutput<'_>,
 ) -> Option<io::Result<Option<Reply>>> {
-    let plan = Plan::new(call)?;
+    let plan = PiecePlan::new(call)?;
     let snapshot = match database.snapshot() {
         Ok(snapshot) => snapshot,
         Err(failure) => return Some(Ok(Some(of_error(&failure)))),
@@ -126,25 +126,25 @@ pub(super) async fn answer(
 struct Pieces<'o, 's> {
     /// `None` while it is used elsewhere.
     snapshot: Option<StateSnapshot>,
-    protocol: Protocol,
+    protocol: RespVersion,
     /// When the answer began, by the steady clock.
     began: Duration,
     n_bytes: u64,
-    output: &'o mut Output<'s>,
+    output: &'o mut RespOutput<'s>,
 }
 
 impl Pieces<'_, '_> {
-    async fn run(&mut self, plan: Plan) -> io::Result<Option<Reply>> {
+    async fn run(&mut self, plan: PiecePlan) -> io::Result<Option<Reply>> {
         let answer = match plan {
-            Plan::String(key, indexes) => self.string(&key, indexes).await?,
-            Plan::Strings(keys) => self.strings(keys).await?,
-            Plan::Named(named, key) => self.named(named, &key).await?,
-            Plan::List(key, indexes) => self.list(&key, indexes).await?,
+            PiecePlan::String(key, indexes) => self.string(&key, indexes).await?,
+            PiecePlan::Strings(keys) => self.strings(keys).await?,
+            PiecePlan::NamedElements(named, key) => self.named(named, &key).await?,
+            PiecePlan::List(key, indexes) => self.list(&key, indexes).await?,
         };
         Ok(answer.err())
     }
 
-    async fn strings(&mut self, keys: Vec<Bytes>) -> io::Result<Answer<()>> {
+    async fn strings(&mut self, keys: Vec<Bytes>) -> io::Result<ReplyResult<()>> {
         self.output.put_head(b'*', keys.len()).await?;
         for key in keys {
             // What is no string is answered as if it were not there.
@@ -155,7 +155,11 @@ impl Pieces<'_, '_> {
         Ok(Ok(()))
     }
 
-    async fn string(&mut self, key: &Bytes, indexes: Option<(i64, i64)>) -> io::Result<Answer<()>> {
+    async fn string(
+        &mut self,
+        key: &Bytes,
+        indexes: Option<(i64, i64)>,
+    ) -> io::Result<ReplyResult<()>> {
         let len = match self.number("strlen", key).await {
             Ok(len) => len,
             Err(reply) => return Ok(Err(reply)),
@@ -188,14 +192,14 @@ impl Pieces<'_, '_> {
         Ok(Ok(()))
     }
 
-    async fn named(&mut self, named: Named, key: &Bytes) -> io::Result<Answer<()>> {
+    async fn named(&mut self, named: NamedElements, key: &Bytes) -> io::Result<ReplyResult<()>> {
         let len = match self.number(named.len, key).await {
             Ok(len) => len as usize,
             Err(reply) => return Ok(Err(reply)),
         };
         let (marker, length) = match self.protocol {
-            Protocol::Three if named.is_map => (b'%', len),
-            Protocol::Three if named.is_set => (b'~', len),
+            RespVersion::Three if named.is_map => (b'%', len),
+            RespVersion::Three if named.is_set => (b'~', len),
             _ if named.is_map => (b'*', 2 * len),
             _ => (b'*', len),
         };
@@ -225,7 +229,7 @@ impl Pieces<'_, '_> {
     /// The elements from a cursor on, as many as fit, and the next cursor.
     async fn page(
         &mut self,
-        named: Named,
+        named: NamedElements,
         key: &Bytes,
         cursor: &Bytes,
     ) -> io::Result<(Bytes, Vec<Reply>)> {
@@ -249,7 +253,7 @@ impl Pieces<'_, '_> {
         }
     }
 
-    async fn list(&mut self, key: &Bytes, (start, end): (i64, i64)) -> io::Result<Answer<()>> {
+    async fn list(&mut self, key: &Bytes, (start, end): (i64, i64)) -> io::Result<ReplyResult<()>> {
         let len = match self.number("llen", key).await {
             Ok(len) => len,
             Err(reply) => return Ok(Err(reply)),
@@ -278,7 +282,7 @@ impl Pieces<'_, '_> {
         Ok(Ok(()))
     }
 
-    async fn put(&mut self, reply: Answer) -> io::Result<Answer<()>> {
+    async fn put(&mut self, reply: ReplyResult) -> io::Result<ReplyResult<()>> {
         match reply {
             Ok(reply) => self.output.put(&reply, self.protocol).await.map(Ok),
             Err(reply) => Ok(Err(reply)),
@@ -286,7 +290,7 @@ impl Pieces<'_, '_> {
     }
 
     /// The number that a command answers.
-    async fn number(&mut self, command: &'static str, key: &Bytes) -> Answer<u64> {
+    async fn number(&mut self, command: &'static str, key: &Bytes) -> ReplyResult<u64> {
         match self.look(command, key, &[], usize::MAX).await? {
             Reply::Integer(number) => Ok(u64::try_from(number).unwrap_or(0)),
             _ => Err(missing()),
@@ -300,7 +304,7 @@ impl Pieces<'_, '_> {
         key: &Bytes,
         words: &[&str],
         bytes_max: usize,
-    ) -> Answer {
+    ) -> ReplyResult {
         let mut all = vec![Bytes::from_static(command.as_bytes()), key.clone()];
         all.extend(
             words
@@ -335,7 +339,7 @@ impl Pieces<'_, '_> {
     }
 }
 
-/// How much memory a page may take: one element may take any.
+/// Returns how much memory a page may take: one element may take any.
 fn bytes_max(count: usize) -> usize {
     match count {
         1 => usize::MAX,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
 
-use super::clients::Client;
-use super::encoder::Protocol;
+use super::clients::RespClient;
+use super::encoder::RespVersion;
 use super::failure::of_failure;
 use super::multi::Multi;
 use super::parser::Trust;
 use super::session::Session;
 use super::wishes::Wishes;
-use super::words::{Answer, error};
+use super::words::{ReplyResult, error};
 use crate::Config;
 use crate::service::Shared;
 
@@ -35,16 +35,16 @@ impl Session {
         &self.shared.config
     }
 
-    pub(super) fn protocol(&self) -> Protocol {
+    pub(super) fn protocol(&self) -> RespVersion {
         self.protocol
     }
 
-    pub(super) fn set_protocol(&mut self, protocol: Protocol) {
+    pub(super) fn set_protocol(&mut self, protocol: RespVersion) {
         self.protocol = protocol;
         self.client.known.lock().protocol = protocol;
     }
 
-    /// Whether the client has yet to show who it is.
+    /// Returns whether the client has yet to show who it is.
     pub(super) fn is_stranger(&self) -> bool {
         self.namespace.is_none()
     }
@@ -91,7 +91,7 @@ impl Session {
         self.reply_mode = ReplyMode::On;
         self.is_silent = false;
         self.leave();
-        self.set_protocol(Protocol::Two);
+        self.set_protocol(RespVersion::Two);
         self.client.known.lock().name.clear();
     }
 
@@ -119,12 +119,12 @@ impl Session {
     }
 
     /// The clients that this one may know of.
-    pub(super) fn fellows(&self) -> Vec<Arc<Client>> {
+    pub(super) fn fellows(&self) -> Vec<Arc<RespClient>> {
         self.shared.resp.seen_by(self.namespace.as_ref())
     }
 
     /// Ends a client. If that is this one, it is answered first.
-    pub(super) fn end(&mut self, client: &Client) {
+    pub(super) fn end(&mut self, client: &RespClient) {
         if client.id == self.client.id {
             self.is_closing = true;
         } else {
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// The database of the client's namespace.
-    pub(super) async fn database(&mut self) -> Answer<OpenDatabase> {
+    pub(super) async fn database(&mut self) -> ReplyResult<OpenDatabase> {
         if let Some(database) = &self.database {
             return Ok(database.clone());
         }
@@ -168,7 +168,7 @@ impl Session {
         namespace.map_or_else(String::new, NamespaceId::to_string)
     }
 
-    /// Whether a namespace is there, as far as this client may know.
+    /// Returns whether a namespace is there, as far as this client may know.
     pub(super) fn knows_user(&self, name: &[u8]) -> bool {
         if !self.is_administrator() {
             return self.user().as_bytes() == name;

@@ -7,7 +7,7 @@ use trefoil::{Call, CommandAccess, Database, Meter, OpenDatabase, Reply, Step, T
 
 use super::failure::{of_error, of_failure};
 use super::session::Outcomes;
-use super::words::{Answer, error};
+use super::words::{ReplyResult, error};
 use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_REPLY_BYTES, RESP_SHORT_STRING_BYTES_MAX};
 use crate::reply_memory::ReplyMemory;
 use crate::service::blocking;
@@ -38,7 +38,7 @@ pub(super) async fn look_elsewhere(
     database: OpenDatabase,
     call: Call,
     memory: &ReplyMemory,
-) -> Answer {
+) -> ReplyResult {
     let allowance = memory.allowance();
     let looked = blocking(move || {
         let meter = Meter::asking(Some(allowance.as_ref()));

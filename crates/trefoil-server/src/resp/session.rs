@@ -28,18 +28,18 @@ use trefoil::{
     Transaction,
 };
 
-use super::clients::Client;
-use super::command::{self, Action, AtOnce, Found, Own};
-use super::encoder::Protocol;
+use super::clients::RespClient;
+use super::command::{self, AtOnce, CommandAction, FoundCommand, Own};
+use super::encoder::RespVersion;
 use super::failure::of_error;
 use super::metrics::{Tally, UNKNOWN_COMMAND};
-use super::multi::{Multi, Watched, call, merge, of_transaction};
-use super::output::Output;
+use super::multi::{ClientWatch, Multi, call, merge, of_transaction};
+use super::output::RespOutput;
 use super::pieces;
 use super::profile::{ReplyMode, not_authenticated};
 use super::read::{Looked, answers_much, is_light, look, look_elsewhere};
 use super::wishes::Wishes;
-use super::words::{Answer, error, is};
+use super::words::{ReplyResult, error, is};
 use crate::connections::Guest;
 use crate::limits::RESP_BATCH_READS_MAX;
 use crate::reply_memory::ReplyMemory;
@@ -49,17 +49,17 @@ use crate::service::Shared;
 pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     pub(super) guest: Arc<Guest>,
-    pub(super) client: Arc<Client>,
-    pub(super) protocol: Protocol,
+    pub(super) client: Arc<RespClient>,
+    pub(super) protocol: RespVersion,
     pub(super) namespace: Option<NamespaceId>,
     /// The database of the namespace, while requests are being carried out.
     pub(super) database: Option<OpenDatabase>,
-    batch: Batch,
+    batch: RequestBatch,
     /// The memory that replies take, until they are sent.
     reply_memory: Vec<ReplyMemory>,
     /// The transaction between `MULTI` and `EXEC`.
     pub(super) multi: Option<Multi>,
-    pub(super) watched: Option<Watched>,
+    pub(super) watched: Option<ClientWatch>,
     /// How all transactions are to be, and the next one.
     pub(super) wishes: Wishes,
     pub(super) reply_mode: ReplyMode,
@@ -72,16 +72,16 @@ pub(super) struct Session {
 
 /// Requests that are carried out together, and the places of their replies.
 #[derive(Debug, Default)]
-struct Batch {
-    slots: Vec<Slot>,
+struct RequestBatch {
+    slots: Vec<ReplySlot>,
     reads: Vec<Call>,
     transactions: Vec<Transaction>,
 }
 
 /// The place of one reply.
 #[derive(Debug)]
-struct Slot {
-    shape: Shape,
+struct ReplySlot {
+    shape: ReplyShape,
     /// The command that the reply is for.
     command: &'static str,
     /// Whether the client does not want it.
@@ -90,7 +90,7 @@ struct Slot {
 
 /// Where a reply comes from.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(super) enum ReplyShape {
     /// It is there.
     Ready(Reply),
     /// From the next read, or from the only step of the next transaction.
@@ -110,18 +110,18 @@ pub(super) enum Outcomes {
 
 impl Outcomes {
     /// Returns the reply for the next place.
-    pub(super) fn take(&mut self, shape: Shape) -> Reply {
+    pub(super) fn take(&mut self, shape: ReplyShape) -> Reply {
         let missing = || of_error(&Error::Closed("the writer has no answer".to_owned()));
         match (shape, self) {
-            (Shape::Ready(reply), _) => reply,
+            (ReplyShape::Ready(reply), _) => reply,
             (_, Self::Failed(reply)) => reply.clone(),
             (_, Self::Read(replies)) => replies.next().unwrap_or_else(missing),
-            (Shape::Single, Self::Executed(executed)) => match executed.next() {
+            (ReplyShape::Single, Self::Executed(executed)) => match executed.next() {
                 Some(Ok(executed)) => executed.replies.into_iter().next().unwrap_or_else(missing),
                 Some(Err(failure)) => of_error(&failure),
                 None => missing(),
             },
-            (Shape::Exec(extra), Self::Executed(executed)) => match executed.next() {
+            (ReplyShape::Exec(extra), Self::Executed(executed)) => match executed.next() {
                 Some(Ok(executed)) => merge(executed.replies, extra),
                 Some(Err(failure)) => of_transaction(failure, &extra),
                 None => missing(),
@@ -131,20 +131,20 @@ impl Outcomes {
 }
 
 /// Returns the reply, whether it is an error or not.
-pub(super) fn flat(answer: Answer) -> Reply {
+pub(super) fn flat(answer: ReplyResult) -> Reply {
     answer.unwrap_or_else(|reply| reply)
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, guest: Arc<Guest>, client: Arc<Client>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, guest: Arc<Guest>, client: Arc<RespClient>) -> Self {
         let mut session = Self {
             shared,
             guest,
             client,
-            protocol: Protocol::default(),
+            protocol: RespVersion::default(),
             namespace: None,
             database: None,
-            batch: Batch::default(),
+            batch: RequestBatch::default(),
             reply_memory: Vec::new(),
             multi: None,
             watched: None,
@@ -163,7 +163,7 @@ impl Session {
     pub(super) async fn run(
         &mut self,
         requests: Vec<Vec<Bytes>>,
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         let began = self.shared.clock().steady();
         let total = &self.shared.resp.requests;
@@ -184,7 +184,7 @@ impl Session {
         Ok(())
     }
 
-    async fn request(&mut self, words: Vec<Bytes>, output: &mut Output<'_>) -> io::Result<()> {
+    async fn request(&mut self, words: Vec<Bytes>, output: &mut RespOutput<'_>) -> io::Result<()> {
         self.begin_request();
         match self.shared.resp.catalogue.find(&words) {
             Ok(found) if self.is_stranger() && !is_for_strangers(found) => {
@@ -212,7 +212,7 @@ impl Session {
 
     /// Replies to a request that is not carried out. A transaction that is being queued cannot be
     /// carried out any more either.
-    async fn refuse(&mut self, reply: Reply, output: &mut Output<'_>) -> io::Result<()> {
+    async fn refuse(&mut self, reply: Reply, output: &mut RespOutput<'_>) -> io::Result<()> {
         if let Some(multi) = &mut self.multi {
             multi.is_broken = true;
         }
@@ -220,7 +220,11 @@ impl Session {
     }
 
     /// Replies to a request.
-    pub(super) async fn answer(&mut self, reply: Reply, output: &mut Output<'_>) -> io::Result<()> {
+    pub(super) async fn answer(
+        &mut self,
+        reply: Reply,
+        output: &mut RespOutput<'_>,
+    ) -> io::Result<()> {
         if matches!(reply, Reply::Error(_)) {
             self.shared.resp.usage.fail(self.tally.last());
         }
@@ -228,9 +232,9 @@ impl Session {
     }
 
     /// Puts a reply behind those that are still to come.
-    async fn put_in_order(&mut self, reply: Reply, output: &mut Output<'_>) -> io::Result<()> {
+    async fn put_in_order(&mut self, reply: Reply, output: &mut RespOutput<'_>) -> io::Result<()> {
         if !self.batch.slots.is_empty() {
-            self.add_slot(Shape::Ready(reply));
+            self.add_slot(ReplyShape::Ready(reply));
             return Ok(());
         }
         if self.is_silent {
@@ -239,8 +243,8 @@ impl Session {
         output.put(&reply, self.protocol).await
     }
 
-    fn add_slot(&mut self, shape: Shape) {
-        self.batch.slots.push(Slot {
+    fn add_slot(&mut self, shape: ReplyShape) {
+        self.batch.slots.push(ReplySlot {
             shape,
             command: self.tally.last(),
             is_silent: self.is_silent,
@@ -250,12 +254,12 @@ impl Session {
     /// Finds out how to carry out a command.
     async fn dispatch(
         &mut self,
-        found: Found,
+        found: FoundCommand,
         words: Vec<Bytes>,
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
-        if let Found::Own(own) = found
-            && let Action::AtOnce(action) = own.action
+        if let FoundCommand::Own(own) = found
+            && let CommandAction::AtOnce(action) = own.action
         {
             return self.at_once(action, &words, output).await;
         }
@@ -264,8 +268,8 @@ impl Session {
                 let queued = multi.queue(found, words);
                 self.answer(flat(queued), output).await
             }
-            (Found::State(spec), None) => self.state_command(spec, words, output).await,
-            (Found::Own(own), None) => self.own_command(own, &words, output).await,
+            (FoundCommand::State(spec), None) => self.state_command(spec, words, output).await,
+            (FoundCommand::Own(own), None) => self.own_command(own, &words, output).await,
         }
     }
 
@@ -274,7 +278,7 @@ impl Session {
         &mut self,
         spec: &'static CommandSpec,
         words: Vec<Bytes>,
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         let call = match call(spec, words) {
             Ok(call) => call,
@@ -294,7 +298,7 @@ impl Session {
                 if access == CommandAccess::Write {
                     transaction.id = self.wishes.commit_id.take();
                 }
-                self.transact(transaction, Shape::Single, output).await
+                self.transact(transaction, ReplyShape::Single, output).await
             }
         }
     }
@@ -306,7 +310,7 @@ impl Session {
 
     /// Carries out a command that may read much: after the writes before it, and elsewhere if it
     /// does read much.
-    async fn read(&mut self, call: Call, output: &mut Output<'_>) -> io::Result<()> {
+    async fn read(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
         if !self.batch.transactions.is_empty() {
             self.settle(output).await?;
         }
@@ -321,7 +325,7 @@ impl Session {
         if self.is_silent {
             return Ok(());
         }
-        match self.read_long(&database, call, output).await? {
+        match Box::pin(self.read_long(&database, call, output)).await? {
             Some(reply) => self.answer(reply, output).await,
             None => Ok(()),
         }
@@ -333,7 +337,7 @@ impl Session {
         &mut self,
         database: &OpenDatabase,
         call: Call,
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<Option<Reply>> {
         if let Some(sent) = pieces::answer(database, &call, self.protocol, output).await {
             return sent;
@@ -345,12 +349,12 @@ impl Session {
     }
 
     /// Adds a read to the batch.
-    async fn read_soon(&mut self, call: Call, output: &mut Output<'_>) -> io::Result<()> {
+    async fn read_soon(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
         if self.batch.reads.len() >= RESP_BATCH_READS_MAX {
             self.settle(output).await?;
         }
         self.batch.reads.push(call);
-        self.add_slot(Shape::Single);
+        self.add_slot(ReplyShape::Single);
         Ok(())
     }
 
@@ -358,8 +362,8 @@ impl Session {
     pub(super) async fn transact(
         &mut self,
         mut transaction: Transaction,
-        shape: Shape,
-        output: &mut Output<'_>,
+        shape: ReplyShape,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         if !self.batch.reads.is_empty() {
             self.settle(output).await?;
@@ -385,58 +389,59 @@ impl Session {
         &mut self,
         own: &'static Own,
         words: &[Bytes],
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         let answer = match own.action {
-            Action::Plain(run) => run(self, words),
-            Action::Wish(wish) => self.wishes.note(wish, words),
-            Action::Append => match command::append(words) {
+            CommandAction::Plain(run) => run(self, words),
+            CommandAction::Wish(wish) => self.wishes.note(wish, words),
+            CommandAction::Append => match command::append(words) {
                 Err(reply) => Err(reply),
                 Ok(step) => {
                     let mut transaction = Transaction::new().with_steps([step]);
                     transaction.id = self.wishes.commit_id.take();
-                    return self.transact(transaction, Shape::Single, output).await;
+                    return self.transact(transaction, ReplyShape::Single, output).await;
                 }
             },
             action => {
                 self.settle(output).await?;
-                self.perform(action, words).await
+                // What is rare is boxed: it takes no memory of connections that do not use it.
+                Box::pin(self.perform(action, words)).await
             }
         };
         self.answer(flat(answer), output).await
     }
 
     /// Performs what comes after everything before it.
-    pub(super) async fn perform(&mut self, action: Action, words: &[Bytes]) -> Answer {
+    pub(super) async fn perform(&mut self, action: CommandAction, words: &[Bytes]) -> ReplyResult {
         match action {
-            Action::Plain(run) | Action::AfterWrites(run) => run(self, words),
-            Action::Authenticate => command::authenticate(self, words).await,
-            Action::Hello => command::hello(self, words).await,
-            Action::Info => {
+            CommandAction::Plain(run) | CommandAction::AfterWrites(run) => run(self, words),
+            CommandAction::Authenticate => command::authenticate(self, words).await,
+            CommandAction::Hello => command::hello(self, words).await,
+            CommandAction::Info => {
                 let database = self.database().await.ok();
                 Ok(command::info(self, database.as_ref(), words))
             }
-            Action::Look(lookup) => {
+            CommandAction::Look(lookup) => {
                 let database = self.database().await?;
                 let memory = self.reply_allowance();
                 command::lookup(lookup, database, words, memory.as_ref()).await
             }
-            Action::Require => {
+            CommandAction::Require => {
                 let condition = command::requirement(words)?;
                 let checked = self.database().await?.check_async(&[condition]).await;
                 checked.map_err(|failure| of_error(&failure))?;
                 Ok(Reply::OK)
             }
-            Action::WaitForLog => command::wait_for_log(self, words).await,
-            Action::Sleep => command::sleep(self, words).await,
-            Action::Append | Action::Wish(_) | Action::AtOnce(_) => {
+            CommandAction::WaitForLog => command::wait_for_log(self, words).await,
+            CommandAction::Sleep => command::sleep(self, words).await,
+            CommandAction::Append | CommandAction::Wish(_) | CommandAction::AtOnce(_) => {
                 Err(error("ERR Command not allowed here"))
             }
         }
     }
 
     /// Carries out the batch, and sends its replies in order.
-    pub(super) async fn settle(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    pub(super) async fn settle(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
         if self.batch.slots.is_empty() {
             return Ok(());
         }
@@ -445,12 +450,15 @@ impl Session {
             Err(reply) => Outcomes::Failed(reply),
             Ok(database) if batch.transactions.is_empty() => match look(&database, &batch.reads) {
                 Looked::Replies(outcomes) => outcomes,
-                Looked::TooMuch => return self.settle_one_by_one(&database, batch, output).await,
+                Looked::TooMuch => {
+                    let settled = self.settle_one_by_one(&database, batch, output);
+                    return Box::pin(settled).await;
+                }
             },
             Ok(database) => self.execute(&database, batch.transactions).await,
         };
         for slot in batch.slots {
-            let is_new = !matches!(slot.shape, Shape::Ready(_));
+            let is_new = !matches!(slot.shape, ReplyShape::Ready(_));
             let reply = outcomes.take(slot.shape);
             if is_new && matches!(reply, Reply::Error(_)) {
                 self.shared.resp.usage.fail(slot.command);
@@ -466,14 +474,14 @@ impl Session {
     async fn settle_one_by_one(
         &mut self,
         database: &OpenDatabase,
-        batch: Batch,
-        output: &mut Output<'_>,
+        batch: RequestBatch,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         let mut reads = batch.reads.into_iter();
         for slot in batch.slots {
             let reply = match slot.shape {
-                Shape::Ready(reply) => Some(reply),
-                Shape::Single | Shape::Exec(_) => match reads.next() {
+                ReplyShape::Ready(reply) => Some(reply),
+                ReplyShape::Single | ReplyShape::Exec(_) => match reads.next() {
                     Some(call) if !slot.is_silent => {
                         let reply = self.read_one(database, call, output).await?;
                         if matches!(reply, Some(Reply::Error(_))) {
@@ -496,11 +504,11 @@ impl Session {
         &mut self,
         database: &OpenDatabase,
         call: Call,
-        output: &mut Output<'_>,
+        output: &mut RespOutput<'_>,
     ) -> io::Result<Option<Reply>> {
         match look(database, std::slice::from_ref(&call)) {
-            Looked::Replies(mut outcomes) => Ok(Some(outcomes.take(Shape::Single))),
-            Looked::TooMuch => self.read_long(database, call, output).await,
+            Looked::Replies(mut outcomes) => Ok(Some(outcomes.take(ReplyShape::Single))),
+            Looked::TooMuch => Box::pin(self.read_long(database, call, output)).await,
         }
     }
 
@@ -523,13 +531,15 @@ impl Session {
 }
 
 /// Returns whether a command is also for clients that have not shown who they are.
-fn is_for_strangers(found: Found) -> bool {
-    let Found::Own(own) = found else {
+fn is_for_strangers(found: FoundCommand) -> bool {
+    let FoundCommand::Own(own) = found else {
         return false;
     };
     matches!(
         own.action,
-        Action::Authenticate | Action::Hello | Action::AtOnce(AtOnce::Quit | AtOnce::Reset)
+        CommandAction::Authenticate
+            | CommandAction::Hello
+            | CommandAction::AtOnce(AtOnce::Quit | AtOnce::Reset)
     )
 }
 

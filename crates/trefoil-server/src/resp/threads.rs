@@ -25,7 +25,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts so many threads.
+    /// Starts `n_threads` threads.
     pub(crate) fn start(n_threads: usize) -> Result<Self> {
         let start = |number| {
             let thread = Builder::new_multi_thread()
@@ -41,7 +41,7 @@ impl Threads {
         })
     }
 
-    /// Where the next connection is served; `None` if there are no threads.
+    /// Returns where the next connection is served; `None` if there are no threads.
     pub(crate) fn next(&self) -> Option<&Handle> {
         let number = self.n_connections.fetch_add(1, Ordering::Relaxed);
         let thread = self.threads.get(number % self.threads.len().max(1));

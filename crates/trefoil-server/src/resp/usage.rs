@@ -40,7 +40,7 @@ impl Tallied {
 
 /// What is counted of one command.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct CommandCounts {
     pub(super) calls: Tallied,
     pub(super) nanos: Tallied,
     /// Requests that were refused before they were carried out.
@@ -52,7 +52,7 @@ pub(super) struct Counts {
     metric: OnceLock<Counter>,
 }
 
-impl Counts {
+impl CommandCounts {
     /// Counts requests that took this long together. `metric` finds what `/metrics` tells of them.
     pub(super) fn add(&self, calls: u64, time: Duration, metric: impl FnOnce() -> Counter) {
         self.calls.add(calls);
@@ -64,17 +64,21 @@ impl Counts {
 
 /// What is counted of every command. Nobody waits for anybody here.
 #[derive(Debug)]
-pub(super) struct Usage(HashMap<&'static str, Counts>);
+pub(super) struct CommandUsage(HashMap<&'static str, CommandCounts>);
 
-impl Usage {
+impl CommandUsage {
     /// Nothing yet of these commands.
     pub(super) fn new(commands: impl Iterator<Item = &'static str>) -> Self {
         let commands = commands.chain([UNKNOWN_COMMAND]);
-        Self(commands.map(|name| (name, Counts::default())).collect())
+        Self(
+            commands
+                .map(|name| (name, CommandCounts::default()))
+                .collect(),
+        )
     }
 
     /// Returns what is counted of a command.
-    pub(super) fn of(&self, command: &str) -> Option<&Counts> {
+    pub(super) fn of(&self, command: &str) -> Option<&CommandCounts> {
         self.0.get(command)
     }
 
@@ -103,8 +107,8 @@ impl Usage {
     }
 
     /// What was called, or was to be called, by name.
-    pub(super) fn told(&self) -> Vec<(&'static str, &Counts)> {
-        let is_told = |counts: &Counts| counts.calls.get() > 0 || counts.rejected.get() > 0;
+    pub(super) fn told(&self) -> Vec<(&'static str, &CommandCounts)> {
+        let is_told = |counts: &CommandCounts| counts.calls.get() > 0 || counts.rejected.get() > 0;
         let counts = self.0.iter().map(|(name, counts)| (*name, counts));
         let mut told: Vec<_> = counts
             .filter(|(name, counts)| *name != UNKNOWN_COMMAND && is_told(counts))
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_told_until_it_is_reset() {
-        let usage = Usage::new(["get", "set"].into_iter());
+        let usage = CommandUsage::new(["get", "set"].into_iter());
         let metric = Counter::default();
         let count = |command: &str, calls, time| {
             if let Some(counts) = usage.of(command) {

@@ -14,7 +14,7 @@ use trefoil::limits::COMMIT_ID_BYTES_MAX;
 use trefoil::{Error, Reply};
 
 use super::failure::of_error;
-use super::words::{Answer, is, syntax_error};
+use super::words::{ReplyResult, is, syntax_error};
 
 /// What a wish is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct Wishes {
 
 impl Wishes {
     /// Notes what a client says.
-    pub(super) fn note(&mut self, wish: Wish, words: &[Bytes]) -> Answer {
+    pub(super) fn note(&mut self, wish: Wish, words: &[Bytes]) -> ReplyResult {
         let value = &words[1];
         match wish {
             Wish::Strict => self.strict = Some(on_or_off(value)?),
@@ -44,7 +44,7 @@ impl Wishes {
     }
 }
 
-fn on_or_off(word: &[u8]) -> Answer<bool> {
+fn on_or_off(word: &[u8]) -> ReplyResult<bool> {
     match is(word, "on") {
         true => Ok(true),
         false if is(word, "off") => Ok(false),
@@ -52,7 +52,7 @@ fn on_or_off(word: &[u8]) -> Answer<bool> {
     }
 }
 
-fn commit_id(id: &Bytes) -> Answer<Bytes> {
+fn commit_id(id: &Bytes) -> ReplyResult<Bytes> {
     if id.is_empty() || id.len() > COMMIT_ID_BYTES_MAX {
         let what = "length of a commit id";
         let failure = Error::over_limit(what, id.len(), COMMIT_ID_BYTES_MAX);

@@ -5,7 +5,7 @@ use trefoil::Reply;
 use trefoil::redis::parse_integer;
 
 /// What a command answers, or the error it answers with.
-pub(super) type Answer<T = Reply> = Result<T, Reply>;
+pub(super) type ReplyResult<T = Reply> = Result<T, Reply>;
 
 /// An error with this text.
 pub(super) fn error(text: impl Into<std::borrow::Cow<'static, str>>) -> Reply {
@@ -44,7 +44,7 @@ impl<'a> Words<'a> {
     }
 
     /// The next word, which must be there.
-    pub(super) fn word(&mut self) -> Answer<&'a Bytes> {
+    pub(super) fn word(&mut self) -> ReplyResult<&'a Bytes> {
         self.next().ok_or_else(syntax_error)
     }
 
@@ -58,33 +58,33 @@ impl<'a> Words<'a> {
     }
 
     /// The next word as text.
-    pub(super) fn text(&mut self) -> Answer<&'a str> {
+    pub(super) fn text(&mut self) -> ReplyResult<&'a str> {
         text(self.word()?)
     }
 
     /// The next word as an integer.
-    pub(super) fn integer(&mut self) -> Answer<i64> {
+    pub(super) fn integer(&mut self) -> ReplyResult<i64> {
         integer(self.word()?)
     }
 
     /// The next word as a number from 0.
-    pub(super) fn number(&mut self) -> Answer<u64> {
+    pub(super) fn number(&mut self) -> ReplyResult<u64> {
         u64::try_from(self.integer()?)
             .map_err(|_| error("ERR value is out of range, must be positive"))
     }
 }
 
-/// Whether a word is this one, in any case.
+/// Returns whether a word is this one, in any case.
 pub(super) fn is(word: &[u8], keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword.as_bytes())
 }
 
 /// A word as an integer.
-pub(super) fn integer(word: &[u8]) -> Answer<i64> {
+pub(super) fn integer(word: &[u8]) -> ReplyResult<i64> {
     parse_integer(word).ok_or_else(not_an_integer)
 }
 
 /// A word as text.
-pub(super) fn text(word: &[u8]) -> Answer<&str> {
+pub(super) fn text(word: &[u8]) -> ReplyResult<&str> {
     std::str::from_utf8(word).map_err(|_| error("ERR value is not valid UTF-8"))
 }

@@ -9,10 +9,10 @@ use trefoil::limits::{
 use trefoil::{ConsumerGroup, Direction, Error};
 
 use crate::error::{Failure, Result};
-use crate::json::{Call, fields, number, present, text};
+use crate::json::{RpcCall, fields, number, present, text};
 
 /// The first argument, a stream's name.
-pub(super) fn stream_name<'a>(call: &Call<'a>, missing: &str) -> Result<Cow<'a, str>> {
+pub(super) fn stream_name<'a>(call: &RpcCall<'a>, missing: &str) -> Result<Cow<'a, str>> {
     let name = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let name = text(name).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::invalid("streamName must be a non-empty string"))?;
@@ -21,7 +21,7 @@ pub(super) fn stream_name<'a>(call: &Call<'a>, missing: &str) -> Result<Cow<'a, 
 }
 
 /// The first argument, a namespace's id.
-pub(super) fn namespace_id<'a>(call: &Call<'a>, missing: &str) -> Result<Cow<'a, str>> {
+pub(super) fn namespace_id<'a>(call: &RpcCall<'a>, missing: &str) -> Result<Cow<'a, str>> {
     let id = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let id = text(id).filter(|id| !id.is_empty());
     id.ok_or_else(|| Failure::invalid("namespace ID must be a non-empty string"))

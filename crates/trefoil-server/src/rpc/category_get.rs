@@ -13,22 +13,22 @@ use super::arguments::{
     batch_size, check_length, consumer_group, direction, flag_option, number_option, options,
     position, text_option, type_option,
 };
-use super::rows::Shape;
+use super::rows::RowShape;
 use super::stream_get::answer_rows;
 use crate::error::{Failure, Result};
-use crate::json::{Call, text};
-use crate::response::Answer;
+use crate::json::{RpcCall, text};
+use crate::response::HttpAnswer;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let (read, has_tags) = parse(call)?;
-    let shape = Shape {
+    let shape = RowShape {
         has_stream: true,
         has_tags,
     };
     answer_rows(context, read, shape).await
 }
 
-fn parse(call: &Call<'_>) -> Result<(Selection, bool)> {
+fn parse(call: &RpcCall<'_>) -> Result<(Selection, bool)> {
     let missing = "category.get requires at least 1 argument: categoryName";
     let name = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let name = text(name).ok_or_else(|| Failure::invalid("categoryName must be a string"))?;

@@ -15,19 +15,19 @@ use trefoil::{
     Commit, Committed, Condition, EventId, Guard, OpenDatabase, Reply, Step, Tracking, Transaction,
 };
 
-use super::place::{Place, failure};
+use super::place::{PlaceInCommit, failure};
 use super::{Context, state};
 use crate::budget::Reservation;
 use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
-use crate::json::{Call, number, present, put_id, put_number, put_string, text};
+use crate::json::{RpcCall, number, present, put_id, put_number, put_string, text};
 use crate::limits::{COMMANDS_PER_COMMIT_MAX, WORD_MEMORY};
 use crate::new_event::{self, event_id};
 use crate::reply_memory::ReplyMemory;
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 use crate::strict;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let mut words = context.share.for_request();
     let request = parse(&context, call, &mut words)?;
     let streams: Vec<Option<String>> = { request.commit.events.iter() }
@@ -52,7 +52,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
 /// Commits; the replies are those of the commands.
 async fn commit(
     database: &OpenDatabase,
-    request: Request,
+    request: ParsedCommit,
     memory: &ReplyMemory,
 ) -> trefoil::Result<(Committed, Vec<Reply>)> {
     if !request.has_state() {
@@ -75,16 +75,16 @@ async fn commit(
 }
 
 /// What is asked for.
-pub(super) struct Request {
+pub(super) struct ParsedCommit {
     pub(super) commit: Commit,
     id: Option<EventId>,
     guards: Vec<Guard>,
-    pub(super) places: Places,
+    pub(super) places: ConditionPlaces,
     commands: Vec<trefoil::Call>,
     is_strict: bool,
 }
 
-impl Request {
+impl ParsedCommit {
     fn has_state(&self) -> bool {
         !self.commands.is_empty() || !self.guards.is_empty()
     }
@@ -105,7 +105,7 @@ impl Request {
 
 /// Which of the request's conditions became which condition on the log, and which on the state.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct ConditionPlaces {
     pub(super) conditions: Vec<usize>,
     pub(super) guards: Vec<usize>,
 }
@@ -138,7 +138,11 @@ fn answer(committed: &Committed, streams: &[Option<String>], replies: &[Reply]) 
 }
 
 /// Understands a commit; `words` is the memory that the words of its commands take.
-fn parse(context: &Context<'_>, call: &Call<'_>, words: &mut Reservation) -> Result<Request> {
+fn parse(
+    context: &Context<'_>,
+    call: &RpcCall<'_>,
+    words: &mut Reservation,
+) -> Result<ParsedCommit> {
     let known = context.shared.namespaces.commands();
     let missing = "commit requires 1 argument: an object with events";
     let commit = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
@@ -149,20 +153,20 @@ fn parse(context: &Context<'_>, call: &Call<'_>, words: &mut Reservation) -> Res
     let events = events.into_iter().enumerate().map(|(index, value)| {
         let what = format!("commit.events[{index}]");
         let event = new_event::parse(context.body, value, &what, id.map(|id| (id, index)));
-        event.map_err(|failure| Place::Event(index).of(failure))
+        event.map_err(|failure| PlaceInCommit::Event(index).of(failure))
     });
     let tracked = present(tracked).map(tracking);
-    let tracked = tracked.map(|found| found.map_err(|failure| Place::Tracking.of(failure)));
+    let tracked = tracked.map(|found| found.map_err(|failure| PlaceInCommit::Tracking.of(failure)));
     let commands = strict::list(present(state), "commit.state", COMMANDS_PER_COMMIT_MAX)?;
     let mut n_words = 0;
     let commands = commands.into_iter().enumerate().map(|(index, value)| {
         let command = state::command(known, value, &format!("commit.state[{index}]"));
-        let command = command.map_err(|failure| Place::Command(index).of(failure))?;
+        let command = command.map_err(|failure| PlaceInCommit::Command(index).of(failure))?;
         n_words += command.arguments().len();
         words.grow_to(n_words * WORD_MEMORY)?;
         Ok(command)
     });
-    let mut request = Request {
+    let mut request = ParsedCommit {
         commit: Commit {
             tracking: tracked.transpose()?,
             events: events.collect::<Result<_>>()?,
@@ -170,7 +174,7 @@ fn parse(context: &Context<'_>, call: &Call<'_>, words: &mut Reservation) -> Res
         },
         id,
         guards: Vec::new(),
-        places: Places::default(),
+        places: ConditionPlaces::default(),
         commands: commands.collect::<Result<_>>()?,
         is_strict: strict::flag_or(present(strict), "commit.strict", true)?,
     };
@@ -184,17 +188,17 @@ fn parse(context: &Context<'_>, call: &Call<'_>, words: &mut Reservation) -> Res
     Ok(request)
 }
 
-fn parse_conditions(value: Option<&RawValue>, request: &mut Request) -> Result<()> {
+fn parse_conditions(value: Option<&RawValue>, request: &mut ParsedCommit) -> Result<()> {
     let conditions = strict::list(value, "commit.conditions", CONDITIONS_PER_COMMIT_MAX)?;
     for (index, value) in conditions.into_iter().enumerate() {
         let what = format!("commit.conditions[{index}]");
         let wanted = parse_condition(value, &what);
-        match wanted.map_err(|failure| Place::Condition(index).of(failure))? {
-            Wanted::OfLog(condition) => {
+        match wanted.map_err(|failure| PlaceInCommit::Condition(index).of(failure))? {
+            ParsedCondition::OfLog(condition) => {
                 request.commit.conditions.push(condition);
                 request.places.conditions.push(index);
             }
-            Wanted::OfState(guard) => {
+            ParsedCondition::OfState(guard) => {
                 request.guards.push(guard);
                 request.places.guards.push(index);
             }
@@ -204,12 +208,12 @@ fn parse_conditions(value: Option<&RawValue>, request: &mut Request) -> Result<(
 }
 
 /// What a condition is about.
-enum Wanted {
+enum ParsedCondition {
     OfLog(Condition),
     OfState(Guard),
 }
 
-fn parse_condition(value: &RawValue, what: &str) -> Result<Wanted> {
+fn parse_condition(value: &RawValue, what: &str) -> Result<ParsedCondition> {
     let names = [
         "stream",
         "expectedVersion",
@@ -225,10 +229,10 @@ fn parse_condition(value: &RawValue, what: &str) -> Result<Wanted> {
     let on_log = [stream, expected, query, after].map(present);
     match (on_log, on_state) {
         ([stream, expected, None, None], [None, None, None, None, None]) => {
-            stream_version(stream, expected, what).map(Wanted::OfLog)
+            stream_version(stream, expected, what).map(ParsedCondition::OfLog)
         }
         ([None, None, Some(query), after], [None, None, None, None, None]) => {
-            no_match(query, after, what).map(Wanted::OfLog)
+            no_match(query, after, what).map(ParsedCondition::OfLog)
         }
         ([None, None, None, None], [Some(key), field, equals, differs, exists]) => {
             let parts = state::GuardParts {
@@ -238,7 +242,7 @@ fn parse_condition(value: &RawValue, what: &str) -> Result<Wanted> {
                 differs,
                 exists,
             };
-            state::guard(&parts, what).map(Wanted::OfState)
+            state::guard(&parts, what).map(ParsedCondition::OfState)
         }
         _ => Err(Failure::invalid(format!(
             "{what} must have either stream and expectedVersion, or query and after, or key and \

@@ -4,10 +4,10 @@
 
 use super::Context;
 use crate::error::Result;
-use crate::json::Call;
-use crate::response::{self, Answer};
+use crate::json::RpcCall;
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
     let head = context.database().await?.head();
     Ok(response::json(head.to_string()))
 }

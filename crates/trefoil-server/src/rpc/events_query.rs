@@ -3,7 +3,7 @@
 //!
 //! Reads the events that a query matches, by global position, and answers `{"events": [row, …],
 //! "head": n}`, where `head` is the position up to which the read saw every event. Without a
-//! `batchSize` there is no limit: whoever decides by what it read must have read all of it. With
+//! `batchSize` there is no limit: a decision that depends on a read must have read all of it. With
 //! `explain` the answer is how the events would be found. It goes beyond EventoDB.
 
 use trefoil::{Direction, Event, Selection, StartAt};
@@ -11,18 +11,18 @@ use trefoil::{Direction, Event, Selection, StartAt};
 use super::Context;
 use super::arguments::{batch_size, direction};
 use super::explanation;
-use super::rows::{Rows, Shape};
+use super::rows::{EventRows, RowShape};
 use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
-use crate::json::{Call, present, put_number};
+use crate::json::{RpcCall, present, put_number};
 use crate::pages::Pages;
-use crate::reading::{Reading, Writer};
-use crate::response::{self, Answer};
+use crate::reading::{EventWriter, Reading};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 use crate::strict;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
-    let Request { read, explain } = parse(call)?;
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
+    let QueryRequest { read, explain } = parse(call)?;
     let database = context.database().await?;
     if explain {
         let explanation = blocking(move || database.explain(&read)).await??;
@@ -30,24 +30,24 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     }
     let pages = Pages::new(database, read);
     let writer = RowsAndHead {
-        rows: Rows::new(Shape::WHOLE),
+        rows: EventRows::new(RowShape::WHOLE),
         head: pages.head(),
     };
     let body = Reading::new(pages, writer, context.share).body().await?;
     Ok(response::json_body(body))
 }
 
-struct Request {
+struct QueryRequest {
     read: Selection,
     explain: bool,
 }
 
-fn parse(call: &Call<'_>) -> Result<Request> {
+fn parse(call: &RpcCall<'_>) -> Result<QueryRequest> {
     let missing = "events.query requires at least 1 argument: query";
     let query = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let mut read = Criteria::parse(query, "query")?.into_read();
     let Some(options) = present(call.argument(1)) else {
-        return Ok(Request {
+        return Ok(QueryRequest {
             read,
             explain: false,
         });
@@ -71,7 +71,7 @@ fn parse(call: &Call<'_>) -> Result<Request> {
         read.limit = batch_size(size)?;
     }
     let explain = strict::flag(explain, "options.explain")?;
-    Ok(Request { read, explain })
+    Ok(QueryRequest { read, explain })
 }
 
 /// The position behind one that is left out.
@@ -84,11 +84,11 @@ fn following(after: u64, direction: Direction) -> u64 {
 
 /// Writes rows, and last the head: an answer that was cut short has none.
 struct RowsAndHead {
-    rows: Rows,
+    rows: EventRows,
     head: u64,
 }
 
-impl Writer for RowsAndHead {
+impl EventWriter for RowsAndHead {
     fn begin(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"events\":");
         self.rows.begin(out);

@@ -8,11 +8,11 @@ use trefoil::limits::TRACKING_SOURCE_BYTES_MAX;
 use super::Context;
 use super::arguments::check_length;
 use crate::error::{Failure, Result};
-use crate::json::{Call, text};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, text};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let missing = "events.tracking requires 1 argument: source";
     let source = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let source = text(source).ok_or_else(|| Failure::invalid("source must be a string"))?;

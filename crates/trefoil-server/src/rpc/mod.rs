@@ -33,9 +33,9 @@ use trefoil::OpenDatabase;
 use crate::auth::Access;
 use crate::budget::Share;
 use crate::error::{Failure, Result};
-use crate::json::{Call, present, text};
-use crate::metrics::Labels;
-use crate::response::Answer;
+use crate::json::{RpcCall, present, text};
+use crate::metrics::RequestLabels;
+use crate::response::HttpAnswer;
 use crate::service::Shared;
 
 /// What a method may use besides its arguments.
@@ -62,10 +62,10 @@ pub(crate) async fn answer(
     access: &Access,
     share: &Share,
     body: &Bytes,
-    labels: &mut Labels,
-) -> Result<Answer> {
+    labels: &mut RequestLabels,
+) -> Result<HttpAnswer> {
     labels.method = "unknown";
-    let call = Call::parse(body).map_err(|error| {
+    let call = RpcCall::parse(body).map_err(|error| {
         Failure::invalid("Malformed JSON request").with_text("error", &error.to_string())
     })?;
     let method = call
@@ -83,7 +83,7 @@ pub(crate) async fn answer(
 }
 
 /// Refuses further arguments to a method that is ours alone. Those of EventoDB ignore them.
-fn check_arguments(method: &str, call: &Call<'_>) -> Result<()> {
+fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     let n_arguments = match method {
         "events.head" => 0,
         "commit" | "events.tracking" | "position.at" => 1,
@@ -102,9 +102,9 @@ fn check_arguments(method: &str, call: &Call<'_>) -> Result<()> {
 async fn run(
     context: Context<'_>,
     method: &str,
-    call: &Call<'_>,
-    labels: &mut Labels,
-) -> Result<Answer> {
+    call: &RpcCall<'_>,
+    labels: &mut RequestLabels,
+) -> Result<HttpAnswer> {
     macro_rules! methods {
         ($($name:literal => $run:path,)*) => {
             match method {

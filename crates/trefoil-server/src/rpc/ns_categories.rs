@@ -7,11 +7,11 @@ use trefoil::List;
 
 use super::Context;
 use crate::error::Result;
-use crate::json::{Call, put_number, put_string};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_number, put_string};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
     let database = context.database().await?;
     let all = List::new(usize::MAX);
     let categories = blocking(move || database.categories(&all)).await??;

@@ -9,11 +9,11 @@ use trefoil::{NamespaceId, NamespaceSettings, NewNamespace, Token};
 use super::Context;
 use super::arguments::{namespace_id, options, text_option};
 use crate::error::{Failure, Result};
-use crate::json::{Call, is_object, put_string, put_time};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, is_object, put_string, put_time};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     context.access.require_admin()?;
     let (id, new) = parse(call)?;
     let namespaces = context.shared.namespaces.clone();
@@ -29,7 +29,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     Ok(response::json(out))
 }
 
-fn parse(call: &Call<'_>) -> Result<(NamespaceId, NewNamespace)> {
+fn parse(call: &RpcCall<'_>) -> Result<(NamespaceId, NewNamespace)> {
     let id = namespace_id(call, "ns.create requires at least 1 argument: namespace ID")?;
     let [description, token, metadata, settings] = options(
         call.argument(1),

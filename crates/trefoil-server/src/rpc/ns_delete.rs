@@ -9,11 +9,11 @@ use trefoil::{DEFAULT_NAMESPACE, NamespaceId};
 use super::Context;
 use super::arguments::namespace_id;
 use crate::error::{Failure, Result};
-use crate::json::{Call, put_number, put_string, put_time};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_number, put_string, put_time};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.delete requires 1 argument: namespace ID")?.into_owned();
     context.access.require(&id)?;
     if id == DEFAULT_NAMESPACE {

@@ -7,11 +7,11 @@
 use super::Context;
 use super::arguments::namespace_id;
 use crate::error::Result;
-use crate::json::{Call, put_number, put_string, put_time};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_number, put_string, put_time};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.info requires 1 argument: namespace ID")?.into_owned();
     context.access.require(&id)?;
     let namespaces = context.shared.namespaces.clone();

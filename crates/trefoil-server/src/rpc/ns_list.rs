@@ -7,11 +7,11 @@ use trefoil::{Error, Namespaces};
 
 use super::Context;
 use crate::error::Result;
-use crate::json::{Call, put_number, put_string, put_time};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_number, put_string, put_time};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
     context.access.require_admin()?;
     let namespaces = context.shared.namespaces.clone();
     let out = blocking(move || list(&namespaces)).await?;

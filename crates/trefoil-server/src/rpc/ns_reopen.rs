@@ -6,11 +6,11 @@
 use super::Context;
 use super::arguments::namespace_id;
 use crate::error::Result;
-use crate::json::{Call, put_string};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_string};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.reopen requires 1 argument: namespace ID")?.into_owned();
     context.access.require(&id)?;
     let (namespaces, wanted) = (context.shared.namespaces.clone(), id.clone());

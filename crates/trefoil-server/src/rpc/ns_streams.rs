@@ -9,14 +9,14 @@ use trefoil::limits::STREAM_LIST_MAX;
 use super::Context;
 use super::arguments::{number_option, options, text_option};
 use crate::error::{Failure, Result};
-use crate::json::{Call, put_number, put_string, put_time};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_number, put_string, put_time};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
 /// How many streams are listed if the client does not say.
 const LIMIT_DEFAULT: usize = 100;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let list = parse(call)?;
     let database = context.database().await?;
     let streams = blocking(move || database.streams(&list)).await??;
@@ -37,7 +37,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     Ok(response::json(out))
 }
 
-fn parse(call: &Call<'_>) -> Result<List> {
+fn parse(call: &RpcCall<'_>) -> Result<List> {
     let [prefix, limit, cursor] = options(call.argument(0), ["prefix", "limit", "cursor"])?;
     let limit = match number_option(limit, "limit")? {
         None => LIMIT_DEFAULT,

@@ -10,11 +10,11 @@ use super::Context;
 use super::arguments::{namespace_id, options};
 use super::ns_create::token_option;
 use crate::error::Result;
-use crate::json::{Call, put_string};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_string};
+use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let missing = "ns.token requires at least 1 argument: namespace ID";
     let id = namespace_id(call, missing)?.into_owned();
     context.access.require(&id)?;

@@ -6,19 +6,19 @@ use std::fmt;
 
 use trefoil::Error;
 
-use super::commit::Request;
+use super::commit::ParsedCommit;
 use crate::error::Failure;
 
 /// A part of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PlaceInCommit {
     Condition(usize),
     Event(usize),
     Command(usize),
     Tracking,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PlaceInCommit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Condition(index) => write!(formatter, "conditions[{index}]"),
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl PlaceInCommit {
     /// Adds the place to a failure.
     pub(super) fn of(self, failure: Failure) -> Failure {
         failure.with_text("place", &self.to_string())
@@ -37,12 +37,12 @@ impl Place {
 }
 
 /// Tells why a commit failed, and where. An event may have `data_bytes_max` bytes of data.
-pub(super) fn failure(error: Error, request: &Request, data_bytes_max: usize) -> Failure {
+pub(super) fn failure(error: Error, request: &ParsedCommit, data_bytes_max: usize) -> Failure {
     let place = find(&error, request, data_bytes_max);
     let is_version = matches!(error, Error::VersionConflict { .. });
     let failure = Failure::from(as_written(error, place)).while_doing("Failed to commit");
     let failure = match place {
-        Some(Place::Condition(index)) if is_version => {
+        Some(PlaceInCommit::Condition(index)) if is_version => {
             failure.with_number("condition", index as u64)
         }
         _ => failure,
@@ -54,56 +54,70 @@ pub(super) fn failure(error: Error, request: &Request, data_bytes_max: usize) ->
 }
 
 /// The error with the index that the caller wrote.
-fn as_written(error: Error, place: Option<Place>) -> Error {
+fn as_written(error: Error, place: Option<PlaceInCommit>) -> Error {
     match (error, place) {
-        (Error::ConditionFailed { position, .. }, Some(Place::Condition(condition))) => {
+        (Error::ConditionFailed { position, .. }, Some(PlaceInCommit::Condition(condition))) => {
             Error::ConditionFailed {
                 condition,
                 position,
             }
         }
-        (Error::GuardFailed { .. }, Some(Place::Condition(guard))) => Error::GuardFailed { guard },
-        (Error::CommandFailed { text, .. }, Some(Place::Command(index))) => {
+        (Error::GuardFailed { .. }, Some(PlaceInCommit::Condition(guard))) => {
+            Error::GuardFailed { guard }
+        }
+        (Error::CommandFailed { text, .. }, Some(PlaceInCommit::Command(index))) => {
             Error::CommandFailed { index, text }
         }
         (error, _) => error,
     }
 }
 
-fn find(error: &Error, request: &Request, data_bytes_max: usize) -> Option<Place> {
-    let Request { commit, places, .. } = request;
+fn find(error: &Error, request: &ParsedCommit, data_bytes_max: usize) -> Option<PlaceInCommit> {
+    let ParsedCommit { commit, places, .. } = request;
     match error {
         Error::VersionConflict { condition, .. } | Error::ConditionFailed { condition, .. } => {
             let index = places.conditions.get(*condition)?;
-            Some(Place::Condition(*index))
+            Some(PlaceInCommit::Condition(*index))
         }
-        Error::GuardFailed { guard } => places.guards.get(*guard).copied().map(Place::Condition),
+        Error::GuardFailed { guard } => places
+            .guards
+            .get(*guard)
+            .copied()
+            .map(PlaceInCommit::Condition),
         Error::CommandFailed { index, .. } => {
             let index = index.checked_sub(commit.events.len())?;
-            Some(Place::Command(index))
+            Some(PlaceInCommit::Command(index))
         }
         Error::DuplicateId { id, .. } | Error::RepeatedId(id) => {
             // Where an id is there twice, the later one is too many.
             let is_taken = |event: &trefoil::NewEvent| event.id == Some(*id);
-            commit.events.iter().rposition(is_taken).map(Place::Event)
+            commit
+                .events
+                .iter()
+                .rposition(is_taken)
+                .map(PlaceInCommit::Event)
         }
-        Error::TrackingConflict { .. } => Some(Place::Tracking),
+        Error::TrackingConflict { .. } => Some(PlaceInCommit::Tracking),
         Error::Invalid(_) | Error::DataTooLarge { .. } => find_invalid(request, data_bytes_max),
         _ => None,
     }
 }
 
 /// The first part that breaks a rule or a limit by itself.
-fn find_invalid(request: &Request, data_bytes_max: usize) -> Option<Place> {
-    let Request { commit, places, .. } = request;
+fn find_invalid(request: &ParsedCommit, data_bytes_max: usize) -> Option<PlaceInCommit> {
+    let ParsedCommit { commit, places, .. } = request;
     let condition =
         { commit.conditions.iter() }.position(|condition| condition.validate().is_err());
     if let Some(index) = condition.and_then(|index| places.conditions.get(index)) {
-        return Some(Place::Condition(*index));
+        return Some(PlaceInCommit::Condition(*index));
     }
     if { commit.tracking.iter() }.any(|tracking| tracking.validate().is_err()) {
-        return Some(Place::Tracking);
+        return Some(PlaceInCommit::Tracking);
     }
     let is_invalid = |event: &trefoil::NewEvent| event.validate(data_bytes_max).is_err();
-    commit.events.iter().position(is_invalid).map(Place::Event)
+    commit
+        .events
+        .iter()
+        .position(is_invalid)
+        .map(PlaceInCommit::Event)
 }

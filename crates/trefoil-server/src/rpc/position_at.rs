@@ -7,10 +7,10 @@ use trefoil::Timestamp;
 
 use super::Context;
 use crate::error::{Failure, Result};
-use crate::json::{Call, text};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, text};
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let missing = "position.at requires 1 argument: time";
     let time = call.argument(0).ok_or_else(|| Failure::invalid(missing))?;
     let time = text(time).and_then(|time| Timestamp::parse(&time));

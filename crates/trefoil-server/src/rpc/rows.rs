@@ -5,16 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use trefoil::Event;
 
 use crate::json::{put_display, put_id, put_number, put_string, put_time};
-use crate::reading::Writer;
+use crate::reading::EventWriter;
 
 /// What a row holds: `[id, streamName?, type, position, globalPosition, data, metadata, time, tags?]`
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct RowShape {
     pub(crate) has_stream: bool,
     pub(crate) has_tags: bool,
 }
 
-impl Shape {
+impl RowShape {
     /// All of it.
     pub(crate) const WHOLE: Self = Self {
         has_stream: true,
@@ -23,7 +23,7 @@ impl Shape {
 }
 
 /// Appends an event as a row. Data and metadata appear byte for byte as they were written.
-pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: Shape) {
+pub(crate) fn put_row(out: &mut Vec<u8>, event: &Event, shape: RowShape) {
     out.reserve(event.stored_bytes() + 160);
     out.push(b'[');
     put_id(out, event.id());
@@ -81,13 +81,13 @@ pub(crate) fn put_data(out: &mut Vec<u8>, event: &Event) {
 
 /// Writes an array of rows.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    shape: Shape,
+pub(crate) struct EventRows {
+    shape: RowShape,
     is_first: bool,
 }
 
-impl Rows {
-    pub(crate) fn new(shape: Shape) -> Self {
+impl EventRows {
+    pub(crate) fn new(shape: RowShape) -> Self {
         Self {
             shape,
             is_first: true,
@@ -95,7 +95,7 @@ impl Rows {
     }
 }
 
-impl Writer for Rows {
+impl EventWriter for EventRows {
     fn begin(&mut self, out: &mut Vec<u8>) {
         out.push(b'[');
     }

@@ -10,34 +10,38 @@ use super::Context;
 use super::arguments::{
     batch_size, direction, flag_option, number_option, options, position, stream_name, type_option,
 };
-use super::rows::{Rows, Shape};
+use super::rows::{EventRows, RowShape};
 use crate::error::Result;
-use crate::json::Call;
+use crate::json::RpcCall;
 use crate::pages::Pages;
 use crate::reading::Reading;
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let (read, has_tags) = parse(call)?;
-    let shape = Shape {
+    let shape = RowShape {
         has_stream: false,
         has_tags,
     };
     answer_rows(context, read, shape).await
 }
 
-/// Answers the rows of a read.
+/// Returns the rows of a read.
 pub(super) async fn answer_rows(
     context: Context<'_>,
     read: Selection,
-    shape: Shape,
-) -> Result<Answer> {
+    shape: RowShape,
+) -> Result<HttpAnswer> {
     let database = context.database().await?;
-    let reading = Reading::new(Pages::new(database, read), Rows::new(shape), context.share);
+    let reading = Reading::new(
+        Pages::new(database, read),
+        EventRows::new(shape),
+        context.share,
+    );
     Ok(response::json_body(reading.body().await?))
 }
 
-fn parse(call: &Call<'_>) -> Result<(Selection, bool)> {
+fn parse(call: &RpcCall<'_>) -> Result<(Selection, bool)> {
     let stream = stream_name(call, "stream.get requires at least 1 argument: streamName")?;
     let names = [
         "position",

@@ -5,16 +5,16 @@
 
 use super::Context;
 use super::arguments::{flag_option, options, stream_name, type_option};
-use super::rows::{Shape, put_row};
+use super::rows::{RowShape, put_row};
 use crate::error::Result;
-use crate::json::Call;
-use crate::response::{self, Answer};
+use crate::json::RpcCall;
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let stream = stream_name(call, "stream.last requires at least 1 argument: streamName")?;
     let [event_type, tags] = options(call.argument(1), ["type", "tags"])?;
     let event_type = type_option(event_type)?;
-    let shape = Shape {
+    let shape = RowShape {
         has_stream: false,
         has_tags: flag_option(tags, "options.tags")?,
     };

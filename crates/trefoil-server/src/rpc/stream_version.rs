@@ -5,10 +5,10 @@
 use super::Context;
 use super::arguments::stream_name;
 use crate::error::Result;
-use crate::json::Call;
-use crate::response::{self, Answer};
+use crate::json::RpcCall;
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let stream = stream_name(call, "stream.version requires 1 argument: streamName")?;
     let database = context.database().await?;
     let version = match database.may_wait() {

@@ -9,11 +9,11 @@ use trefoil::{Commit, NewEvent, Payload};
 use super::Context;
 use super::arguments::{number_option, options, stream_name};
 use crate::error::{Failure, Result};
-use crate::json::{Call, fields, is_object, present, put_number, text};
+use crate::json::{RpcCall, fields, is_object, present, put_number, text};
 use crate::new_event::{event_id, stored, stored_object};
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let commit = parse(context.body, call)?;
     let database = context.database().await?;
     let committed = database.commit_async(commit).await;
@@ -33,7 +33,7 @@ pub(super) async fn run(context: Context<'_>, call: &Call<'_>) -> Result<Answer>
     Ok(response::json(out))
 }
 
-fn parse(body: &Bytes, call: &Call<'_>) -> Result<Commit> {
+fn parse(body: &Bytes, call: &RpcCall<'_>) -> Result<Commit> {
     let missing = "stream.write requires at least 2 arguments: streamName and message";
     let message = call.argument(1).ok_or_else(|| Failure::invalid(missing))?;
     let stream = stream_name(call, missing)?;

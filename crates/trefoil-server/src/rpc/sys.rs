@@ -8,14 +8,14 @@ use trefoil::NamespaceId;
 use super::Context;
 use crate::VERSION;
 use crate::error::Result;
-use crate::json::{Call, put_string};
-use crate::response::{self, Answer};
+use crate::json::{RpcCall, put_string};
+use crate::response::{self, HttpAnswer};
 
-pub(super) async fn version(_: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+pub(super) async fn version(_: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
     Ok(response::json(format!("\"{VERSION}\"")))
 }
 
-pub(super) async fn health(context: Context<'_>, _: &Call<'_>) -> Result<Answer> {
+pub(super) async fn health(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
     let connections = context.shared.connections.count();
     let refusing = context.shared.namespaces.refusing_writes().into_iter();
     let refusing: Vec<NamespaceId> = refusing

@@ -4,11 +4,11 @@
 use trefoil::Event;
 
 use crate::json::{put_number, put_on_one_line, put_string};
-use crate::rpc::rows::{Shape, put_row, put_stream_position};
+use crate::rpc::rows::{RowShape, put_row, put_stream_position};
 
 /// What a subscription sends for an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FeedKind {
     /// That it was written.
     Poke,
     /// The event itself.
@@ -21,10 +21,10 @@ pub(super) const READY: &[u8] = b": ready\n\n";
 pub(super) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// Appends the frame of an event.
-pub(super) fn put(out: &mut Vec<u8>, event: &Event, kind: Kind) {
+pub(super) fn put(out: &mut Vec<u8>, event: &Event, kind: FeedKind) {
     match kind {
-        Kind::Poke => put_poke(out, event),
-        Kind::Event => put_event(out, event),
+        FeedKind::Poke => put_poke(out, event),
+        FeedKind::Event => put_event(out, event),
     }
 }
 
@@ -43,7 +43,7 @@ fn put_event(out: &mut Vec<u8>, event: &Event) {
     put_number(out, event.position());
     out.extend_from_slice(b"\nevent: event\ndata: ");
     let mut row = Vec::new();
-    put_row(&mut row, event, Shape::WHOLE);
+    put_row(&mut row, event, RowShape::WHOLE);
     put_on_one_line(out, &row);
     out.extend_from_slice(b"\n\n");
 }

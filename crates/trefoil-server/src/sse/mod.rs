@@ -21,10 +21,10 @@ use crate::budget::{Reservation, Share};
 use crate::connections::Guest;
 use crate::error::Result;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
-use crate::response::{self, Answer, Body, Chunks};
+use crate::response::{self, Chunks, HttpAnswer, HttpBody};
 use crate::service::Shared;
 
-pub(crate) use frame::Kind;
+pub(crate) use frame::FeedKind;
 
 /// Answers `/subscribe` and `/events`.
 pub(crate) async fn answer(
@@ -32,8 +32,8 @@ pub(crate) async fn answer(
     access: &Access,
     guest: &Guest,
     parts: &Parts,
-    kind: Kind,
-) -> Result<Answer> {
+    kind: FeedKind,
+) -> Result<HttpAnswer> {
     let request = match request::parse(parts, kind) {
         Ok(request) => request,
         Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
@@ -41,7 +41,7 @@ pub(crate) async fn answer(
     let database = shared.database(&access.namespace).await?;
     let read = request.into_read(database.head());
     let subscription = database.subscribe(read);
-    let feed = Feed {
+    let feed = SseFeed {
         subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: guest.share.clone(),
         _database: database,
@@ -49,9 +49,9 @@ pub(crate) async fn answer(
         kind,
     };
     let ready = stream::once(async { Ok(Bytes::from_static(frame::READY)) });
-    let body = Body::Stream(ready.chain(feed.into_chunks()).boxed());
+    let body = HttpBody::Stream(ready.chain(feed.into_chunks()).boxed());
     let mut answer = event_stream(parts.version, body);
-    if kind == Kind::Poke && !shared.config.web.is_local {
+    if kind == FeedKind::Poke && !shared.config.web.is_local {
         // As EventoDB: a page must know the token, and learns positions alone.
         let any = HeaderValue::from_static("*");
         let headers = answer.headers_mut();
@@ -61,7 +61,7 @@ pub(crate) async fn answer(
 }
 
 /// An answer that is a stream of events.
-pub(crate) fn event_stream(version: Version, body: Body) -> Answer {
+pub(crate) fn event_stream(version: Version, body: HttpBody) -> HttpAnswer {
     let content_type = HeaderValue::from_static("text/event-stream");
     let mut answer = response::answer(StatusCode::OK, content_type, body);
     let headers = answer.headers_mut();
@@ -74,16 +74,16 @@ pub(crate) fn event_stream(version: Version, body: Body) -> Answer {
 }
 
 /// A subscription on its way to a client.
-struct Feed {
+struct SseFeed {
     subscription: Subscription,
     share: Share,
     /// Keeps the namespace open.
     _database: OpenDatabase,
     subscriber: Subscriber,
-    kind: Kind,
+    kind: FeedKind,
 }
 
-impl Feed {
+impl SseFeed {
     /// The frames, until the server closes or the database does.
     fn into_chunks(self) -> Chunks {
         stream::unfold(self, |mut feed| async move {

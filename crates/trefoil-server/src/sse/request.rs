@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 use trefoil::limits::STREAM_NAME_BYTES_MAX;
 use trefoil::{ConsumerGroup, Query as EventQuery, QueryItem, Selection, Source, StartAt};
 
-use super::Kind;
+use super::FeedKind;
 use crate::criteria::Criteria;
-use crate::query::Query;
+use crate::query::QueryString;
 
 /// What is to be sent.
 #[derive(Debug)]
@@ -55,9 +55,9 @@ const PARAMETERS: [&str; 12] = [
 ];
 
 /// Reads the query string; the error is the text of the answer.
-pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<FeedRequest, String> {
-    let query = Query::of(&parts.uri);
-    if kind == Kind::Event {
+pub(super) fn parse(parts: &Parts, kind: FeedKind) -> Result<FeedRequest, String> {
+    let query = QueryString::of(&parts.uri);
+    if kind == FeedKind::Event {
         query.only(&PARAMETERS)?;
     }
     let criteria = criteria(query)?;
@@ -69,8 +69,8 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<FeedRequest, String> {
         }
     };
     let is_stream = matches!(criteria.source, Source::Stream(_));
-    // Whoever asks for everything by name asks for what comes.
-    let mut is_live_only = is_all(query) && (position.is_none() || kind == Kind::Poke);
+    // A client that asks for everything by name asks for new events.
+    let mut is_live_only = is_all(query) && (position.is_none() || kind == FeedKind::Poke);
     let mut read = criteria.into_read();
     read.from = match position {
         Some(position) if is_stream => StartAt::StreamPosition(position),
@@ -78,7 +78,7 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<FeedRequest, String> {
         None => StartAt::Edge,
     };
     read.filter.group = group(query)?;
-    if kind == Kind::Event {
+    if kind == FeedKind::Event {
         read.filter.correlation = query.get("correlation").map(Into::into);
         if let Some(last) = last_event_id(parts)? {
             read.from = StartAt::Position(last.saturating_add(1));
@@ -88,12 +88,12 @@ pub(super) fn parse(parts: &Parts, kind: Kind) -> Result<FeedRequest, String> {
     Ok(FeedRequest { read, is_live_only })
 }
 
-fn is_all(query: Query<'_>) -> bool {
+fn is_all(query: QueryString<'_>) -> bool {
     query.get("all").as_deref() == Some("true")
 }
 
 /// Which events are meant: by the query, or by types and tags, and by where they stand.
-fn criteria(query: Query<'_>) -> Result<Criteria, String> {
+fn criteria(query: QueryString<'_>) -> Result<Criteria, String> {
     let terms = |name| {
         let found = query.get_all(name);
         found.ok_or_else(|| format!("Invalid {name} parameter"))
@@ -131,7 +131,7 @@ fn parse_query(text: &str) -> Result<Criteria, String> {
 }
 
 /// Where the events stand; `given` is what a query says of it, if there is a query.
-fn source(query: Query<'_>, given: Option<Source>) -> Result<Source, String> {
+fn source(query: QueryString<'_>, given: Option<Source>) -> Result<Source, String> {
     let (stream, category) = (query.get("stream"), query.get("category"));
     let all = is_all(query);
     let name = stream
@@ -161,7 +161,7 @@ fn source(query: Query<'_>, given: Option<Source>) -> Result<Source, String> {
     }
 }
 
-fn group(query: Query<'_>) -> Result<Option<ConsumerGroup>, String> {
+fn group(query: QueryString<'_>) -> Result<Option<ConsumerGroup>, String> {
     let number = |names: [&str; 2], error: &str| match names.iter().find_map(|name| query.get(name))
     {
         None => Ok(0),

@@ -13,12 +13,12 @@ use trefoil::Reply;
 use trefoil::redis::matches_glob;
 
 use super::super::session::Session;
-use super::super::words::{Answer, Words, error, syntax_error};
-use super::catalogue::{CATEGORIES, Catalogue, Entry, KeyPlace, KeySpec};
+use super::super::words::{ReplyResult, Words, error, syntax_error};
+use super::catalogue::{CATEGORIES, Catalogue, CatalogueEntry, KeyPlace, KeySpec};
 use super::{beginning, help_lines, lower};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
 
-pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn help(_: &mut Session, _: &[Bytes]) -> ReplyResult {
     let lines = [
         "(no subcommand)",
         "COUNT",
@@ -39,33 +39,33 @@ fn catalogue(session: &Session) -> &Catalogue {
 
 impl Catalogue {
     /// Every command, subcommands aside: those are told of with the command they belong to.
-    fn whole(&self) -> impl Iterator<Item = &Entry> {
+    fn whole(&self) -> impl Iterator<Item = &CatalogueEntry> {
         self.entries().filter(|entry| entry.container().is_none())
     }
 
     /// The subcommands of a command.
-    fn subcommands(&self, container: &Entry) -> impl Iterator<Item = &Entry> {
+    fn subcommands(&self, container: &CatalogueEntry) -> impl Iterator<Item = &CatalogueEntry> {
         let name = container.name;
         self.entries()
             .filter(move |entry| entry.container() == Some(name))
     }
 
-    fn by_name(&self, name: &[u8]) -> Option<&Entry> {
+    fn by_name(&self, name: &[u8]) -> Option<&CatalogueEntry> {
         self.entry(&lower(name)?)
     }
 }
 
-pub(super) fn all(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn all(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     let catalogue = catalogue(session);
     let described = catalogue.whole().map(|entry| describe(catalogue, entry));
     Ok(Reply::Array(described.collect()))
 }
 
-pub(super) fn count(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn count(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     Ok(Reply::count(catalogue(session).whole().count()))
 }
 
-pub(super) fn info(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn info(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     if words.len() == 2 {
         return all(session, words);
     }
@@ -78,7 +78,7 @@ pub(super) fn info(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::Array(names.map(info).collect()))
 }
 
-fn describe(catalogue: &Catalogue, entry: &Entry) -> Reply {
+fn describe(catalogue: &Catalogue, entry: &CatalogueEntry) -> Reply {
     let simple = |words: &[&'static str]| {
         Reply::Set(words.iter().map(|&word| Reply::Simple(word)).collect())
     };
@@ -140,7 +140,7 @@ fn part(kind: &'static str, numbers: &[(&'static str, i64)]) -> Reply {
     ])
 }
 
-pub(super) fn docs(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn docs(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let catalogue = catalogue(session);
     let names = words[2..].iter();
     let wanted: Vec<_> = match &words[2..] {
@@ -151,7 +151,7 @@ pub(super) fn docs(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::Map(documents.collect()))
 }
 
-fn document(catalogue: &Catalogue, entry: &Entry) -> (Reply, Reply) {
+fn document(catalogue: &Catalogue, entry: &CatalogueEntry) -> (Reply, Reply) {
     let texts = [
         ("summary", entry.summary),
         ("since", entry.since),
@@ -168,9 +168,9 @@ fn document(catalogue: &Catalogue, entry: &Entry) -> (Reply, Reply) {
     (Reply::bulk(entry.name), Reply::Map(pairs))
 }
 
-pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn list(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let mut words = Words::after(words, 2);
-    let mut wanted: Vec<&Entry> = catalogue(session).entries().collect();
+    let mut wanted: Vec<&CatalogueEntry> = catalogue(session).entries().collect();
     if words.take("filterby") {
         if words.take("pattern") {
             let pattern = words.word()?.to_ascii_lowercase();
@@ -191,12 +191,12 @@ pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(names(wanted.into_iter()))
 }
 
-fn names<'a>(entries: impl Iterator<Item = &'a Entry>) -> Reply {
+fn names<'a>(entries: impl Iterator<Item = &'a CatalogueEntry>) -> Reply {
     Reply::Array(entries.map(|entry| Reply::bulk(entry.name)).collect())
 }
 
-/// Whether a command is of a category, which is named without its `@`.
-fn is_in(entry: &Entry, category: &[u8]) -> bool {
+/// Returns whether a command is of a category, which is named without its `@`.
+fn is_in(entry: &CatalogueEntry, category: &[u8]) -> bool {
     let mut categories = entry.categories.iter();
     categories.any(|&name| plain(name).as_bytes() == category)
 }
@@ -206,7 +206,7 @@ fn plain(category: &'static str) -> &'static str {
 }
 
 /// `ACL CAT [category]`
-pub(super) fn categories(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn categories(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let Some(category) = words.get(2) else {
         let names = CATEGORIES.map(|name| Reply::bulk(plain(name)));
         return Ok(Reply::Array(names.into()));
@@ -221,7 +221,7 @@ pub(super) fn categories(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(names(entries.filter(|entry| is_in(entry, &category))))
 }
 
-pub(super) fn get_keys(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn get_keys(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let catalogue = catalogue(session);
     let words = &words[2..];
     let subcommand = words.get(1).and_then(|word| lower(word));

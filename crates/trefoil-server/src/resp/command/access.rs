@@ -7,14 +7,14 @@
 use bytes::Bytes;
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Reply, Token};
 
-use super::super::encoder::Protocol;
+use super::super::encoder::RespVersion;
 use super::super::session::Session;
-use super::super::words::{Answer, Words, error, syntax_error};
+use super::super::words::{ReplyResult, Words, error, syntax_error};
 use super::client::name;
 use crate::auth::admit;
 use crate::error::Failure;
 
-pub(in super::super) async fn authenticate(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(in super::super) async fn authenticate(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     match words {
         [_, token] => become_owner(session, DEFAULT_NAMESPACE.as_bytes(), token).await?,
         [_, name, token] => become_owner(session, name, token).await?,
@@ -23,7 +23,7 @@ pub(in super::super) async fn authenticate(session: &mut Session, words: &[Bytes
     Ok(Reply::OK)
 }
 
-async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> Answer<()> {
+async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> ReplyResult<()> {
     let wrong = || error("WRONGPASS invalid username-password pair or user is disabled.");
     let token = std::str::from_utf8(token).ok();
     let token = token.and_then(|text| Token::read(text).ok());
@@ -56,14 +56,14 @@ const NOT_AUTHENTICATED: &str = "NOAUTH HELLO must be called with the client alr
     authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
     authenticate the client and select the RESP protocol version at the same time";
 
-pub(in super::super) async fn hello(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(in super::super) async fn hello(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let mut rest = Words::after(words, 1);
     let mut protocol = session.protocol();
     if !rest.is_empty() {
         let wrong = |_| error("ERR Protocol version is not an integer or out of range");
         protocol = match rest.integer().map_err(wrong)? {
-            2 => Protocol::Two,
-            3 => Protocol::Three,
+            2 => RespVersion::Two,
+            3 => RespVersion::Three,
             _ => return Err(error("NOPROTO unsupported protocol version")),
         };
     }

@@ -35,7 +35,7 @@ pub(super) const CATEGORIES: [&str; 21] = [
 
 /// What is known of a command.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct CatalogueEntry {
     /// The name in lower case, with the name of the subcommand after a `|`.
     pub(super) name: &'static str,
     pub(super) arity: i32,
@@ -64,7 +64,7 @@ pub(super) enum KeyPlace {
         last: i32,
         step: usize,
     },
-    /// So many as the argument `count` says, after it.
+    /// As many as the argument `count` says, after it.
     Counted { count: usize, step: usize },
     /// Somewhere.
     Unknown,
@@ -76,7 +76,7 @@ pub(crate) struct Catalogue {
     /// The commands on the state.
     pub(super) commands: Commands,
     /// Every command and every subcommand, by name.
-    entries: Vec<Entry>,
+    entries: Vec<CatalogueEntry>,
 }
 
 impl Catalogue {
@@ -84,22 +84,22 @@ impl Catalogue {
     pub(crate) fn new(commands: Commands) -> Self {
         let lines = include_str!("catalogue.txt").lines();
         let lines = lines.filter(|line| !line.starts_with('#'));
-        let mut entries: Vec<Entry> = lines.filter_map(parse).collect();
+        let mut entries: Vec<CatalogueEntry> = lines.filter_map(parse).collect();
         for application in commands.applications() {
             let specs = application.commands().iter();
-            entries.extend(specs.map(|spec| Entry::of_application(application, spec)));
+            entries.extend(specs.map(|spec| CatalogueEntry::of_application(application, spec)));
         }
         entries.sort_unstable_by_key(|entry| entry.name);
         Self { commands, entries }
     }
 
     /// Returns every command and every subcommand, by name.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &CatalogueEntry> {
         self.entries.iter()
     }
 
     /// Returns the command of this name in lower case.
-    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, name: &str) -> Option<&CatalogueEntry> {
         let found = self.entries.binary_search_by_key(&name, |entry| entry.name);
         found.ok().map(|index| &self.entries[index])
     }
@@ -110,7 +110,7 @@ impl Catalogue {
     }
 }
 
-fn parse(line: &'static str) -> Option<Entry> {
+fn parse(line: &'static str) -> Option<CatalogueEntry> {
     let mut parts = line.split('|').map(str::trim);
     // The name of a subcommand has such a line in it as well.
     let (mut name, mut head) = ("", parts.next()?);
@@ -130,7 +130,7 @@ fn parse(line: &'static str) -> Option<Entry> {
     let mut list = || Some(parts.next()?.split_whitespace().collect::<Vec<_>>());
     let (flags, categories, tips) = (list()?, list()?, list()?);
     let keys = list()?.into_iter().map(parse_key).collect::<Option<_>>()?;
-    Some(Entry {
+    Some(CatalogueEntry {
         name,
         arity,
         since: if since == "-" { VERSION } else { since },
@@ -184,7 +184,7 @@ fn parse_key(text: &'static str) -> Option<KeySpec> {
     Some(KeySpec { flags, place })
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// What is known of a command of an application.
     fn of_application(application: &Application, spec: &CommandSpec) -> Self {
         let (flags, key_flags) = match spec.access {
@@ -311,7 +311,7 @@ mod tests {
     fn every_line_is_understood_and_in_order() {
         let lines = include_str!("catalogue.txt").lines();
         let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
-        let parsed: Vec<Entry> = lines.iter().copied().filter_map(parse).collect();
+        let parsed: Vec<CatalogueEntry> = lines.iter().copied().filter_map(parse).collect();
         assert_eq!(parsed.len(), lines.len());
         assert!(parsed.is_sorted_by_key(|entry| entry.name));
         let catalogue = catalogue();

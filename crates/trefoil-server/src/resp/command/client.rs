@@ -16,14 +16,14 @@
 use bytes::Bytes;
 use trefoil::{NamespaceId, Reply};
 
-use super::super::clients::Client;
+use super::super::clients::RespClient;
 use super::super::profile::ReplyMode;
 use super::super::session::Session;
-use super::super::words::{Answer, Words, error, integer, is, syntax_error};
+use super::super::words::{ReplyResult, Words, error, integer, is, syntax_error};
 use super::{beginning, help_lines};
 use crate::limits::{RESP_NAME_BYTES_MAX, RESP_REPEATED_BYTES_MAX};
 
-pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn help(_: &mut Session, _: &[Bytes]) -> ReplyResult {
     let lines = [
         "GETNAME",
         "GETREDIR",
@@ -44,25 +44,25 @@ pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     ))
 }
 
-pub(super) fn id(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn id(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     Ok(Reply::Integer(
         i64::try_from(session.client.id).unwrap_or(i64::MAX),
     ))
 }
 
-pub(super) fn get_name(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn get_name(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     let name = session.client.known.lock().name.clone();
     Ok(Reply::bulk_or_nil((!name.is_empty()).then(|| name.into())))
 }
 
-pub(super) fn set_name(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn set_name(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let name = name(&words[2], "Client names")?;
     session.client.known.lock().name = name;
     Ok(Reply::OK)
 }
 
 /// A name without spaces; an empty one means none.
-pub(super) fn name(word: &[u8], what: &str) -> Answer<String> {
+pub(super) fn name(word: &[u8], what: &str) -> ReplyResult<String> {
     let is_plain = word.iter().all(|byte| (b'!'..=b'~').contains(byte));
     let name = std::str::from_utf8(word).ok().filter(|_| is_plain);
     let name = name.ok_or_else(|| {
@@ -79,7 +79,7 @@ pub(super) fn name(word: &[u8], what: &str) -> Answer<String> {
     Ok(name.to_owned())
 }
 
-pub(super) fn set_info(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn set_info(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let (option, value) = (&words[2], &words[3]);
     if is(option, "lib-name") {
         session.client.known.lock().library = name(value, "lib-name")?;
@@ -92,16 +92,16 @@ pub(super) fn set_info(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::OK)
 }
 
-pub(super) fn info(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn info(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     session.record_activity();
     Ok(Reply::Text(session.client.line() + "\n"))
 }
 
-pub(super) fn get_redirection(_: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn get_redirection(_: &mut Session, _: &[Bytes]) -> ReplyResult {
     Ok(Reply::Integer(-1))
 }
 
-pub(super) fn tracking_info(_: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn tracking_info(_: &mut Session, _: &[Bytes]) -> ReplyResult {
     Ok(Reply::Map(vec![
         (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
         (Reply::bulk("redirect"), Reply::Integer(-1)),
@@ -110,14 +110,14 @@ pub(super) fn tracking_info(_: &mut Session, _: &[Bytes]) -> Answer {
 }
 
 /// Nothing is evicted here and nothing is touched by being read, so there is nothing to switch.
-pub(super) fn on_or_off(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn on_or_off(_: &mut Session, words: &[Bytes]) -> ReplyResult {
     if is(&words[2], "on") || is(&words[2], "off") {
         return Ok(Reply::OK);
     }
     Err(syntax_error())
 }
 
-pub(super) fn reply(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn reply(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let wanted = &words[2];
     if is(wanted, "on") {
         session.set_reply_mode(ReplyMode::On);
@@ -131,8 +131,8 @@ pub(super) fn reply(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::OK)
 }
 
-/// Whether ordinary clients, the only ones there are, belong to a type.
-fn has_ordinary_clients(client_type: &[u8]) -> Answer<bool> {
+/// Returns whether ordinary clients, the only ones there are, belong to a type.
+fn has_ordinary_clients(client_type: &[u8]) -> ReplyResult<bool> {
     let others = ["master", "replica", "slave", "pubsub"];
     if is(client_type, "normal") {
         Ok(true)
@@ -144,7 +144,7 @@ fn has_ordinary_clients(client_type: &[u8]) -> Answer<bool> {
     }
 }
 
-pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn list(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     session.record_activity();
     let mut clients = session.fellows();
     let mut words = Words::after(words, 2);
@@ -161,7 +161,7 @@ pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
         let ids = ids
             .into_iter()
             .map(|id| client_id(id, "ERR Invalid client ID"));
-        let ids = ids.collect::<Answer<Vec<u64>>>()?;
+        let ids = ids.collect::<ReplyResult<Vec<u64>>>()?;
         clients.retain(|client| ids.contains(&client.id));
     } else if !words.is_empty() {
         return Err(syntax_error());
@@ -170,12 +170,12 @@ pub(super) fn list(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::Text(lines.collect()))
 }
 
-fn client_id(word: &[u8], wrong: &'static str) -> Answer<u64> {
+fn client_id(word: &[u8], wrong: &'static str) -> ReplyResult<u64> {
     let id = integer(word).ok().and_then(|id| u64::try_from(id).ok());
     id.filter(|id| *id > 0).ok_or_else(|| error(wrong))
 }
 
-pub(super) fn kill(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn kill(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     if let [_, _, address] = words {
         let clients = session.fellows();
         let mut clients = clients.iter();
@@ -183,7 +183,7 @@ pub(super) fn kill(session: &mut Session, words: &[Bytes]) -> Answer {
         session.end(client.ok_or_else(|| error("ERR No such client"))?);
         return Ok(Reply::OK);
     }
-    let filter = Filter::parse(Words::after(words, 2))?;
+    let filter = ClientFilter::parse(Words::after(words, 2))?;
     if let Some(user) = filter.namespace.filter(|user| !session.knows_user(user)) {
         let user = beginning(user, RESP_REPEATED_BYTES_MAX);
         return Err(error(format!("ERR No such user '{user}'")));
@@ -197,12 +197,12 @@ pub(super) fn kill(session: &mut Session, words: &[Bytes]) -> Answer {
     Ok(Reply::count(clients.len()))
 }
 
-fn has_address(client: &Client, address: &[u8]) -> bool {
+fn has_address(client: &RespClient, address: &[u8]) -> bool {
     client.address.to_string().as_bytes() == address
 }
 
 /// Which clients `CLIENT KILL` means.
-struct Filter<'a> {
+struct ClientFilter<'a> {
     id: Option<u64>,
     address: Option<&'a Bytes>,
     local: Option<&'a Bytes>,
@@ -211,8 +211,8 @@ struct Filter<'a> {
     skips_own: bool,
 }
 
-impl<'a> Filter<'a> {
-    fn parse(mut words: Words<'a>) -> Answer<Self> {
+impl<'a> ClientFilter<'a> {
+    fn parse(mut words: Words<'a>) -> ReplyResult<Self> {
         let mut filter = Self {
             id: None,
             address: None,
@@ -242,7 +242,7 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    fn matches(&self, client: &Client) -> bool {
+    fn matches(&self, client: &RespClient) -> bool {
         let known = client.known.lock();
         let namespace = known.namespace.as_ref().map_or("", NamespaceId::as_str);
         self.is_possible

@@ -9,7 +9,7 @@ use trefoil::limits::REQUEST_BYTES_MAX;
 use trefoil::redis::matches_glob;
 
 use super::super::session::Session;
-use super::super::words::{Answer, error};
+use super::super::words::{ReplyResult, error};
 use super::help_lines;
 use crate::Config;
 use crate::limits::RESP_REQUEST_BYTES_MAX;
@@ -34,7 +34,7 @@ const PARAMETERS: &[Parameter] = &[
     ("timeout", |_| "0".into()),
 ];
 
-pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn help(_: &mut Session, _: &[Bytes]) -> ReplyResult {
     let lines = [
         "GET <pattern> [<pattern> ...]",
         "RESETSTAT",
@@ -46,7 +46,7 @@ pub(super) fn help(_: &mut Session, _: &[Bytes]) -> Answer {
     ))
 }
 
-pub(super) fn get(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn get(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let patterns: Vec<Vec<u8>> = words[2..]
         .iter()
         .map(|word| word.to_ascii_lowercase())
@@ -62,7 +62,7 @@ pub(super) fn get(session: &mut Session, words: &[Bytes]) -> Answer {
 }
 
 /// What is counted is of the whole server, so only the administrator may begin anew.
-pub(super) fn reset_statistics(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn reset_statistics(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     if !session.is_administrator() {
         return Err(error(
             "NOPERM statistics are of the whole server, and can be reset from the namespace \
@@ -74,7 +74,7 @@ pub(super) fn reset_statistics(session: &mut Session, _: &[Bytes]) -> Answer {
     Ok(Reply::OK)
 }
 
-pub(super) fn set(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn set(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let pairs = words[2..].chunks_exact(2);
     if !pairs.remainder().is_empty() {
         return Err(error(

@@ -20,7 +20,7 @@ use trefoil::{
 
 use super::super::criteria::{take_condition, take_query};
 use super::super::failure::{of_error, of_failure};
-use super::super::words::{Answer, Words, error, syntax_error};
+use super::super::words::{ReplyResult, Words, error, syntax_error};
 use crate::pages::Pages;
 use crate::service::blocking;
 
@@ -28,7 +28,7 @@ use crate::service::blocking;
 const NO_STREAM: &str = "-";
 
 /// Reads `EVENT.APPEND`.
-pub(in super::super) fn append(words: &[Bytes]) -> Answer<Step> {
+pub(in super::super) fn append(words: &[Bytes]) -> ReplyResult<Step> {
     let mut words = Words::after(words, 1);
     let stream = words.text()?;
     let event_type = words.text()?;
@@ -66,7 +66,7 @@ pub(in super::super) fn append(words: &[Bytes]) -> Answer<Step> {
 }
 
 /// Reads `EVENT.REQUIRE`.
-pub(in super::super) fn requirement(words: &[Bytes]) -> Answer<Condition> {
+pub(in super::super) fn requirement(words: &[Bytes]) -> ReplyResult<Condition> {
     let mut words = Words::after(words, 1);
     let condition = take_condition(&mut words)?.ok_or_else(syntax_error)?;
     if !words.is_empty() {
@@ -78,7 +78,7 @@ pub(in super::super) fn requirement(words: &[Bytes]) -> Answer<Condition> {
 
 /// Which of the commands that look at events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Lookup {
+pub(in super::super) enum EventLookup {
     Stream,
     Category,
     Query,
@@ -89,15 +89,15 @@ pub(in super::super) enum Lookup {
 
 /// Looks at events.
 pub(in super::super) async fn lookup(
-    lookup: Lookup,
+    lookup: EventLookup,
     database: OpenDatabase,
     words: &[Bytes],
     memory: &dyn Allowance,
-) -> Answer {
+) -> ReplyResult {
     let mut words = Words::after(words, 1);
     match lookup {
-        Lookup::Head => Ok(position(database.head())),
-        Lookup::Version => {
+        EventLookup::Head => Ok(position(database.head())),
+        EventLookup::Version => {
             let stream = words.text()?;
             let version = match database.may_wait() {
                 true => database.version_async(stream).await,
@@ -106,18 +106,18 @@ pub(in super::super) async fn lookup(
             let version = version.map_err(|failure| of_error(&failure))?;
             Ok(version.map_or(Reply::Integer(-1), position))
         }
-        Lookup::Last => last(&database, words).await,
-        Lookup::Stream => {
+        EventLookup::Last => last(&database, words).await,
+        EventLookup::Stream => {
             let read = Selection::stream(stream_name(words.text()?)?);
             let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
             Ok(Reply::Array(events.1))
         }
-        Lookup::Category => {
+        EventLookup::Category => {
             let read = Selection::category(words.text()?);
             let events = read_all(database, options(read, lookup, &mut words)?, memory).await?;
             Ok(Reply::Array(events.1))
         }
-        Lookup::Query => {
+        EventLookup::Query => {
             let read = options(Selection::all(), lookup, &mut words)?;
             let (head, events) = read_all(database, read, memory).await?;
             Ok(Reply::Array(vec![position(head), Reply::Array(events)]))
@@ -125,14 +125,14 @@ pub(in super::super) async fn lookup(
     }
 }
 
-fn stream_name(name: &str) -> Answer<&str> {
+fn stream_name(name: &str) -> ReplyResult<&str> {
     match name {
         "" => Err(error("ERR a stream has a name")),
         name => Ok(name),
     }
 }
 
-async fn last(database: &OpenDatabase, mut words: Words<'_>) -> Answer {
+async fn last(database: &OpenDatabase, mut words: Words<'_>) -> ReplyResult {
     let stream = words.text()?;
     let event_type = match words.take("type") {
         true => Some(words.text()?),
@@ -150,30 +150,34 @@ async fn last(database: &OpenDatabase, mut words: Words<'_>) -> Answer {
 }
 
 /// Reads what a read begins with, how many events it wants, and in which order.
-fn options(mut read: Selection, lookup: Lookup, words: &mut Words<'_>) -> Answer<Selection> {
+fn options(
+    mut read: Selection,
+    lookup: EventLookup,
+    words: &mut Words<'_>,
+) -> ReplyResult<Selection> {
     read.limit = BATCH_SIZE_DEFAULT;
     while !words.is_empty() {
         if words.take("from") {
             let from = words.number()?;
             read = match lookup {
-                Lookup::Stream => read.from_stream_position(from),
+                EventLookup::Stream => read.from_stream_position(from),
                 _ => read.from_position(from),
             };
         } else if words.take("count") {
             read.limit = count(words)?;
-        } else if lookup != Lookup::Category && words.take("rev") {
+        } else if lookup != EventLookup::Category && words.take("rev") {
             read = read.backwards();
-        } else if lookup == Lookup::Category && words.take("group") {
+        } else if lookup == EventLookup::Category && words.take("group") {
             let (member, size) = (words.number()?, words.number()?);
             read = read
                 .for_group(ConsumerGroup::new(member, size).map_err(|failure| of_error(&failure))?);
-        } else if lookup == Lookup::Query {
+        } else if lookup == EventLookup::Query {
             break;
         } else {
             return Err(syntax_error());
         }
     }
-    if lookup == Lookup::Query {
+    if lookup == EventLookup::Query {
         read = read.matching(take_query(words)?);
     }
     if !words.is_empty() {
@@ -182,7 +186,7 @@ fn options(mut read: Selection, lookup: Lookup, words: &mut Words<'_>) -> Answer
     Ok(read)
 }
 
-fn count(words: &mut Words<'_>) -> Answer<usize> {
+fn count(words: &mut Words<'_>) -> ReplyResult<usize> {
     let count = words.integer()?;
     if !(0..=BATCH_SIZE_MAX).contains(&count) {
         return Err(error(format!(
@@ -197,7 +201,7 @@ async fn read_all(
     database: OpenDatabase,
     read: Selection,
     memory: &dyn Allowance,
-) -> Answer<(u64, Vec<Reply>)> {
+) -> ReplyResult<(u64, Vec<Reply>)> {
     let mut pages = Pages::new(database, read);
     let head = pages.head();
     let (mut events, mut bytes, mut held) = (Vec::new(), 0, 0);

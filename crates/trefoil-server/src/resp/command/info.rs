@@ -11,12 +11,12 @@ use super::access::REDIS_VERSION;
 use crate::VERSION;
 
 /// A section: its name, and what writes it.
-type Section = (
+type InfoSection = (
     &'static str,
     fn(&mut String, &Session, Option<&OpenDatabase>),
 );
 
-const SECTIONS: &[Section] = &[
+const SECTIONS: &[InfoSection] = &[
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
@@ -103,7 +103,7 @@ fn memory(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
     put(out, format_args!("maxmemory_policy:noeviction"));
 }
 
-/// How much memory the process has, where Linux tells it.
+/// Returns how much memory the process has, where Linux tells it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -19,12 +19,12 @@ use trefoil::{CommandSpec, Reply};
 
 use super::session::Session;
 use super::wishes::Wish;
-use super::words::{Answer, error};
+use super::words::{ReplyResult, error};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
 
 pub(super) use access::{authenticate, hello};
 pub(super) use catalogue::Catalogue;
-pub(super) use event::{Lookup, append, lookup, requirement};
+pub(super) use event::{EventLookup, append, lookup, requirement};
 pub(super) use info::info;
 pub(super) use plain::{sleep, wait_for_log};
 
@@ -35,16 +35,16 @@ pub(super) struct Own {
     pub(super) name: &'static str,
     /// The number of words, as in [`CommandSpec::arity`].
     pub(super) arity: i32,
-    pub(super) action: Action,
+    pub(super) action: CommandAction,
 }
 
 /// How a command is carried out.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Action {
+pub(super) enum CommandAction {
     /// It needs nothing but the connection.
-    Plain(fn(&mut Session, &[Bytes]) -> Answer),
+    Plain(fn(&mut Session, &[Bytes]) -> ReplyResult),
     /// The same, when all that was sent before it is on disk.
-    AfterWrites(fn(&mut Session, &[Bytes]) -> Answer),
+    AfterWrites(fn(&mut Session, &[Bytes]) -> ReplyResult),
     /// It is about transactions or the connection itself, and never waits for `EXEC`.
     AtOnce(AtOnce),
     /// It says who the client is, so it cannot be part of a transaction.
@@ -52,7 +52,7 @@ pub(super) enum Action {
     Hello,
     /// It looks at the database.
     Info,
-    Look(Lookup),
+    Look(EventLookup),
     /// It checks a condition on the log, or adds it to a transaction.
     Require,
     /// It appends an event.
@@ -76,7 +76,7 @@ pub(super) enum AtOnce {
     Reset,
 }
 
-const fn own(name: &'static str, arity: i32, action: Action) -> Own {
+const fn own(name: &'static str, arity: i32, action: CommandAction) -> Own {
     Own {
         name,
         arity,
@@ -84,12 +84,16 @@ const fn own(name: &'static str, arity: i32, action: Action) -> Own {
     }
 }
 
-const fn plain(name: &'static str, arity: i32, run: fn(&mut Session, &[Bytes]) -> Answer) -> Own {
-    own(name, arity, Action::Plain(run))
+const fn plain(
+    name: &'static str,
+    arity: i32,
+    run: fn(&mut Session, &[Bytes]) -> ReplyResult,
+) -> Own {
+    own(name, arity, CommandAction::Plain(run))
 }
 
 const fn at_once(name: &'static str, arity: i32, action: AtOnce) -> Own {
-    own(name, arity, Action::AtOnce(action))
+    own(name, arity, CommandAction::AtOnce(action))
 }
 
 /// All of them.
@@ -98,7 +102,7 @@ const OWN: &[Own] = &[
     plain("acl|help", 2, acl::help),
     plain("acl|list", 2, acl::list),
     plain("acl|whoami", 2, acl::who_am_i),
-    own("auth", -2, Action::Authenticate),
+    own("auth", -2, CommandAction::Authenticate),
     plain("client|getname", 2, client::get_name),
     plain("client|getredir", 2, client::get_redirection),
     plain("client|help", 2, client::help),
@@ -123,20 +127,28 @@ const OWN: &[Own] = &[
     plain("config|help", 2, config::help),
     plain("config|resetstat", 2, config::reset_statistics),
     plain("config|set", -4, config::set),
-    own("debug|sleep", 3, Action::Sleep),
+    own("debug|sleep", 3, CommandAction::Sleep),
     at_once("discard", 1, AtOnce::Discard),
     plain("echo", 2, plain::echo),
-    own("event.append", -4, Action::Append),
-    own("event.category", -2, Action::Look(Lookup::Category)),
-    own("event.head", 1, Action::Look(Lookup::Head)),
-    own("event.last", -2, Action::Look(Lookup::Last)),
-    own("event.query", -1, Action::Look(Lookup::Query)),
-    own("event.read", -2, Action::Look(Lookup::Stream)),
-    own("event.require", -2, Action::Require),
-    own("event.version", 2, Action::Look(Lookup::Version)),
+    own("event.append", -4, CommandAction::Append),
+    own(
+        "event.category",
+        -2,
+        CommandAction::Look(EventLookup::Category),
+    ),
+    own("event.head", 1, CommandAction::Look(EventLookup::Head)),
+    own("event.last", -2, CommandAction::Look(EventLookup::Last)),
+    own("event.query", -1, CommandAction::Look(EventLookup::Query)),
+    own("event.read", -2, CommandAction::Look(EventLookup::Stream)),
+    own("event.require", -2, CommandAction::Require),
+    own(
+        "event.version",
+        2,
+        CommandAction::Look(EventLookup::Version),
+    ),
     at_once("exec", -1, AtOnce::Exec),
-    own("hello", -1, Action::Hello),
-    own("info", -1, Action::Info),
+    own("hello", -1, CommandAction::Hello),
+    own("info", -1, CommandAction::Info),
     at_once("multi", 1, AtOnce::Multi),
     plain("ping", -1, plain::ping),
     at_once("quit", -1, AtOnce::Quit),
@@ -144,11 +156,11 @@ const OWN: &[Own] = &[
     plain("role", 1, plain::role),
     plain("select", 2, plain::select),
     plain("time", 1, plain::time),
-    own("trefoil.commitid", 2, Action::Wish(Wish::CommitId)),
-    own("trefoil.strict", 2, Action::Wish(Wish::Strict)),
+    own("trefoil.commitid", 2, CommandAction::Wish(Wish::CommitId)),
+    own("trefoil.strict", 2, CommandAction::Wish(Wish::Strict)),
     plain("unwatch", 1, plain::unwatch),
-    own("wait", 3, Action::AfterWrites(plain::wait)),
-    own("waitaof", 4, Action::WaitForLog),
+    own("wait", 3, CommandAction::AfterWrites(plain::wait)),
+    own("waitaof", 4, CommandAction::WaitForLog),
     at_once("watch", -2, AtOnce::Watch),
 ];
 
@@ -157,13 +169,13 @@ const CONTAINERS: [&str; 5] = ["acl", "client", "command", "config", "debug"];
 
 /// A command that was found.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Found {
+pub(super) enum FoundCommand {
     /// It is about state.
     State(&'static CommandSpec),
     Own(&'static Own),
 }
 
-impl Found {
+impl FoundCommand {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::State(spec) => spec.name,
@@ -181,10 +193,10 @@ impl Found {
 
 impl Catalogue {
     /// Returns the command that these words name; there is at least one. An error says that there
-    /// is none, or that it does not take so many words.
-    pub(super) fn find(&self, words: &[Bytes]) -> Answer<Found> {
+    /// is none, or that it takes another number of words.
+    pub(super) fn find(&self, words: &[Bytes]) -> ReplyResult<FoundCommand> {
         let found = match self.commands.find(&words[0]) {
-            Some(spec) => Found::State(spec),
+            Some(spec) => FoundCommand::State(spec),
             None => find_own(words)?,
         };
         let arity = found.arity();
@@ -214,21 +226,23 @@ fn wrong_number(name: &str) -> Reply {
     ))
 }
 
-fn find_own(words: &[Bytes]) -> Answer<Found> {
+fn find_own(words: &[Bytes]) -> ReplyResult<FoundCommand> {
     static BY_NAME: LazyLock<HashMap<&str, &Own>> =
         LazyLock::new(|| OWN.iter().map(|own| (own.name, own)).collect());
     let mut name = lower(&words[0]).ok_or_else(|| unknown(words))?;
     let Some(container) = CONTAINERS.into_iter().find(|container| *container == name) else {
         // The name of a subcommand is none by itself.
         let own = BY_NAME.get(name.as_str()).filter(|_| !name.contains('|'));
-        return own.map(|own| Found::Own(own)).ok_or_else(|| unknown(words));
+        return own
+            .map(|own| FoundCommand::Own(own))
+            .ok_or_else(|| unknown(words));
     };
     if let Some(subcommand) = words.get(1) {
         let subname = lower(subcommand).ok_or_else(|| unknown_sub(container, subcommand))?;
         name = format!("{container}|{subname}");
     }
     match (BY_NAME.get(name.as_str()), words.get(1)) {
-        (Some(own), _) => Ok(Found::Own(own)),
+        (Some(own), _) => Ok(FoundCommand::Own(own)),
         (None, Some(subcommand)) => Err(unknown_sub(container, subcommand)),
         (None, None) => Err(wrong_number(container)),
     }
@@ -283,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    fn find(words: &[Bytes]) -> Answer<Found> {
+    fn find(words: &[Bytes]) -> ReplyResult<FoundCommand> {
         Catalogue::new(Options::default().commands).find(words)
     }
 
@@ -345,8 +359,8 @@ mod tests {
                 .collect();
             words.resize(own.arity.unsigned_abs() as usize, Bytes::from_static(b"x"));
             match find(&words).unwrap() {
-                Found::Own(found) => assert_eq!(found.name, own.name),
-                Found::State(spec) => panic!("{} is about state", spec.name),
+                FoundCommand::Own(found) => assert_eq!(found.name, own.name),
+                FoundCommand::State(spec) => panic!("{} is about state", spec.name),
             }
         }
     }

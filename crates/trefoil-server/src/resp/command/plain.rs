@@ -11,9 +11,9 @@ use bytes::Bytes;
 use trefoil::Reply;
 
 use super::super::session::Session;
-use super::super::words::{Answer, Words, error, integer, text};
+use super::super::words::{ReplyResult, Words, error, integer, text};
 
-pub(super) fn ping(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn ping(_: &mut Session, words: &[Bytes]) -> ReplyResult {
     match words {
         [_] => Ok(Reply::Simple("PONG")),
         [_, text] => Ok(Reply::Bulk(text.clone())),
@@ -21,11 +21,11 @@ pub(super) fn ping(_: &mut Session, words: &[Bytes]) -> Answer {
     }
 }
 
-pub(super) fn echo(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn echo(_: &mut Session, words: &[Bytes]) -> ReplyResult {
     Ok(Reply::Bulk(words[1].clone()))
 }
 
-pub(super) fn select(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn select(_: &mut Session, words: &[Bytes]) -> ReplyResult {
     match integer(&words[1])? {
         0 => Ok(Reply::OK),
         _ => Err(error(
@@ -35,7 +35,7 @@ pub(super) fn select(_: &mut Session, words: &[Bytes]) -> Answer {
     }
 }
 
-pub(super) fn time(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn time(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     let micros = session.shared().namespaces.clock().now().0 / 1_000;
     let parts = [micros / 1_000_000, micros % 1_000_000];
     let parts = parts.map(|part| Reply::bulk(part.to_string()));
@@ -43,7 +43,7 @@ pub(super) fn time(session: &mut Session, _: &[Bytes]) -> Answer {
 }
 
 /// Nobody follows, so there is nothing that they could have missed.
-pub(super) fn role(_: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn role(_: &mut Session, _: &[Bytes]) -> ReplyResult {
     Ok(Reply::Array(vec![
         Reply::bulk("master"),
         Reply::Integer(0),
@@ -51,12 +51,12 @@ pub(super) fn role(_: &mut Session, _: &[Bytes]) -> Answer {
     ]))
 }
 
-pub(super) fn unwatch(session: &mut Session, _: &[Bytes]) -> Answer {
+pub(super) fn unwatch(session: &mut Session, _: &[Bytes]) -> ReplyResult {
     session.unwatch();
     Ok(Reply::OK)
 }
 
-pub(super) fn wait(_: &mut Session, words: &[Bytes]) -> Answer {
+pub(super) fn wait(_: &mut Session, words: &[Bytes]) -> ReplyResult {
     let mut words = Words::after(words, 1);
     words.integer()?;
     check_timeout(words.integer()?)?;
@@ -64,7 +64,7 @@ pub(super) fn wait(_: &mut Session, words: &[Bytes]) -> Answer {
 }
 
 /// Waits until all writes are in the log, which they are: unless one of them failed.
-pub(in super::super) async fn wait_for_log(session: &mut Session, words: &[Bytes]) -> Answer {
+pub(in super::super) async fn wait_for_log(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     let mut words = Words::after(words, 1);
     if !(0..=1).contains(&words.integer()?) {
         return Err(error(
@@ -79,7 +79,7 @@ pub(in super::super) async fn wait_for_log(session: &mut Session, words: &[Bytes
     }
 }
 
-fn check_timeout(timeout: i64) -> Answer<()> {
+fn check_timeout(timeout: i64) -> ReplyResult<()> {
     if timeout < 0 {
         return Err(error("ERR timeout is negative"));
     }
@@ -87,7 +87,7 @@ fn check_timeout(timeout: i64) -> Answer<()> {
 }
 
 /// Sleeps, for tests.
-pub(in super::super) async fn sleep(session: &Session, words: &[Bytes]) -> Answer {
+pub(in super::super) async fn sleep(session: &Session, words: &[Bytes]) -> ReplyResult {
     if !session.config().test_mode {
         return Err(error("ERR DEBUG command not allowed outside of test mode"));
     }

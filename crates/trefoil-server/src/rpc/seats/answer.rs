@@ -5,7 +5,7 @@ use hyper::StatusCode;
 use trefoil::Reply;
 
 use crate::error::{Failure, Result};
-use crate::response::{self, Answer};
+use crate::response::{self, HttpAnswer};
 use crate::rpc::state;
 
 /// What refusals begin with, and the status of each.
@@ -24,7 +24,7 @@ const REFUSALS: [(&str, StatusCode); 11] = [
 ];
 
 /// The answer to a request, or why it was refused.
-pub(super) fn of_reply(mut reply: Reply) -> Result<Answer> {
+pub(super) fn of_reply(mut reply: Reply) -> Result<HttpAnswer> {
     if let Reply::Error(text) = &reply {
         return Err(refusal(text));
     }

@@ -1,16 +1,19 @@
 //! Bookings: to make, to sell, to release, to look up.
 
-use super::command::Command;
+use super::command::SeatsCommand;
 use super::{arguments, run};
 use crate::error::{Failure, Result};
-use crate::json::Call;
+use crate::json::RpcCall;
 use crate::limits::WORDS_PER_COMMAND_MAX;
-use crate::response::Answer;
+use crate::response::HttpAnswer;
 use crate::rpc::Context;
 
 /// `["seats.reserve", {event, section, booking, buyer, seats: […] | best, hold? | holdMs?, max?,
 /// prefix?}]`
-pub(in crate::rpc) async fn reserve(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn reserve(
+    context: Context<'_>,
+    call: &RpcCall<'_>,
+) -> Result<HttpAnswer> {
     let method = "seats.reserve";
     let names = [
         "event", "section", "booking", "buyer", "seats", "best", "hold", "holdMs", "max", "prefix",
@@ -35,7 +38,7 @@ pub(in crate::rpc) async fn reserve(context: Context<'_>, call: &Call<'_>) -> Re
         let text = format!("{method} must have at most one of hold and holdMs");
         return Err(Failure::invalid(text));
     }
-    let command = Command::of(method)
+    let command = SeatsCommand::of(method)
         .id("event", event)?
         .id("section", section)?
         .id("booking", booking)?
@@ -49,27 +52,40 @@ pub(in crate::rpc) async fn reserve(context: Context<'_>, call: &Call<'_>) -> Re
 }
 
 /// `["seats.finalize", {booking, buyer, prefix?}]`
-pub(in crate::rpc) async fn finalize(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn finalize(
+    context: Context<'_>,
+    call: &RpcCall<'_>,
+) -> Result<HttpAnswer> {
     settle(context, call, "seats.finalize").await
 }
 
 /// `["seats.release", {booking, buyer, prefix?}]`
-pub(in crate::rpc) async fn release(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn release(
+    context: Context<'_>,
+    call: &RpcCall<'_>,
+) -> Result<HttpAnswer> {
     settle(context, call, "seats.release").await
 }
 
-async fn settle(context: Context<'_>, call: &Call<'_>, method: &'static str) -> Result<Answer> {
+async fn settle(
+    context: Context<'_>,
+    call: &RpcCall<'_>,
+    method: &'static str,
+) -> Result<HttpAnswer> {
     let [booking, buyer, prefix] = arguments(call, method, ["booking", "buyer", "prefix"])?;
-    let command = Command::of(method)
+    let command = SeatsCommand::of(method)
         .id("booking", booking)?
         .id("buyer", buyer)?;
     run(context, command.with_prefix(prefix)?).await
 }
 
 /// `["seats.booking", {booking, prefix?}]`
-pub(in crate::rpc) async fn booking(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn booking(
+    context: Context<'_>,
+    call: &RpcCall<'_>,
+) -> Result<HttpAnswer> {
     let method = "seats.booking";
     let [booking, prefix] = arguments(call, method, ["booking", "prefix"])?;
-    let command = Command::of(method).id("booking", booking)?;
+    let command = SeatsCommand::of(method).id("booking", booking)?;
     run(context, command.with_prefix(prefix)?).await
 }

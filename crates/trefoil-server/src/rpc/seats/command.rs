@@ -16,12 +16,12 @@ use crate::strict;
 const QUOTED_CHARS_MAX: usize = 40;
 
 /// A command that is being put together. A field may be left out where nothing else is said.
-pub(super) struct Command {
+pub(super) struct SeatsCommand {
     method: &'static str,
     words: Vec<Bytes>,
 }
 
-impl Command {
+impl SeatsCommand {
     /// The command of the same name.
     pub(super) fn of(method: &'static str) -> Self {
         let words = vec![Bytes::from_static(method.as_bytes())];
@@ -84,7 +84,7 @@ impl Command {
         Ok(self)
     }
 
-    /// A word and the seats after it, so many.
+    /// A word and the seats after it; `counts` says how many there may be.
     pub(super) fn seats(
         mut self,
         word: &'static str,

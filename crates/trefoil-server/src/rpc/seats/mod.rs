@@ -23,18 +23,18 @@ pub(super) use sections::{check, init, map, sections, stats};
 use serde_json::value::RawValue;
 use trefoil::{CommandAccess, Error, Meter, Reply, Transaction};
 
-use self::command::Command;
+use self::command::SeatsCommand;
 use super::Context;
 use crate::error::{Failure, Result};
 use crate::json::{self, present};
 use crate::reply_memory::ReplyMemory;
-use crate::response::Answer;
+use crate::response::HttpAnswer;
 use crate::service::blocking;
 use crate::strict;
 
 /// The named fields of the one argument; `None` for those that are missing or `null`.
 fn arguments<'a, const N: usize>(
-    call: &json::Call<'a>,
+    call: &json::RpcCall<'a>,
     method: &str,
     names: [&str; N],
 ) -> Result<[Option<&'a RawValue>; N]> {
@@ -49,7 +49,7 @@ fn arguments<'a, const N: usize>(
 }
 
 /// Carries out a command, durably if it writes.
-async fn run(context: Context<'_>, command: Command) -> Result<Answer> {
+async fn run(context: Context<'_>, command: SeatsCommand) -> Result<HttpAnswer> {
     let call = command.into_call(context.shared.namespaces.commands())?;
     let database = context.database().await?;
     // Held until the reply has become an answer.

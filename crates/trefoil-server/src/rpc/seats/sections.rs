@@ -1,15 +1,15 @@
 //! Sections: to open, to list, to count, to show and to check.
 
-use super::command::Command;
+use super::command::SeatsCommand;
 use super::{arguments, run};
 use crate::error::{Failure, Result};
-use crate::json::Call;
-use crate::response::Answer;
+use crate::json::RpcCall;
+use crate::response::HttpAnswer;
 use crate::rpc::Context;
 
 /// `["seats.init", {event, section, rows, seatsPerRow, price?, maxPerBooking?, maxPerBuyer?,
 /// prefix?}]`
-pub(in crate::rpc) async fn init(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn init(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let method = "seats.init";
     let names = [
         "event",
@@ -36,7 +36,7 @@ pub(in crate::rpc) async fn init(context: Context<'_>, call: &Call<'_>) -> Resul
             return Err(Failure::invalid(format!("{method}.{name} is missing")));
         }
     }
-    let command = Command::of(method)
+    let command = SeatsCommand::of(method)
         .id("event", event)?
         .id("section", section)?
         .number("ROWS", "rows", rows)?
@@ -48,37 +48,40 @@ pub(in crate::rpc) async fn init(context: Context<'_>, call: &Call<'_>) -> Resul
 }
 
 /// `["seats.sections", {event, prefix?}]`
-pub(in crate::rpc) async fn sections(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn sections(
+    context: Context<'_>,
+    call: &RpcCall<'_>,
+) -> Result<HttpAnswer> {
     let method = "seats.sections";
     let [event, prefix] = arguments(call, method, ["event", "prefix"])?;
-    let command = Command::of(method).id("event", event)?;
+    let command = SeatsCommand::of(method).id("event", event)?;
     run(context, command.with_prefix(prefix)?).await
 }
 
 /// `["seats.stats", {event, section?, prefix?}]`
-pub(in crate::rpc) async fn stats(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn stats(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     event_or_section(context, call, "seats.stats").await
 }
 
 /// `["seats.check", {event, section?, prefix?}]`
-pub(in crate::rpc) async fn check(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn check(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     event_or_section(context, call, "seats.check").await
 }
 
 async fn event_or_section(
     context: Context<'_>,
-    call: &Call<'_>,
+    call: &RpcCall<'_>,
     method: &'static str,
-) -> Result<Answer> {
+) -> Result<HttpAnswer> {
     let [event, section, prefix] = arguments(call, method, ["event", "section", "prefix"])?;
-    let command = Command::of(method)
+    let command = SeatsCommand::of(method)
         .id("event", event)?
         .optional_id("section", section)?;
     run(context, command.with_prefix(prefix)?).await
 }
 
 /// `["seats.map", {event, section, row? | range?: [first, last], owners?, prefix?}]`
-pub(in crate::rpc) async fn map(context: Context<'_>, call: &Call<'_>) -> Result<Answer> {
+pub(in crate::rpc) async fn map(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let method = "seats.map";
     let names = ["event", "section", "row", "range", "owners", "prefix"];
     let [event, section, row, range, owners, prefix] = arguments(call, method, names)?;
@@ -86,7 +89,7 @@ pub(in crate::rpc) async fn map(context: Context<'_>, call: &Call<'_>) -> Result
         let text = format!("{method} must have at most one of row and range");
         return Err(Failure::invalid(text));
     }
-    let command = Command::of(method)
+    let command = SeatsCommand::of(method)
         .id("event", event)?
         .id("section", section)?
         .number("ROW", "row", row)?
