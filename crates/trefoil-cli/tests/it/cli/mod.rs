@@ -97,7 +97,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A process that is killed when the test lets go of it.
+/// A process that is killed when it is dropped.
 struct Process(Child);
 
 impl Drop for Process {

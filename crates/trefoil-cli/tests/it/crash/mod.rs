@@ -17,7 +17,7 @@ use ledger::Ledger;
 use writers::Writer;
 
 const ROUNDS: u64 = 50;
-/// After so many rounds the whole history is read and compared, not only what is new.
+/// After this many rounds the whole history is read and compared, not only what is new.
 const WHOLE_EVERY: u64 = 10;
 const WRITERS: usize = 9;
 

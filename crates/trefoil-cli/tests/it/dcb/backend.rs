@@ -138,7 +138,7 @@ impl Backend {
         }
     }
 
-    /// Lets this many clients do something at the same time and answers what each came to.
+    /// Lets this many clients do something at the same time and returns what each came to.
     pub(super) fn together<T: Send>(
         &self,
         clients: usize,

@@ -87,7 +87,7 @@ fn wait_until_idle(server: &Server) {
 }
 
 /// Sends an append whose condition takes long. The answer to a request before it stays unread, so
-/// that the connection is reset when the client lets go of it, not merely closed from its side.
+/// that the connection is reset when the client drops it, not merely closed from its side.
 fn endless_over_http(server: &Server) -> TcpStream {
     let items = endless().items.into_iter();
     let items = items.map(|item| json!({"types": item.types, "tags": item.tags}));

@@ -45,7 +45,7 @@ fn every_shape_at_every_moment(backend: &mut Backend) {
     }
 }
 
-/// The append of whoever decides; it matches no shape.
+/// The append of a decision; it matches no shape.
 fn attempt(store: &mut dyn Store, unless: Unless) -> Result<u64, Refusal> {
     store.append(&[Fact::new("Decided", ["decision"])], &[unless])
 }
@@ -68,7 +68,7 @@ fn expect(shape: &Shape<'_>, answer: &Result<u64, Refusal>, at: u64) {
     }
 }
 
-/// Whoever wants there to be none at all is refused; whoever has read it is not.
+/// A condition that there is none at all fails; one after its position does not.
 fn before_the_read(store: &mut dyn Store, shape: &Shape<'_>) {
     let position = other(store, shape);
     let read = store.all(&shape.unless.query);

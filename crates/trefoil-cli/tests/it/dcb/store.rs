@@ -88,7 +88,7 @@ pub(crate) enum Refusal {
 
 /// One client of the events, by whatever way.
 pub(crate) trait Store: Send {
-    /// Appends all events or none and answers the position of the last.
+    /// Appends all events or none and returns the position of the last.
     fn append(&mut self, facts: &[Fact], unless: &[Unless]) -> Result<u64, Refusal>;
 
     fn read(&mut self, read: &Selection) -> Result<Answer, Refusal>;

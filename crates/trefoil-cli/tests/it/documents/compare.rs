@@ -3,7 +3,7 @@
 //! In a line that is shown, `…` stands for any text, `<uuid>` for a UUID and `<time>` for a time
 //! (RFC 3339, in UTC). Everything else stands for itself.
 
-/// The lines that a command showed to whoever ran it: what it printed, and how it failed.
+/// The lines that a command showed: what it printed, and how it failed.
 pub(super) fn lines(output: &str, status: Option<i32>) -> Vec<String> {
     let mut lines: Vec<String> = output
         .lines()

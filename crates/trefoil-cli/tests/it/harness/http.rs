@@ -79,14 +79,14 @@ impl Client {
         self.try_request("GET", path, &[], b"").unwrap()
     }
 
-    /// Writes one event and answers its global position.
+    /// Writes one event and returns its global position.
     #[track_caller]
     pub(crate) fn write(&mut self, stream: &str, data: &Value) -> u64 {
         let call = json!(["stream.write", stream, {"type": "Happened", "data": data}]);
         self.rpc(&call).ok()["globalPosition"].as_u64().unwrap()
     }
 
-    /// Creates a namespace and answers its token.
+    /// Creates a namespace and returns its token.
     #[track_caller]
     pub(crate) fn create_namespace(&mut self, id: &str) -> String {
         let created = self.rpc(&json!(["ns.create", id])).ok();

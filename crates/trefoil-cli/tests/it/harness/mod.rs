@@ -39,7 +39,7 @@ pub(crate) const SMALL_PARTS: [&str; 4] = [
     "--log-level=warn",
 ];
 
-/// A running server. It is killed when the test lets go of it.
+/// A running server. It is killed when it is dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,

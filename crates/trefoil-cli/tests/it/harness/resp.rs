@@ -92,7 +92,7 @@ impl Resp {
         Ok(Self(BufReader::new(connect(port)?)))
     }
 
-    /// Sends words that are separated by spaces and answers the reply.
+    /// Sends words that are separated by spaces and returns the reply.
     #[track_caller]
     pub(crate) fn line(&mut self, line: &str) -> Value {
         let words: Vec<&str> = line.split(' ').collect();

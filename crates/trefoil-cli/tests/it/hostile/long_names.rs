@@ -291,7 +291,7 @@ fn query(types: &[&str], tags: &[&str]) -> Query {
     }
 }
 
-/// Makes every call with a long name, and answers how those ended that failed.
+/// Makes every call with a long name, and returns how those ended that failed.
 async fn call_over_grpc(client: &mut Client, long: &str) -> Vec<Status> {
     let mut failed = Vec::new();
     failed.extend(client.tracking(long).await.err());

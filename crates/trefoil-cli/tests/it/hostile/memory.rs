@@ -137,7 +137,7 @@ fn subscribers_that_do_not_read_share_the_budget() {
     });
 }
 
-/// A string of so many bytes, all zeros but some.
+/// A string of this many bytes, all zeros but some.
 fn store_long(client: &mut Resp, key: &str, bytes: usize) {
     let bit = (8 * bytes - 1).to_string();
     assert_eq!(client.call(&["SETBIT", key, &bit, "1"]), Value::Integer(0));

@@ -12,7 +12,7 @@ use super::sell_out::{EVENT, ROWS, SEATS_PER_ROW, Shop, section};
 
 /// How long a buyer waits before trying again where there was nothing to get.
 const PAUSE: Duration = Duration::from_millis(5);
-/// One of so many requests is sent twice.
+/// One of this many requests is sent twice.
 const TWICE: u64 = 5;
 
 /// What is to become of a reservation.

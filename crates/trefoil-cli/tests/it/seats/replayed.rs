@@ -20,7 +20,7 @@ pub(super) struct SeatEvent {
     pub(super) data: Json,
 }
 
-/// Compares all keys of seats with what replaying the events leads to, and answers the events.
+/// Compares all keys of seats with what replaying the events leads to, and returns the events.
 /// Nobody else may write; holds may end meanwhile.
 #[track_caller]
 pub(super) fn check(server: &Server) -> Vec<SeatEvent> {

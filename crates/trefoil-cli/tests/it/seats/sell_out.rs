@@ -1,5 +1,5 @@
 //! Everything is sold, each seat once, by many buyers at a time on a server that is killed again and
-//! again. `TREFOIL_SELL_OUT_SCALE` makes the house and the number of kills so many times larger.
+//! again. `TREFOIL_SELL_OUT_SCALE` multiplies the size of the house and the number of kills.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

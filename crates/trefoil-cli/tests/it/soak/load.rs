@@ -25,7 +25,7 @@ const VISIT_PAUSE: Duration = Duration::from_millis(20);
 /// Over how many names a client spreads what it does.
 const NAMES: u64 = 5000;
 
-/// After so many requests a client comes with a new connection.
+/// After this many requests a client comes with a new connection.
 const REQUESTS_PER_CONNECTION: u64 = 1000;
 
 /// Sends requests of one protocol until the load is over.

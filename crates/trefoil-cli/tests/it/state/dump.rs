@@ -38,7 +38,7 @@ fn entry(client: &mut Resp, key: &[u8]) -> [Value; 4] {
     [kind, value, expires, fields_expire]
 }
 
-/// The elements of a list, taken together by so many, in order.
+/// The elements of a list, taken in groups of `size`, in order.
 fn in_order(list: &Value, size: usize) -> Value {
     let mut parts: Vec<_> = list.elements().unwrap().chunks(size).collect();
     parts.sort();

@@ -9,7 +9,7 @@ use crate::harness::{Resp, Value, free_port};
 /// The version that is compared with.
 const VERSION: &str = "7.0.";
 
-/// A running `redis-server` that keeps nothing. It is killed when the test lets go of it.
+/// A running `redis-server` that keeps nothing. It is killed when it is dropped.
 pub(super) struct Redis {
     child: Child,
     pub(super) port: u16,

@@ -164,7 +164,7 @@ impl Parser<'_> {
     }
 }
 
-/// A number and so many of these; now and then another number.
+/// A number and that many of these; now and then another number.
 fn counted(one: Arguments) -> Arguments {
     let wrong = weighted(0.05, pool("few"));
     (vec(one, 1..4), wrong)

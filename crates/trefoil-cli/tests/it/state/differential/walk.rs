@@ -41,7 +41,7 @@ fn is_of_keys(words: &Words) -> bool {
     words[0] == b"SCAN"
 }
 
-/// Adds a page to what was found and answers the cursor of the next.
+/// Adds a page to what was found and returns the cursor of the next.
 fn take_page(words: &Words, reply: &Value, found: &mut BTreeSet<Value>) -> Vec<u8> {
     let Some([cursor, Value::Array(page)]) = reply.elements() else {
         panic!("{words:?} answered {reply:?}");

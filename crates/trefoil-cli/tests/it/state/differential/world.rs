@@ -60,7 +60,7 @@ impl World {
         self.connect();
     }
 
-    /// Appends so many events that Trefoil moves its index to disk, and with it what changed in the
+    /// Appends enough events that Trefoil moves its index to disk, and with it what changed in the
     /// state. State knows nothing of them.
     pub(super) fn checkpoint(&mut self) {
         const EVENTS: usize = 100;
@@ -88,13 +88,13 @@ impl World {
         self.connections = (0..CONNECTIONS).map(pair).collect();
     }
 
-    /// Sends a command to both and answers both replies, Redis' first.
+    /// Sends a command to both and returns both replies, Redis' first.
     pub(super) fn both(&mut self, connection: usize, words: &Words) -> [Value; 2] {
         self.pipeline(connection, std::slice::from_ref(words))
             .remove(0)
     }
 
-    /// Sends commands to both, all at once, and answers both replies to each.
+    /// Sends commands to both, all at once, and returns both replies to each.
     pub(super) fn pipeline(&mut self, connection: usize, commands: &[Words]) -> Vec<[Value; 2]> {
         let mut request = Vec::new();
         for words in commands {
