@@ -13,13 +13,14 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 use trefoil::NamespaceId;
 
 use crate::error::{Failure, Result};
 use crate::limits::{
     BUDGET_PAUSE, BUDGET_STEP_BYTES, CONNECTION_BYTES, CONNECTION_FRACTION, CONNECTIONS_FRACTION,
-    LARGEST_REQUEST_MEMORY, NAMESPACE_FRACTION, SMALL_RESERVATION_BYTES,
+    LARGEST_REQUEST_MEMORY, NAMESPACE_FRACTION, PAGE_READS_MAX, SMALL_RESERVATION_BYTES,
 };
 
 /// How many bytes are held.
@@ -74,6 +75,8 @@ pub(crate) struct Budget {
     process: Account,
     /// Of those namespaces for which much is held.
     namespaces: Mutex<HashMap<NamespaceId, Weak<Account>>>,
+    /// The turns in which pages of subscriptions are read.
+    page_turns: Semaphore,
 }
 
 impl Budget {
@@ -82,6 +85,7 @@ impl Budget {
             bytes_max,
             process: Account::default(),
             namespaces: Mutex::default(),
+            page_turns: Semaphore::new(PAGE_READS_MAX),
         })
     }
 
@@ -229,6 +233,23 @@ impl Share {
             namespace: None,
             purpose,
             bytes: 0,
+        }
+    }
+
+    /// Waits until there is room for `bytes` and one of a few may take more than that. How large a
+    /// page is, is known only when it has been read: if all were read at once, all would find room
+    /// first, and then hold more than there is.
+    pub(crate) async fn reserve_for_page(
+        &self,
+        bytes: usize,
+    ) -> (Reservation, Option<SemaphorePermit<'_>>) {
+        loop {
+            drop(self.reserve_in_turn(bytes).await);
+            // Nobody closes the semaphore.
+            let turn = self.0.budget.page_turns.acquire().await.ok();
+            if let Ok(reservation) = self.reserve(bytes) {
+                return (reservation, turn);
+            }
         }
     }
 

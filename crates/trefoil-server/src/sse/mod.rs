@@ -129,7 +129,8 @@ pub(crate) async fn next_page(
 ) -> Result<(Vec<Event>, Reservation), Error> {
     loop {
         subscription.ready().await?;
-        let mut reservation = share.reserve_in_turn(2 * SUBSCRIPTION_PAGE_BYTES).await;
+        let bytes = 2 * SUBSCRIPTION_PAGE_BYTES;
+        let (mut reservation, _turn) = share.reserve_for_page(bytes).await;
         let events = subscription.next_page().await?;
         if !events.is_empty() {
             let bytes: usize = events.iter().map(Event::stored_bytes).sum();

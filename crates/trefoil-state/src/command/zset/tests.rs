@@ -2,8 +2,7 @@
 
 use crate::testing::{World, text};
 
-const WRONG_TYPE: &str =
-    "-WRONGTYPE Operation against a key holding the wrong kind of value";
+const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 const NOT_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NOT_FLOAT: &str = "-ERR value is not a valid float";
 const NOT_SCORES: &str = "-ERR min or max is not a float";
