@@ -17,9 +17,6 @@ const SHARED: &[(&str, &str)] = &[
     ("Result", "each crate names its results as `std` does"),
 ];
 
-/// Names that several types have had since before this rule. None is to be added.
-const FORMER: &[&str] = &["Recovery", "Scan", "State", "Writer"];
-
 /// Crates whose types may have any names: they are not part of the product.
 const OTHER_CRATES: [&str; 2] = ["crates/trefoil-bench/", "crates/trefoil-sample-storage/"];
 
@@ -55,7 +52,7 @@ impl TypeNames {
         let shared: BTreeSet<&str> = SHARED.iter().map(|(name, _)| *name).collect();
         let unneeded = shared.iter().filter(|name| !several.contains_key(*name));
         let unneeded = unneeded.map(|name| format!("{name} need not be an exception any more"));
-        let is_known = |name: &str| shared.contains(name) || FORMER.contains(&name);
+        let is_known = |name: &str| shared.contains(name);
         let wrong = several.iter().filter(|(name, _)| !is_known(name));
         let wrong = wrong.map(|(name, files)| {
             format!("{name} is the name of several types: {}", files.join(", "))

@@ -19,7 +19,7 @@ pub enum Completion {
 impl Completion {
     /// A completion that comes later, and what completes it.
     pub fn later() -> (Completer, Self) {
-        let shared = Arc::new(Mutex::new(State::Waiting));
+        let shared = Arc::new(Mutex::new(CompletionState::Waiting));
         let completer = Completer {
             shared: Some(Arc::clone(&shared)),
         };
@@ -50,14 +50,14 @@ impl From<Result<()>> for Completion {
 /// What is done with a group's result.
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-enum State {
+enum CompletionState {
     Waiting,
     Completed(Result<()>),
     Expected(Callback),
     Over,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for CompletionState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Waiting => "Waiting",
@@ -71,7 +71,7 @@ impl fmt::Debug for State {
 /// A group that is on its way.
 #[derive(Debug)]
 pub struct Pending {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<CompletionState>>,
 }
 
 impl Pending {
@@ -79,12 +79,12 @@ impl Pending {
     /// is completed already. It must not block that thread.
     pub fn then(self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         let mut state = self.shared.lock();
-        match std::mem::replace(&mut *state, State::Over) {
-            State::Completed(completed) => {
+        match std::mem::replace(&mut *state, CompletionState::Over) {
+            CompletionState::Completed(completed) => {
                 drop(state);
                 callback(completed);
             }
-            _ => *state = State::Expected(Box::new(callback)),
+            _ => *state = CompletionState::Expected(Box::new(callback)),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Pending {
 #[derive(Debug)]
 pub struct Completer {
     /// `None` once it has completed the group.
-    shared: Option<Arc<Mutex<State>>>,
+    shared: Option<Arc<Mutex<CompletionState>>>,
 }
 
 impl Completer {
@@ -107,12 +107,12 @@ impl Completer {
             return;
         };
         let mut state = shared.lock();
-        match std::mem::replace(&mut *state, State::Over) {
-            State::Expected(callback) => {
+        match std::mem::replace(&mut *state, CompletionState::Over) {
+            CompletionState::Expected(callback) => {
                 drop(state);
                 callback(completed);
             }
-            _ => *state = State::Completed(completed),
+            _ => *state = CompletionState::Completed(completed),
         }
     }
 }

@@ -418,8 +418,8 @@ impl Session {
             CommandAction::Authenticate => command::authenticate(self, words).await,
             CommandAction::Hello => command::hello(self, words).await,
             CommandAction::Info => {
-                let database = self.database().await.ok();
-                Ok(command::info(self, database.as_ref(), words))
+                let subject = command::InfoSubject::of(self.database().await.ok()).await;
+                Ok(command::info(self, &subject, words))
             }
             CommandAction::Look(lookup) => {
                 let database = self.database().await?;

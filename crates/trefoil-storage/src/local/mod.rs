@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
-pub use log::recovery::Recovery;
+pub use log::recovery::LogRecovery;
 pub use log::settle::Cut;
 pub use options::LocalOptions;
 pub use verify::{Finding, LogReport, Progress};
@@ -53,7 +53,7 @@ pub struct LocalStorage {
     // Fields are dropped in this order: the lock goes last.
     maps: Maps,
     log: Log,
-    recovery: Recovery,
+    recovery: LogRecovery,
     _lock: DirectoryLock,
 }
 
@@ -110,7 +110,7 @@ impl LocalStorage {
     }
 
     /// What opening found and did.
-    pub fn recovery(&self) -> &Recovery {
+    pub fn recovery(&self) -> &LogRecovery {
         &self.recovery
     }
 

@@ -3,18 +3,36 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use trefoil::{OpenDatabase, Reply};
+use trefoil::{OpenDatabase, Reply, Survey};
 
 use super::super::session::Session;
 use super::super::words::is;
 use super::access::REDIS_VERSION;
 use crate::VERSION;
 
+/// What is told about: the namespace of the client, if it has one, and its keys.
+pub(in super::super) struct InfoSubject {
+    database: Option<OpenDatabase>,
+    survey: Option<Survey>,
+}
+
+impl InfoSubject {
+    /// Counts the keys; not on this thread if the storage may wait.
+    pub(in super::super) async fn of(database: Option<OpenDatabase>) -> Self {
+        let surveyed = match &database {
+            Some(database) if database.may_wait() => database.survey_async().await.ok(),
+            Some(database) => database.survey().ok(),
+            None => None,
+        };
+        Self {
+            survey: surveyed.filter(|survey| survey.keys > 0),
+            database,
+        }
+    }
+}
+
 /// A section: its name, and what writes it.
-type InfoSection = (
-    &'static str,
-    fn(&mut String, &Session, Option<&OpenDatabase>),
-);
+type InfoSection = (&'static str, fn(&mut String, &Session, &InfoSubject));
 
 const SECTIONS: &[InfoSection] = &[
     ("Server", server),
@@ -36,11 +54,7 @@ const ALL: [&str; 2] = ["all", "everything"];
 const ASKED_FOR: &str = "Commandstats";
 
 /// The sections that the words name; if they name none, all but one.
-pub(in super::super) fn info(
-    session: &Session,
-    database: Option<&OpenDatabase>,
-    words: &[Bytes],
-) -> Reply {
+pub(in super::super) fn info(session: &Session, subject: &InfoSubject, words: &[Bytes]) -> Reply {
     let names = &words[1..];
     let has = |wanted: &str| names.iter().any(|name| is(name, wanted));
     let wants_all = ALL.into_iter().any(has);
@@ -53,7 +67,7 @@ pub(in super::super) fn info(
                 out.push_str("\r\n");
             }
             put(&mut out, format_args!("# {name}"));
-            write(&mut out, session, database);
+            write(&mut out, session, subject);
         }
     }
     Reply::Text(out)
@@ -64,7 +78,7 @@ fn put(out: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = write!(out, "{line}\r\n");
 }
 
-fn server(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
+fn server(out: &mut String, session: &Session, _: &InfoSubject) {
     let uptime = session.shared().resp.uptime().as_secs();
     put(out, format_args!("redis_version:{REDIS_VERSION}"));
     put(out, format_args!("trefoil_version:{VERSION}"));
@@ -80,7 +94,7 @@ fn server(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
     put(out, format_args!("uptime_in_days:{}", uptime / 86_400));
 }
 
-fn clients(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
+fn clients(out: &mut String, session: &Session, _: &InfoSubject) {
     let shared = session.shared();
     put(
         out,
@@ -93,7 +107,7 @@ fn clients(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
     put(out, format_args!("blocked_clients:0"));
 }
 
-fn memory(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
+fn memory(out: &mut String, _: &Session, _: &InfoSubject) {
     // Only what the operating system says is known for certain.
     if let Some(bytes) = resident_bytes() {
         put(out, format_args!("used_memory:{bytes}"));
@@ -113,13 +127,13 @@ fn resident_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-fn persistence(out: &mut String, _: &Session, database: Option<&OpenDatabase>) {
+fn persistence(out: &mut String, _: &Session, subject: &InfoSubject) {
     put(out, format_args!("loading:0"));
     put(out, format_args!("async_loading:0"));
     put(out, format_args!("rdb_bgsave_in_progress:0"));
     put(out, format_args!("aof_enabled:1"));
     put(out, format_args!("aof_rewrite_in_progress:0"));
-    if let Some(database) = database {
+    if let Some(database) = &subject.database {
         put(
             out,
             format_args!("trefoil_last_commit:{}", database.last_commit()),
@@ -131,7 +145,7 @@ fn persistence(out: &mut String, _: &Session, database: Option<&OpenDatabase>) {
     }
 }
 
-fn stats(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
+fn stats(out: &mut String, session: &Session, _: &InfoSubject) {
     let shared = session.shared();
     let counted = shared.resp.statistics(&shared.metrics.resp);
     for (name, count) in [
@@ -146,12 +160,12 @@ fn stats(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
     }
 }
 
-fn replication(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
+fn replication(out: &mut String, _: &Session, _: &InfoSubject) {
     put(out, format_args!("role:master"));
     put(out, format_args!("connected_slaves:0"));
 }
 
-fn cpu(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
+fn cpu(out: &mut String, _: &Session, _: &InfoSubject) {
     let Some(times) = cpu_seconds() else {
         return;
     };
@@ -174,7 +188,7 @@ fn cpu_seconds() -> Option<[f64; 4]> {
     Some([seconds()?, seconds()?, seconds()?, seconds()?])
 }
 
-fn command_statistics(out: &mut String, session: &Session, _: Option<&OpenDatabase>) {
+fn command_statistics(out: &mut String, session: &Session, _: &InfoSubject) {
     for (name, counts) in session.shared().resp.usage.told() {
         let (calls, micros) = (counts.calls.get(), counts.nanos.get() / 1_000);
         let each = micros as f64 / calls.max(1) as f64;
@@ -189,13 +203,12 @@ fn command_statistics(out: &mut String, session: &Session, _: Option<&OpenDataba
     }
 }
 
-fn cluster(out: &mut String, _: &Session, _: Option<&OpenDatabase>) {
+fn cluster(out: &mut String, _: &Session, _: &InfoSubject) {
     put(out, format_args!("cluster_enabled:0"));
 }
 
-fn keyspace(out: &mut String, _: &Session, database: Option<&OpenDatabase>) {
-    let surveyed = database.and_then(|database| database.survey().ok());
-    let Some(survey) = surveyed.filter(|survey| survey.keys > 0) else {
+fn keyspace(out: &mut String, _: &Session, subject: &InfoSubject) {
+    let Some(survey) = &subject.survey else {
         return;
     };
     let (keys, expiring, ttl) = (survey.keys, survey.expiring, survey.mean_ttl);

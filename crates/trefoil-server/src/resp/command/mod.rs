@@ -25,7 +25,7 @@ use crate::limits::RESP_REPEATED_BYTES_MAX;
 pub(super) use access::{authenticate, hello};
 pub(super) use catalogue::Catalogue;
 pub(super) use event::{EventLookup, append, lookup, requirement};
-pub(super) use info::info;
+pub(super) use info::{InfoSubject, info};
 pub(super) use plain::{sleep, wait_for_log};
 
 /// A command that the server itself carries out.

@@ -75,7 +75,7 @@ struct Sector {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SimulatedState {
     faults: Faults,
     operations: u64,
     /// By inode and number.
@@ -85,7 +85,7 @@ struct State {
     random: u64,
 }
 
-impl State {
+impl SimulatedState {
     /// A step of xorshift64*.
     fn random(&mut self) -> u64 {
         self.random ^= self.random >> 12;
@@ -100,7 +100,7 @@ impl State {
 pub struct SimulatedDisk {
     /// Where replaced and removed files are kept until that is durable.
     attic: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<SimulatedState>,
 }
 
 fn lost_power() -> Error {
@@ -111,9 +111,9 @@ impl SimulatedDisk {
     /// A disk that works; `attic` is an empty directory on the same file system as the log.
     pub fn new(attic: impl Into<PathBuf>, seed: u64) -> Self {
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let state = State {
+        let state = SimulatedState {
             random,
-            ..State::default()
+            ..SimulatedState::default()
         };
         Self {
             attic: attic.into(),

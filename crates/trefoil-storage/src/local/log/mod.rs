@@ -46,7 +46,7 @@ use super::options::LocalOptions;
 use create::NewSegment;
 use segments::{FoundItem, Segment, Segments};
 use snapshot::SnapshotFile;
-use writer::Writer;
+use writer::LogWriter;
 
 /// The log.
 ///
@@ -59,7 +59,7 @@ pub(crate) struct Log {
     segments: RwLock<Arc<Segments>>,
     /// The end of what is durable.
     end: RwLock<LogEnd>,
-    writer: Mutex<Writer>,
+    writer: Mutex<LogWriter>,
     /// The snapshot, if there is one.
     snapshot: RwLock<Option<Arc<SnapshotFile>>>,
     /// The segment after the active one, if it is ready.
@@ -82,7 +82,7 @@ impl Log {
         dir: PathBuf,
         options: LocalOptions,
         segments: Segments,
-        writer: Writer,
+        writer: LogWriter,
         end: LogEnd,
         prepared: Option<NewSegment>,
         snapshot: Option<Arc<SnapshotFile>>,

@@ -31,11 +31,11 @@ use super::segments::{Segment, SegmentEntry, Segments};
 use super::settle::{self, Cut};
 use super::sidecar;
 use super::snapshot::SnapshotFile;
-use super::writer::{SEGMENT_BYTES_LIMIT, Writer};
+use super::writer::{LogWriter, SEGMENT_BYTES_LIMIT};
 
 /// What opening found and did.
 #[derive(Debug, Clone, Default)]
-pub struct Recovery {
+pub struct LogRecovery {
     /// The torn tail that was cut off.
     pub cut: Option<Cut>,
     /// How many segments had to be read.
@@ -75,7 +75,7 @@ struct Opening<'a> {
     dir: &'a Path,
     disk: &'a dyn Disk,
     expected: ExpectedRecord,
-    recovery: Recovery,
+    recovery: LogRecovery,
 }
 
 /// Opens the log in `dir`, which exists. It is refused if it ends before `known_commit`.
@@ -83,7 +83,7 @@ pub(crate) fn open(
     dir: &Path,
     options: LocalOptions,
     known_commit: u64,
-) -> Result<(Log, Recovery)> {
+) -> Result<(Log, LogRecovery)> {
     let disk = Arc::clone(&options.disk);
     let first = ExpectedRecord {
         commit: 1,
@@ -93,7 +93,7 @@ pub(crate) fn open(
         dir,
         disk: &*disk,
         expected: first,
-        recovery: Recovery::default(),
+        recovery: LogRecovery::default(),
     };
     // Before anything is built on the names: a process that was killed may have left renames that
     // are not durable.
@@ -189,7 +189,7 @@ fn assemble(
         .open(&active.path)
         .map_err(|error| Error::io(format!("opening {}", active.path.display()), &error))?;
     settle::make_durable(&*options.disk, &file, active, last_group)?;
-    let writer = Writer::new(Arc::clone(active), file, expected);
+    let writer = LogWriter::new(Arc::clone(active), file, expected);
     Ok(Log::new(
         dir.to_owned(),
         options,

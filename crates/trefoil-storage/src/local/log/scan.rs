@@ -33,7 +33,7 @@ pub(crate) enum Tail {
 
 /// What is known of a segment after reading it.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct SegmentScan {
     pub(crate) summary: Summary,
     pub(crate) index: GrowingIndex,
     pub(crate) tail: Tail,
@@ -75,7 +75,7 @@ pub(crate) fn scan(
     segment: &[u8],
     salt: u64,
     mut expected: ExpectedRecord,
-) -> Result<Scan> {
+) -> Result<SegmentScan> {
     let mut summary = Summary {
         used_bytes: SEGMENT_HEADER_BYTES as u64,
         ..Summary::default()
@@ -118,7 +118,7 @@ pub(crate) fn scan(
             }
         }
     };
-    Ok(Scan {
+    Ok(SegmentScan {
         summary,
         index,
         tail,

@@ -15,7 +15,7 @@ use crate::local::files::{self, step};
 use super::Log;
 use super::layout::{FORMAT_VERSION, check_version, checksum, damaged, u32_at, u64_at};
 use super::names;
-use super::writer::Writer;
+use super::writer::LogWriter;
 
 const MAGIC: [u8; 8] = *b"TREFEND\0";
 const SEAL_BYTES: usize = 64;
@@ -107,7 +107,7 @@ impl Log {
     }
 
     /// Removes the seal before something is written.
-    pub(super) fn break_seal(&self, writer: &mut Writer) -> Result<()> {
+    pub(super) fn break_seal(&self, writer: &mut LogWriter) -> Result<()> {
         remove(&*self.options.disk, &self.dir)?;
         writer.is_sealed = false;
         Ok(())

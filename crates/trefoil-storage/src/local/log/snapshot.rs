@@ -83,7 +83,7 @@ fn block_check(lengths: &[u8], stored: &[u8], seed: u64) -> u64 {
 }
 
 /// A snapshot that is being written.
-struct Writer<'a> {
+struct SnapshotWriter<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
     file: File,
@@ -94,7 +94,7 @@ struct Writer<'a> {
     unsynced_bytes: u64,
 }
 
-impl Writer<'_> {
+impl SnapshotWriter<'_> {
     fn push(&mut self, key: Vec<u8>, value: &[u8]) -> Result<()> {
         if self.last_key.as_ref().is_some_and(|last| *last >= key) {
             return Err(Error::invalid("the keys of a snapshot must ascend"));
@@ -165,7 +165,7 @@ fn write(
     (commit, level): (u64, i32),
     fill: &mut Fill<'_>,
 ) -> Result<()> {
-    let mut writer = Writer {
+    let mut writer = SnapshotWriter {
         disk,
         path,
         file: step("creating", path, disk.create(path))?,

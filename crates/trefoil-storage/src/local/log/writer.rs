@@ -33,7 +33,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// What appending needs.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct LogWriter {
     pub(crate) active: Arc<PlainSegment>,
     pub(crate) file: File,
     pub(crate) summary: Summary,
@@ -46,7 +46,7 @@ pub(crate) struct Writer {
     offsets: Vec<u64>,
 }
 
-impl Writer {
+impl LogWriter {
     pub(crate) fn new(active: Arc<PlainSegment>, file: File, expected: ExpectedRecord) -> Self {
         let summary = active.summary();
         Self {
@@ -150,7 +150,7 @@ impl Log {
     }
 
     /// Sees to it that there is room for `bytes` and that no seal says that the log ends here.
-    fn make_way(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
+    fn make_way(&self, writer: &mut LogWriter, bytes: u64) -> Result<()> {
         if writer.is_sealed {
             self.break_seal(writer)?;
         }
@@ -161,7 +161,7 @@ impl Log {
     }
 
     /// Writes the group that is in the buffer to the end of what the segment held `before`.
-    fn write(&self, writer: &mut Writer, before: Summary) -> Result<()> {
+    fn write(&self, writer: &mut LogWriter, before: Summary) -> Result<()> {
         let disk = &*self.options.disk;
         let start = before.used_bytes;
         let path = writer.active.path.display().to_string();
@@ -198,7 +198,7 @@ impl Log {
     }
 
     /// Goes on in the next segment, which has room for `bytes`.
-    pub(super) fn rotate(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
+    pub(super) fn rotate(&self, writer: &mut LogWriter, bytes: u64) -> Result<()> {
         // A segment without records would be a hole in the log: it is replaced.
         let is_unused = writer.summary.n_records == 0;
         let number = writer.active.header.number + u64::from(!is_unused);
@@ -282,7 +282,7 @@ fn take_back(disk: &dyn Disk, file: &File, start: u64, length: usize) -> std::io
 }
 
 /// Refuses all writes from now on.
-pub(super) fn poison(writer: &mut Writer, reason: String) -> Error {
+pub(super) fn poison(writer: &mut LogWriter, reason: String) -> Error {
     tracing::error!(%reason, "the log refuses writes after an I/O error");
     writer.poison = Some(reason.clone());
     Error::Poisoned(reason)

@@ -42,11 +42,11 @@ pub(super) struct WrittenMaps {
     dir: PathBuf,
     cache: Arc<Cache>,
     /// Locked before a handle's keyspace.
-    state: RwLock<State>,
+    state: RwLock<WrittenState>,
 }
 
 #[derive(Default)]
-struct State {
+struct WrittenState {
     database: Option<Database>,
     /// The maps that were handed out: their keyspaces keep the database open.
     handles: Vec<Weak<WrittenMap>>,
@@ -114,7 +114,7 @@ impl WrittenMaps {
         self.existing_in(&mut self.state.write())
     }
 
-    fn existing_in(&self, state: &mut State) -> Result<Option<Database>> {
+    fn existing_in(&self, state: &mut WrittenState) -> Result<Option<Database>> {
         if state.database.is_none() && self.dir.exists() {
             let marker = std::fs::metadata(self.dir.join(CREATED_MARKER));
             if !marker.is_ok_and(|marker| marker.len() >= CREATED_MARKER_BYTES) {
@@ -182,7 +182,12 @@ impl WrittenMaps {
         Ok(Some(self.hand_out(&mut state, name, opened)))
     }
 
-    fn hand_out(self: &Arc<Self>, state: &mut State, name: &str, opened: Opened) -> Arc<dyn Map> {
+    fn hand_out(
+        self: &Arc<Self>,
+        state: &mut WrittenState,
+        name: &str,
+        opened: Opened,
+    ) -> Arc<dyn Map> {
         let map = Arc::new(WrittenMap {
             maps: Arc::clone(self),
             name: name.to_owned(),
