@@ -133,8 +133,9 @@ export class Trefoil {
     }
     if (response.ok) return response;
     const text = await response.text().catch(() => '');
-    let error = { code: `HTTP_${response.status}`, message: text, details: {} };
-    try { error = { ...error, ...JSON.parse(text).error }; } catch { /* Not every proxy speaks JSON. */ }
+    const code = response.status === 400 ? 'INVALID_REQUEST' : `HTTP_${response.status}`;
+    let error = { code, message: text, details: {} };
+    try { error = { ...error, ...JSON.parse(text).error }; } catch { /* Subscriptions and proxies say it in plain text. */ }
     const kind = ERRORS[error.code] ?? (response.status >= 502 ? Unavailable : TrefoilError);
     throw new kind(error.code, error.message, error.details);
   }
@@ -165,8 +166,7 @@ export class Trefoil {
    * @param {Commit} commit @returns {Promise<Committed>}
    */
   commit(commit) {
-    const named = { id: uuid(), ...commit };
-    return this.#repeat('commit', named);
+    return this.#repeat('commit', { id: uuid(), ...commit });
   }
 
   /**

@@ -58,6 +58,8 @@ class Client(unittest.TestCase):
             self.db.commit(state=[["SET", self.tag, "x"], ["INCR", self.tag]])
         with self.assertRaises(InvalidRequest):
             self.db.commit(conditons=[])
+        with self.assertRaises(InvalidRequest):
+            next(self.db.subscribe({"itmes": []}))
         with self.assertRaises(Unauthorized), Trefoil(self.server.url, "ns_wrong") as stranger:
             stranger.state("GET", "k")
         nobody = Trefoil("http://127.0.0.1:9", TOKEN, retry_seconds=0.1)

@@ -53,6 +53,7 @@ test('errors are types', async () => {
   const key = randomUUID();
   await assert.rejects(db.commit({ state: [['SET', key, 'x'], ['INCR', key]] }), CommandFailed);
   await assert.rejects(db.commit({ conditons: [] }), InvalidRequest);
+  await assert.rejects(all(db.subscribe({ itmes: [] })), InvalidRequest);
   const stranger = new Trefoil({ url: server.url, token: 'ns_wrong' });
   await assert.rejects(stranger.state('GET', 'k'), Unauthorized);
   await assert.rejects(all(stranger.subscribe({})), Unauthorized);

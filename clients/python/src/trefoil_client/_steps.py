@@ -200,8 +200,9 @@ def check(response: httpx.Response) -> httpx.Response:
         return response
     try:
         error = response.json()["error"]
-    except (ValueError, KeyError, TypeError):  # Not every proxy speaks JSON.
-        error = {"code": f"HTTP_{response.status_code}", "message": response.text}
+    except (ValueError, KeyError, TypeError):  # Subscriptions and proxies say it in plain text.
+        code = "INVALID_REQUEST" if response.status_code == 400 else f"HTTP_{response.status_code}"
+        error = {"code": code, "message": response.text}
     kind = Unavailable if response.status_code >= 502 else TrefoilError
     kind = ERRORS.get(error["code"], kind)
     raise kind(error["code"], error["message"], error.get("details"))
