@@ -361,6 +361,8 @@ impl Drop for Reservation {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     const MIB: usize = 1024 * 1024;
@@ -408,6 +410,27 @@ mod tests {
         drop(held);
         assert!(take(&shares[2]).is_ok());
         drop(more);
+    }
+
+    #[test]
+    fn pages_that_turn_out_large_leave_no_room_to_those_that_wait_their_turn() {
+        const PAGE: usize = MIB / 8;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
+        let _context = runtime.enter();
+        let share = Budget::new(64 * MIB).connect().unwrap();
+        let read = |_| share.reserve_for_page(PAGE).now_or_never().unwrap();
+        let mut pages: Vec<_> = (0..PAGE_READS_MAX).map(read).collect();
+        assert!(share.reserve(PAGE).is_ok());
+        let mut waiting = Box::pin(share.reserve_for_page(PAGE));
+        assert!((&mut waiting).now_or_never().is_none(), "there is no turn");
+        for (reservation, turn) in &mut pages {
+            reservation.grow_anyway(16 * MIB / PAGE_READS_MAX);
+            drop(turn.take());
+        }
+        assert!((&mut waiting).now_or_never().is_none(), "there is no room");
+        drop((waiting, pages));
+        assert!(share.reserve_for_page(PAGE).now_or_never().is_some());
     }
 
     #[test]
