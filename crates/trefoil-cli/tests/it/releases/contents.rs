@@ -4,6 +4,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use trefoil_grpc::{AppendRequest, Client, Connect, Event, MetadataEntry, TrackingInfo};
 
+use super::large;
 use crate::harness::{ADMIN, Resp, Server, Value};
 
 /// The namespace in which holds end, and so events follow.
@@ -17,10 +18,13 @@ pub(super) const LATER_EVENT: &str = "later";
 /// The sources of tracked positions.
 pub(super) const SOURCES: [&str; 2] = ["upstream", "quiet"];
 
+/// How many transactions have an id, in each namespace that has events.
+pub(super) const TRANSACTIONS: i64 = 20;
+
 /// A token that a user brought along.
 const BROUGHT: &str = "a key that was brought along";
 /// In the year 2200, in milliseconds.
-const FAR: &str = "7258118400000";
+pub(super) const FAR: &str = "7258118400000";
 const HOLD_SECONDS: &str = "25";
 const HOLD_MOST_OF_A_YEAR: &str = "31000000";
 
@@ -62,7 +66,7 @@ fn fill(server: &Server, token: &str) {
     transactions(&mut redis);
 }
 
-fn connect(server: &Server, token: &str) -> Resp {
+pub(super) fn connect(server: &Server, token: &str) -> Resp {
     let mut connection = Resp::connect(server.resp_port).unwrap();
     assert_eq!(connection.call(&["AUTH", token]), Value::ok());
     connection
@@ -181,22 +185,32 @@ fn collections(redis: &mut Resp) {
 
 /// Transactions with events, and one that is stored under an id.
 fn transactions(redis: &mut Resp) {
-    for n in 0..20 {
-        let data = format!("{{\"n\":{n}}}");
-        redis.line("MULTI");
-        redis.line("TREFOIL.STRICT ON");
-        redis.call(&["TREFOIL.COMMITID", &format!("commit-{n}")]);
-        redis.line("HINCRBY counts transactions 1");
-        redis.call(&["EVENT.APPEND", "show-1", "Sold", &data, "TAG", "show:1"]);
-        assert!(redis.line("EXEC").elements().is_some());
+    for n in 0..TRANSACTIONS {
+        let count = transaction(redis, n);
+        assert_eq!(count, Value::Integer(n + 1));
     }
 }
 
+/// Sends a transaction under its id. Returns how many there were when it was executed.
+pub(super) fn transaction(redis: &mut Resp, n: i64) -> Value {
+    let data = format!("{{\"n\":{n}}}");
+    redis.line("MULTI");
+    redis.line("TREFOIL.STRICT ON");
+    redis.call(&["TREFOIL.COMMITID", &format!("commit-{n}")]);
+    redis.line("HINCRBY counts transactions 1");
+    redis.call(&["EVENT.APPEND", "show-1", "Sold", &data, "TAG", "show:1"]);
+    let replies = redis.line("EXEC");
+    let is_count = |reply: &&Value| matches!(reply, Value::Integer(_));
+    let count = replies.elements().unwrap().iter().find(is_count);
+    count.cloned().unwrap()
+}
+
 /// Collections, and more changes than a log keeps: a snapshot of the state replaces them, and segments are
-/// compressed.
+/// compressed. Later changes of the same keys are in the maps, and the last ones only in the log.
 fn change(server: &Server, token: &str) {
     let mut redis = connect(server, token);
     collections(&mut redis);
+    large::write(&mut redis, 0);
     let value = "x".repeat(500_000);
     for n in 0..40 {
         assert_eq!(
@@ -205,9 +219,11 @@ fn change(server: &Server, token: &str) {
         );
     }
     redis.line("SET changed seldom");
+    large::write(&mut redis, 1);
     for n in 0..200 {
         redis.call(&["EVENT.APPEND", "after-1", "Later", &n.to_string()]);
     }
+    large::write(&mut redis, 2);
 }
 
 /// Seats that are sold, released, reserved, and held for a short and a long time.

@@ -9,16 +9,14 @@ use tempfile::TempDir;
 
 use super::contents;
 use super::expected::{Expected, read_namespace};
-use super::{fixtures, tar};
-use crate::harness::{ADMIN, SMALL_PARTS, Server};
+use super::{arguments, fixtures, tar};
+use crate::harness::{ADMIN, Server};
 
 #[test]
 #[ignore = "makes the archives of the release that TREFOIL_RELEASE names"]
 fn make() {
     let program = PathBuf::from(std::env::var_os("TREFOIL_RELEASE").unwrap());
-    let version = Command::new(&program).arg("version").output().unwrap();
-    let version = String::from_utf8(version.stdout).unwrap();
-    let version = version.trim().strip_prefix("trefoil ").unwrap();
+    let name = std::env::var("TREFOIL_RELEASE_NAME").unwrap();
     for end in ["closed", "killed"] {
         let directory = TempDir::new().unwrap();
         let (data, expected) = (
@@ -27,7 +25,8 @@ fn make() {
         );
         std::fs::create_dir(&expected).unwrap();
         let place = data.to_str().unwrap();
-        let arguments = [&["--data-dir", place, "--token", ADMIN], &SMALL_PARTS[..]].concat();
+        let place = vec!["--data-dir", place, "--token", ADMIN];
+        let arguments = [place, arguments()].concat();
         let server = Server::try_launch(Command::new(&program), &arguments).unwrap();
         for (id, token) in contents::write(&server) {
             let contents = read_namespace(&server, &id, &token);
@@ -49,8 +48,12 @@ fn make() {
             "closed" => assert!(server.terminate().success()),
             _ => server.kill(),
         }
-        let archive = fixtures().join(format!("{version}-{end}.tar.gz"));
-        tar(&["--sparse", "-czf"], &archive, directory.path());
+        let archive = fixtures().join(format!("{name}-{end}.tar.gz"));
+        tar(
+            &["--sparse", "-Igzip -9", "-cf"],
+            &archive,
+            directory.path(),
+        );
         println!("{}", archive.display());
     }
 }
