@@ -6,6 +6,7 @@ mod fuzz;
 mod moments;
 mod property;
 mod seats;
+mod small_changes;
 
 use std::time::{Duration, Instant};
 
