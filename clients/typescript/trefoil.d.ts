@@ -56,16 +56,13 @@ export type Commit = {
 export type Committed = {
     commit: number;
     globalPosition: number;
+    state: any[];
     events: {
         id: string;
         stream: string;
         position: number;
         globalPosition: number;
     }[];
-    /**
-     * the replies of the state commands
-     */
-    state: any[];
 };
 export type StoredEvent = {
     id: string;
@@ -97,11 +94,9 @@ export type StoredEvent = {
  * @property {boolean} [strict]
  * @property {string} [id] a UUID; if there is none, the client makes one
  */
-/** @typedef {object} Committed
- * @property {number} commit
- * @property {number} globalPosition
- * @property {{ id: string, stream: string, position: number, globalPosition: number }[]} events
- * @property {any[]} state the replies of the state commands */
+/** `state` has the replies of the state commands.
+ * @typedef {{ commit: number, globalPosition: number, state: any[],
+ *   events: { id: string, stream: string, position: number, globalPosition: number }[] }} Committed */
 /** An event without a stream has the stream "" and the position -1.
  * @typedef {{ id: string, stream: string, type: string, position: number, globalPosition: number,
  *   data: any, metadata: any, time: string, tags: string[] }} StoredEvent */
@@ -134,6 +129,7 @@ export declare class OutcomeUnknown extends TrefoilError {
 export declare class Trefoil {
     #private;
     url: string;
+    parse: (text: string) => any;
     retryMs: number;
     silenceMs: number;
     /** @type {{ [name: string]: string }} */
@@ -142,14 +138,16 @@ export declare class Trefoil {
     };
     /**
      * `url` is by default the server that the page came from. `retryMs` is how long a request that may
-     * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again.
-     * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number }} [options]
+     * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again. `parse`
+     * reads JSON, by default as JavaScript does.
+     * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number, parse?: (text: string) => any }} [options]
      */
-    constructor({ url, token, retryMs, silenceMs }?: {
+    constructor({ url, token, retryMs, silenceMs, parse }?: {
         url?: string;
         token?: string;
         retryMs?: number;
         silenceMs?: number;
+        parse?: (text: string) => any;
     });
     /** Calls a method of the HTTP API once and returns its result.
      * @param {string} method @param {...any} args @returns {Promise<any>} */

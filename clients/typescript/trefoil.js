@@ -22,11 +22,9 @@
  * @property {boolean} [strict]
  * @property {string} [id] a UUID; if there is none, the client makes one
  */
-/** @typedef {object} Committed
- * @property {number} commit
- * @property {number} globalPosition
- * @property {{ id: string, stream: string, position: number, globalPosition: number }[]} events
- * @property {any[]} state the replies of the state commands */
+/** `state` has the replies of the state commands.
+ * @typedef {{ commit: number, globalPosition: number, state: any[],
+ *   events: { id: string, stream: string, position: number, globalPosition: number }[] }} Committed */
 /** An event without a stream has the stream "" and the position -1.
  * @typedef {{ id: string, stream: string, type: string, position: number, globalPosition: number,
  *   data: any, metadata: any, time: string, tags: string[] }} StoredEvent */
@@ -99,11 +97,13 @@ function unlessApplied(error) {
 export class Trefoil {
   /**
    * `url` is by default the server that the page came from. `retryMs` is how long a request that may
-   * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again.
-   * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number }} [options]
+   * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again. `parse`
+   * reads JSON, by default as JavaScript does.
+   * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number, parse?: (text: string) => any }} [options]
    */
-  constructor({ url = '', token = '', retryMs = 30_000, silenceMs = 45_000 } = {}) {
+  constructor({ url = '', token = '', retryMs = 30_000, silenceMs = 45_000, parse = JSON.parse } = {}) {
     this.url = url.replace(/\/$/, '');
+    this.parse = (/** @type {string} */ text) => parse(text);
     this.retryMs = retryMs;
     this.silenceMs = silenceMs;
     /** @type {{ [name: string]: string }} */
@@ -117,7 +117,7 @@ export class Trefoil {
     const body = JSON.stringify([method, ...args]);
     const response = await this.#request('/rpc', { method: 'POST', headers, body });
     try {
-      return JSON.parse(await response.text());
+      return this.parse(await response.text());
     } catch (cause) {
       throw new Unavailable('CONNECTION', `the response of ${method} broke off`, {}, cause);
     }
@@ -265,7 +265,7 @@ export class Trefoil {
         text = messages.pop() ?? '';
         for (const message of messages) {
           const line = message.split('\n').find((line) => line.startsWith('data: '));
-          if (line) yield eventOf(JSON.parse(line.slice(6)));
+          if (line) yield eventOf(this.parse(line.slice(6)));
         }
       }
     } finally {
