@@ -1,4 +1,4 @@
-//! The browser in which the page of the example is tested.
+//! The browser in which the console and the page of the example are tested.
 
 use std::path::PathBuf;
 

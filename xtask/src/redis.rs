@@ -22,10 +22,11 @@ const PYTHON: [(&str, &str); 2] = [
 ];
 
 /// Packages for Node: where each is put, and which one it is.
-const NODE: [(&str, &str); 3] = [
+const NODE: [(&str, &str); 4] = [
     ("target/ioredis", "ioredis@6.0.0"),
     ("target/node-redis", "redis@6.3.1"),
     ("target/typescript", "typescript@7.0.2"),
+    ("target/axe", "axe-core@4.14.0"),
 ];
 
 /// The clients that are put into `target`.

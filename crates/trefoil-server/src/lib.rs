@@ -8,6 +8,7 @@
 //! service      one request: route, log, count
 //! web          which web pages may send it, and read the answer
 //! auth         whose namespace the request may touch
+//! console      /, the web console
 //! rpc          /rpc, one file per method
 //! dcb          /dcb/read and /dcb/append
 //! sse          /subscribe and /events
@@ -25,6 +26,7 @@ mod budget;
 mod config;
 mod connection;
 mod connections;
+mod console;
 mod criteria;
 mod dcb;
 mod error;

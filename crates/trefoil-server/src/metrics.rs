@@ -15,10 +15,14 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use trefoil::{Committed, Executed};
 
+use crate::console;
 use crate::panics::PANICS;
 use crate::resp::RespMetrics;
 use crate::response::{HttpAnswer, HttpBody, answer};
 use crate::service::Shared;
+
+/// What stands for every file of the console.
+pub(crate) const CONSOLE_ENDPOINT: &str = "/";
 
 /// What stands for every path that is no endpoint.
 pub(crate) const OTHER_ENDPOINT: &str = "other";
@@ -50,6 +54,7 @@ impl RequestLabels {
     /// The labels of a request that has no answer yet.
     pub(crate) fn of_path(path: &str) -> Self {
         let known = ENDPOINTS.into_iter().find(|endpoint| *endpoint == path);
+        let known = known.or_else(|| console::has(path).then_some(CONSOLE_ENDPOINT));
         Self {
             endpoint: known.unwrap_or(OTHER_ENDPOINT),
             method: "",
@@ -266,5 +271,8 @@ mod tests {
         assert_eq!(RequestLabels::of_path("/rpc").endpoint, "/rpc");
         assert_eq!(RequestLabels::of_path("/rpc/x").endpoint, OTHER_ENDPOINT);
         assert_eq!(RequestLabels::of_path("/secret").endpoint, OTHER_ENDPOINT);
+        for path in ["/", "/console/app.js", "/console/secret", "/console.json"] {
+            assert_eq!(RequestLabels::of_path(path).endpoint, CONSOLE_ENDPOINT);
+        }
     }
 }

@@ -123,7 +123,8 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Compresses an answer if that pays. Events that are sent one by one are left alone. What comes out
+/// Compresses an answer if that pays. Events that are sent one by one, and what is compressed already,
+/// are left alone. What comes out
 /// counts as memory of the connection; it was not refused when it was made, so it is not refused now.
 pub(crate) fn compress(response: HttpAnswer, share: &Share) -> HttpAnswer {
     let is_events = |value: &HeaderValue| value.as_bytes().starts_with(b"text/event-stream");
@@ -132,7 +133,8 @@ pub(crate) fn compress(response: HttpAnswer, share: &Share) -> HttpAnswer {
         _ if parts
             .headers
             .get(header::CONTENT_TYPE)
-            .is_some_and(is_events) =>
+            .is_some_and(is_events)
+            || parts.headers.contains_key(header::CONTENT_ENCODING) =>
         {
             return Response::from_parts(parts, body);
         }

@@ -59,7 +59,7 @@ impl Server {
     /// Binds every address of `config`. An address that this machine does not have is skipped
     /// with a warning; a port that is taken is an error, except for gRPC and RESP where that was not
     /// asked for.
-    pub async fn bind(config: Config, namespaces: Namespaces) -> Result<Self> {
+    pub async fn bind(mut config: Config, namespaces: Namespaces) -> Result<Self> {
         panics::count();
         let listeners = bind_all(&config.listen).await?;
         let (mut grpc_listeners, mut tls) = (Vec::new(), None);
@@ -68,8 +68,10 @@ impl Server {
             grpc_listeners = bind_besides(&grpc.listen, grpc.required, "gRPC").await?;
         }
         let (mut resp_listeners, mut n_threads) = (Vec::new(), 0);
-        if let Some(resp) = &config.resp {
+        if let Some(resp) = &mut config.resp {
             resp_listeners = bind_besides(&resp.listen, resp.required, "RESP").await?;
+            // The console says which port it is.
+            resp.listen = addresses(&resp_listeners);
             n_threads = resp.threads;
         }
         let resp_threads = resp::Threads::start(n_threads)?;

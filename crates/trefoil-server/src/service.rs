@@ -17,12 +17,12 @@ use crate::connection::UnderWay;
 use crate::connections::{Connections, Guest};
 use crate::error::{Failure, Result};
 use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
-use crate::metrics::{Metrics, OTHER_ENDPOINT, RequestLabels};
+use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
 use crate::panics::caught;
 use crate::query::QueryString;
 use crate::resp::RespClients;
 use crate::response::{self, HttpAnswer};
-use crate::{Config, VERSION, dcb, export, import, ready, rpc, sse};
+use crate::{Config, VERSION, console, dcb, export, import, ready, rpc, sse};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -158,6 +158,10 @@ impl Exchange<'_> {
             "/ready" => ready::answer(&self.shared).await,
             "/version" => Ok(response::json(format!("{{\"version\":\"{VERSION}\"}}"))),
             "/metrics" => Ok(self.shared.metrics.answer(&self.shared)),
+            CONSOLE_ENDPOINT => {
+                self.require_method(&[Method::GET, Method::HEAD])?;
+                console::answer(&self.shared, &self.parts)
+            }
             OTHER_ENDPOINT => {
                 let message = "Endpoint not found";
                 Err(Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", message))

@@ -364,20 +364,6 @@ impl<'a> Keyspace<'a> {
         self.set_entry(name, value)
     }
 
-    /// Gives an element a value that is much like what is stored of a key.
-    pub(crate) fn set_element_like(
-        &mut self,
-        id: u64,
-        place: &[u8],
-        value: Bytes,
-        key: &[u8],
-    ) -> Result<()> {
-        let epoch = self.root.epoch;
-        self.n_changes += 1;
-        let (name, like) = (layout::element(epoch, id, place), layout::key(epoch, key));
-        Ok(self.space.set_like(name, value, &like)?)
-    }
-
     /// Gives an entry a value, or removes it.
     pub(crate) fn set_entry(&mut self, name: Bytes, value: Option<Bytes>) -> Result<()> {
         self.n_changes += 1;

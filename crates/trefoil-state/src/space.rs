@@ -17,13 +17,6 @@ pub trait Space {
     /// Gives an entry a value, or removes it.
     fn set(&mut self, key: Bytes, value: Option<Bytes>) -> Result<()>;
 
-    /// Gives an entry a value that is much like that of another one, which the log can tell in a few
-    /// bytes.
-    fn set_like(&mut self, key: Bytes, value: Bytes, like: &[u8]) -> Result<()> {
-        let _ = like;
-        self.set(key, Some(value))
-    }
-
     /// Returns the entries with `from <= key < to`, in either direction.
     fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_>;
 

@@ -304,15 +304,9 @@ impl StringDraft {
             StringPlace::Long { id, .. } => id,
         };
         for (number, chunk) in self.chunks {
-            if !chunk.is_changed {
-                continue;
-            }
-            match without_end(&chunk.bytes.into()) {
-                // What was with its key until now.
-                Some(bytes) if is_short && number == 0 => {
-                    keyspace.set_element_like(id, &place(number), bytes, key)?;
-                }
-                bytes => keyspace.set_element(id, &place(number), bytes)?,
+            if chunk.is_changed {
+                let bytes = without_end(&chunk.bytes.into());
+                keyspace.set_element(id, &place(number), bytes)?;
             }
         }
         let value = StoredValue::LongString { id, len };

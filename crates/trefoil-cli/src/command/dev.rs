@@ -59,7 +59,9 @@ fn announce(output: &mut CommandOutput, bound: &Bound) -> std::io::Result<()> {
     )?;
     output.line(format_args!("Token  {token}"))?;
     for address in &bound.http {
-        output.line(format_args!("HTTP   http://{address}"))?;
+        output.line(format_args!(
+            "HTTP   http://{address}   (the console, in a browser)"
+        ))?;
     }
     for url in bound.grpc_urls() {
         output.line(format_args!(

@@ -80,7 +80,7 @@ impl Drop for BoxOffice {
 }
 
 /// Where the browser is; `cargo xtask test` installs one.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let given = std::env::var_os("CHROMIUM");
     let is_needed = given.is_some();
     let path = PathBuf::from(given.unwrap_or_else(|| "/usr/bin/chromium".into()));

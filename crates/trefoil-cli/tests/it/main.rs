@@ -6,6 +6,7 @@ mod boxoffice;
 mod cases;
 mod cli;
 mod clients;
+mod console;
 mod crash;
 mod damage;
 mod dcb;

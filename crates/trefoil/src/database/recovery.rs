@@ -80,14 +80,13 @@ pub(crate) fn replay_state(store: &StateStore, record: &Record, snapshot: u64) -
     }
     store.note_logged(logged_bytes(record));
     let mut failure = None;
-    let mut replay = |coding, changes: &[u8]| match store.replay(coding, changes) {
+    let read = state_changes(record, &mut |changes| match store.replay(changes) {
         Ok(replayed) => replayed,
         Err(error) => {
             failure = Some(error);
             None
         }
-    };
-    let read = state_changes(record, &mut replay);
+    });
     match failure {
         Some(error) => Err(error),
         None => read.ok_or_else(|| {

@@ -14,14 +14,12 @@
 //! name           names of entries that compare fast
 //! snapshot       what replaces changes that the log may drop
 //! change         changes of entries as the log keeps them
-//! edit           how a value is made from the one before it, in few bytes
 //! ```
 //!
 //! Everything is entries, bytes under bytes in one order, so that there is one way to log, roll
 //! back, checkpoint and rebuild them.
 
 mod change;
-mod edit;
 mod memory;
 mod merged_scan;
 mod name;
@@ -37,7 +35,7 @@ mod view;
 mod watch;
 mod words;
 
-pub(crate) use change::{ChangeCoding, Changes};
+pub(crate) use change::Changes;
 pub(crate) use read_cache::ReadCache;
 pub(crate) use snapshot::snapshot_commit;
 pub(crate) use store::{ChangedEntries, STATE_END, StateStore};

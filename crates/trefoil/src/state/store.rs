@@ -22,7 +22,7 @@ use trefoil_state::{Commands, ExpiryPlace, GarbagePlace, ROOT, SpaceScan, is_you
 use trefoil_storage::{Batch, Map, Storage};
 
 use super::Watches;
-use super::change::{ChangeCoding, Changes, EntryChange};
+use super::change::{Changes, EntryChange};
 use super::memory::Memory;
 use super::merged_scan::{MergedScan, ScanSource};
 use super::name::{EntryName, SoughtName};
@@ -208,18 +208,18 @@ impl StateStore {
     }
 
     /// Takes over the changes of a commit that is read from the log again; `None` if they do not fit.
-    pub(crate) fn replay(&self, coding: ChangeCoding, changes: &[u8]) -> Result<Option<()>> {
+    pub(crate) fn replay(&self, changes: &[u8]) -> Result<Option<()>> {
         let mut changed: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
         let mut failure = None;
-        let read = Changes::read(coding, changes, &mut |key, change: EntryChange<'_>| {
-            let before = |name: &[u8]| match changed.get(name) {
+        let read = Changes::read(changes, &mut |key, change: EntryChange<'_>| {
+            let before = || match changed.get(key) {
                 Some(value) => value.clone(),
-                None => self.read().get(name).unwrap_or_else(|error| {
+                None => self.read().get(key).unwrap_or_else(|error| {
                     failure = Some(error);
                     None
                 }),
             };
-            let after = change.apply(key, before)?;
+            let after = change.apply(before)?;
             changed.insert(Bytes::copy_from_slice(key), after);
             Some(())
         });

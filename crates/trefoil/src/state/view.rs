@@ -163,24 +163,16 @@ impl View {
         if before == value {
             return Ok(());
         }
-        check_name(&key)?;
-        self.changes.put(&key, before.as_ref(), value.as_ref());
-        self.stage(key, value)
-    }
-
-    /// Gives an entry a value that is much like that of another one.
-    fn set_like(&mut self, key: Bytes, value: Bytes, like: &[u8]) -> Result<()> {
-        if self.get(&key)?.is_some() {
-            return self.put(key, value);
+        if key.len() > KEY_BYTES_MAX {
+            let what = "length of the name of an entry of the state";
+            return Err(Error::over_limit(what, key.len(), KEY_BYTES_MAX));
         }
-        check_name(&key)?;
-        let other = self.get(like)?.unwrap_or_default();
-        self.changes.put_like(&key, (like, &other), &value);
-        self.stage(key, Some(value))
+        self.change(key, before.as_ref(), value)
     }
 
-    /// Stages the last of the changes.
-    fn stage(&mut self, key: Bytes, value: Option<Bytes>) -> Result<()> {
+    /// Changes an entry, which has another value.
+    fn change(&mut self, key: Bytes, before: Option<&Bytes>, value: Option<Bytes>) -> Result<()> {
+        self.changes.put(&key, before, value.as_ref());
         let n_bytes = self.changes.bytes.len();
         if n_bytes > STATE_BYTES_PER_COMMIT_MAX {
             let what = "bytes of state that one commit changes";
@@ -288,15 +280,6 @@ impl View {
     }
 }
 
-/// Refuses a name that no map takes.
-fn check_name(key: &[u8]) -> Result<()> {
-    if key.len() > KEY_BYTES_MAX {
-        let what = "length of the name of an entry of the state";
-        return Err(Error::over_limit(what, key.len(), KEY_BYTES_MAX));
-    }
-    Ok(())
-}
-
 impl Space for View {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         View::get(self, key)
@@ -320,13 +303,8 @@ impl Space for View {
         self.touched.is_all = true;
     }
 
-    fn set_like(&mut self, key: Bytes, value: Bytes, like: &[u8]) -> Result<()> {
-        View::set_like(self, key, value, like)
-    }
-
     fn remove(&mut self, key: Bytes) -> Result<()> {
-        self.changes.put(&key, Some(&Bytes::new()), None);
-        self.stage(key, None)
+        self.change(key, Some(&Bytes::new()), None)
     }
 
     fn due(&mut self, time: u64) {

@@ -4,17 +4,13 @@
 use trefoil_core::{put_bytes, put_varint, take_bytes, take_varint};
 use trefoil_storage::Record;
 
-use crate::state::ChangeCoding;
-
-/// Changes of entries of the state, as older versions wrote them.
-const PATCHED_STATE: u64 = 1;
 /// Changes of entries of the state.
-const EDITED_STATE: u64 = 2;
+const STATE: u64 = 1;
 
 /// Appends the changes of state of the commit of this index.
 pub(super) fn put_state(out: &mut Vec<u8>, commit: u64, changes: &[u8]) {
     put_varint(out, commit);
-    put_varint(out, EDITED_STATE);
+    put_varint(out, STATE);
     put_bytes(out, changes);
 }
 
@@ -33,20 +29,16 @@ pub(crate) fn logged_bytes(record: &Record) -> u64 {
 /// `visit` says so.
 pub(crate) fn state_changes(
     record: &Record,
-    visit: &mut dyn FnMut(ChangeCoding, &[u8]) -> Option<()>,
+    visit: &mut dyn FnMut(&[u8]) -> Option<()>,
 ) -> Option<()> {
     let mut rest = record.changes.as_slice();
     while !rest.is_empty() {
         let index = take_varint(&mut rest)?;
-        let coding = match take_varint(&mut rest)? {
-            PATCHED_STATE => ChangeCoding::Patches,
-            EDITED_STATE => ChangeCoding::Edits,
-            _ => return None,
-        };
-        if index >= u64::from(record.n_commits) {
+        let kind = take_varint(&mut rest)?;
+        if kind != STATE || index >= u64::from(record.n_commits) {
             return None;
         }
-        visit(coding, take_bytes(&mut rest)?)?;
+        visit(take_bytes(&mut rest)?)?;
     }
     Some(())
 }

@@ -162,7 +162,7 @@ mod tests {
             .iter()
             .map(|record| {
                 let mut found = Vec::new();
-                let mut visit = |_, changes: &[u8]| {
+                let mut visit = |changes: &[u8]| {
                     found.push(changes.to_vec());
                     Some(())
                 };

@@ -11,7 +11,6 @@ use tempfile::TempDir;
 use trefoil_core::Error;
 
 use super::disk::{Disk, RealDisk, SimulatedDisk};
-use super::log::layout::checksum;
 use super::log::writer::SEGMENT_BYTES_LIMIT;
 use super::{LocalOptions, LocalStorage};
 use crate::{Batch, Group, Items, Label, Record, Storage, Upkeep, conformance};
@@ -177,65 +176,6 @@ fn a_log_of_many_segments_is_the_same_after_reopening() {
         model.check(&storage);
     }
     assert_eq!(findings(dir.path()), 0);
-}
-
-/// Makes a segment one of another version.
-fn set_version(segment: &Path, version: u8) {
-    let mut bytes = fs::read(segment).unwrap();
-    bytes[8] = version;
-    let check = checksum(&bytes[..56], 0);
-    bytes[56..64].copy_from_slice(&check.to_le_bytes());
-    fs::write(segment, &bytes).unwrap();
-}
-
-fn version(segment: &Path) -> u8 {
-    fs::read(segment).unwrap()[8]
-}
-
-fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
-    let mut files = log_files(dir);
-    files.retain(|file| file.extension() == Some("segment".as_ref()));
-    files
-}
-
-/// What an older program reads of a log was written for it: a segment of its version gets no more.
-#[test]
-fn a_log_of_an_older_version_goes_on_in_a_new_segment() {
-    for n_groups in [0, 1, 5, 40] {
-        let dir = TempDir::new().unwrap();
-        let mut model = filled(dir.path(), &small(), n_groups, 6);
-        let old = segments(dir.path());
-        old.iter().for_each(|segment| set_version(segment, 2));
-        let n_used = |path: &std::path::PathBuf| {
-            let bytes = fs::read(path).unwrap();
-            bytes.iter().rposition(|byte| *byte != 0)
-        };
-        let used: Vec<_> = old.iter().map(n_used).collect();
-        let mut random = Random::new(7);
-        let storage = open(dir.path(), &small()).unwrap();
-        model.check(&storage);
-        model.append(&storage, &mut random);
-        model.check(&storage);
-        drop(storage);
-        for (segment, used) in old.iter().zip(used) {
-            assert!(version(segment) == 3 || n_used(segment) == used);
-        }
-        let last = segments(dir.path()).into_iter().rfind(|segment| {
-            let bytes = fs::read(segment).unwrap();
-            bytes[64..].iter().any(|byte| *byte != 0)
-        });
-        assert_eq!(version(&last.unwrap()), 3);
-        let storage = open(dir.path(), &small()).unwrap();
-        model.check(&storage);
-        for _ in 0..20 {
-            model.append(&storage, &mut random);
-            storage.maintain(false).unwrap();
-        }
-        model.check(&storage);
-        drop(storage);
-        model.check(&open(dir.path(), &small()).unwrap());
-        assert_eq!(findings(dir.path()), 0);
-    }
 }
 
 #[test]

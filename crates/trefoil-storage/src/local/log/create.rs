@@ -10,7 +10,7 @@ use crate::local::files::{step, sync_dir};
 use crate::local::mapping::Mapping;
 
 use super::index::GrowingIndex;
-use super::layout::{FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::layout::{SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
 use super::summary::Summary;
@@ -94,7 +94,6 @@ impl Room {
     ) -> Result<NewSegment> {
         let path = names::path_of(dir, number, FileKind::Plain);
         let header = SegmentHeader {
-            version: FORMAT_VERSION,
             number,
             salt: new_salt()?,
         };

@@ -11,10 +11,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{Label, Record};
 
-/// The version in which every file here is written.
-pub(crate) const FORMAT_VERSION: u32 = 3;
-/// The oldest version that is read.
-const FORMAT_VERSION_MIN: u32 = 2;
+/// The version of every file format here. Another one is refused.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
@@ -70,13 +68,12 @@ pub(crate) fn damaged(file: &Path, offset: u64, position: u64, what: impl Into<S
 
 /// Refuses a format that this program does not read.
 pub(crate) fn check_version(file: &Path, version: u32) -> Result<()> {
-    if (FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version) {
+    if version == FORMAT_VERSION {
         return Ok(());
     }
     let file = file.display();
     Err(Error::invalid(format!(
-        "{file} has format version {version}, this program reads versions {FORMAT_VERSION_MIN} to \
-         {FORMAT_VERSION}"
+        "{file} has format version {version}, this program reads version {FORMAT_VERSION}"
     )))
 }
 
@@ -84,9 +81,6 @@ pub(crate) fn check_version(file: &Path, version: u32) -> Result<()> {
 /// and never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
-    /// The version in which its records are written. What goes into a segment is read by every
-    /// program that reads this version.
-    pub(crate) version: u32,
     /// Which segment this is, from 1.
     pub(crate) number: u64,
     /// A random number that seeds all checksums of the segment.
@@ -97,7 +91,7 @@ impl SegmentHeader {
     pub(crate) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut out = [0; SEGMENT_HEADER_BYTES];
         out[..8].copy_from_slice(&SEGMENT_MAGIC);
-        out[8..12].copy_from_slice(&self.version.to_le_bytes());
+        out[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         out[16..24].copy_from_slice(&self.number.to_le_bytes());
         out[24..32].copy_from_slice(&self.salt.to_le_bytes());
         let check = checksum(&out[..56], 0);
@@ -110,10 +104,8 @@ impl SegmentHeader {
         if !is_header || u64_at(bytes, 56) != checksum(&bytes[..56], 0) {
             return Err(damaged(file, 0, 0, "the segment's header is not valid"));
         }
-        let version = u32_at(bytes, 8);
-        check_version(file, version)?;
+        check_version(file, u32_at(bytes, 8))?;
         Ok(Self {
-            version,
             number: u64_at(bytes, 16),
             salt: u64_at(bytes, 24),
         })

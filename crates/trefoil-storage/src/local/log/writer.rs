@@ -17,9 +17,7 @@ use crate::{Group, LogEnd, Record};
 
 use super::Log;
 use super::create::{NewSegment, Room};
-use super::layout::{
-    FORMAT_VERSION, Placement, RecordHeader, SEGMENT_HEADER_BYTES, encode_record, encoded_bytes,
-};
+use super::layout::{Placement, RecordHeader, SEGMENT_HEADER_BYTES, encode_record, encoded_bytes};
 use super::names::{self, FileKind};
 use super::plain::PlainSegment;
 use super::scan::ExpectedRecord;
@@ -151,14 +149,12 @@ impl Log {
         Ok(())
     }
 
-    /// Sees to it that there is room for `bytes`, in a segment of this version, and that no seal says
-    /// that the log ends here.
+    /// Sees to it that there is room for `bytes` and that no seal says that the log ends here.
     fn make_way(&self, writer: &mut LogWriter, bytes: u64) -> Result<()> {
         if writer.is_sealed {
             self.break_seal(writer)?;
         }
-        let has_room = writer.summary.used_bytes + bytes <= writer.active.capacity();
-        if !has_room || writer.active.header.version != FORMAT_VERSION {
+        if writer.summary.used_bytes + bytes > writer.active.capacity() {
             self.rotate(writer, bytes)?;
         }
         Ok(())
@@ -262,8 +258,7 @@ impl Log {
 }
 
 fn fits(new: &NewSegment, number: u64, needed: u64) -> bool {
-    let header = new.segment.header;
-    (header.number, header.version) == (number, FORMAT_VERSION) && new.segment.capacity() >= needed
+    new.segment.header.number == number && new.segment.capacity() >= needed
 }
 
 /// Takes back what was written of a group for which there was no room: parts of it behind a later

@@ -6,7 +6,6 @@ mod fuzz;
 mod moments;
 mod property;
 mod seats;
-mod small_changes;
 
 use std::time::{Duration, Instant};
 

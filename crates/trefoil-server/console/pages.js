@@ -1,0 +1,13 @@
+// The pages of the navigation, in its order, with the letter that goes there.
+
+/** @type {{ page: string, name: string, key: string, also?: string[] }[]} */
+export const PAGES = [
+  { page: 'overview', name: 'Overview', key: 'o' },
+  { page: 'streams', name: 'Streams', key: 's', also: ['category', 'stream', 'event'] },
+  { page: 'tail', name: 'Live tail', key: 't' },
+  { page: 'query', name: 'Query', key: 'q' },
+  { page: 'state', name: 'State', key: 'k' },
+  { page: 'seats', name: 'Seats', key: 'm' },
+  { page: 'write', name: 'Write', key: 'w' },
+  { page: 'namespaces', name: 'Namespaces', key: 'n' },
+];

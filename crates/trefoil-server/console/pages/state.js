@@ -1,0 +1,131 @@
+// The state: keys by pattern and type, their values, and a line for commands.
+
+import { html, useState } from '../view.js';
+import { call, look, useLoad, useRepeated } from '../api.js';
+import { go, linkTo, route } from '../route.js';
+import { count, preview, remaining } from '../format.js';
+import { Copy, Empty, Facts, Failure, Head, Search, Snippets, Waiting } from '../parts/basics.js';
+import { Value, keyOf, keyText, orFail, shown } from '../parts/value.js';
+import { curl, python, pythonOf, redisCli, script, scriptOf } from '../commands.js';
+
+/** @typedef {import('../parts/value.js').Bytes} Bytes */
+
+const [KEYS, STEP, STEPS, LIVE_MS] = [100, 1000, 20, 2000];
+const TYPES = ['string', 'hash', 'set', 'zset', 'list'];
+
+/** Keys from a cursor on: a page of them, or what some steps of SCAN find.
+ * @param {string} pattern @param {string} type @param {string} cursor */
+async function scan(pattern, type, cursor) {
+  /** @type {Bytes[]} */
+  const keys = [];
+  let next = cursor;
+  for (let step = 0; step < STEPS && keys.length < KEYS; step++) {
+    const words = ['SCAN', next, ...(pattern ? ['MATCH', pattern] : []), 'COUNT', pattern || type ? STEP : KEYS, ...(type ? ['TYPE', type] : [])];
+    const [after, found] = orFail((await look(words))[0]);
+    keys.push(...found);
+    next = String(after);
+    if (next === '0') break;
+  }
+  keys.sort((a, b) => (shown(a) < shown(b) ? -1 : 1));
+  const facts = keys.length ? await look(...keys.flatMap((key) => [['TYPE', key], ['PTTL', key]])) : [];
+  return { next: next === '0' ? null : next, keys: keys.map((key, index) => ({ key, type: facts[2 * index], ttl: facts[2 * index + 1] })) };
+}
+
+export function StatePage() {
+  const { query } = route.value;
+  const [pattern, type, key] = ['pattern', 'type', 'key'].map((name) => query.get(name) ?? '');
+  const set = (/** @type {{ [name: string]: string }} */ next) => go(linkTo('state', [], { pattern, type, key, ...next }), { replace: true });
+  const { data: size } = useLoad(async () => (await look(['DBSIZE']))[0], []);
+  return html`<${Head} title="State" subtitle=${size === undefined ? '' : `${count(size)} keys`} />
+    <div class="bar"><${Search} label="Pattern, such as user:*" value=${pattern} onValue=${(/** @type {string} */ text) => set({ pattern: text })} />
+      <select aria-label="Type" value=${type} onChange=${(/** @type {any} */ event) => set({ type: event.target.value })}>
+        <option value="">All types</option>${TYPES.map((name) => html`<option value=${name}>${name}</option>`)}</select></div>
+    <div class=${`columns${key ? ' keyed' : ''}`}>
+      <section class="card" aria-label="Keys"><${Keys} key=${`${pattern} ${type}`} pattern=${pattern} type=${type} chosen=${key}
+        onChoose=${(/** @type {Bytes} */ found) => linkTo('state', [], { pattern, type, key: keyText(found) })} /></section>
+      <div class="column">${key ? html`<${Entry} key=${key} name=${keyOf(key)} />` : html`<section class="card"><${Empty}>Choose a key to see its value.<//></section>`}
+        <${CommandLine} /></div>
+    </div>`;
+}
+
+/** @param {{ pattern: string, type: string, chosen: string, onChoose: (key: Bytes) => string }} props */
+function Keys({ pattern, type, chosen, onChoose }) {
+  const [cursors, setCursors] = useState(['0']);
+  const cursor = cursors[cursors.length - 1];
+  const { data, error, isLoading, reload } = useLoad(() => scan(pattern, type, cursor), [cursor]);
+  return html`<div class="card-head"><h2>Keys</h2><button type="button" class="quiet" onClick=${reload}>Refresh</button></div>
+    <${Failure} error=${error} onRetry=${reload} />
+    <${Waiting} isLoading=${isLoading && !data}>${data && (data.keys.length ? html`<table><thead><tr><th>Key</th><th>Type</th><th class="wide">Expires in</th></tr></thead>
+      <tbody>${data.keys.map(({ key, type, ttl }) => html`<tr key=${keyText(key)} class=${keyText(key) === chosen ? 'chosen' : ''}>
+        <td><a data-row href=${onChoose(key)} aria-current=${keyText(key) === chosen ? 'true' : undefined}>${shown(key) || '(empty)'}</a></td>
+        <td class="muted">${type}</td><td class="wide muted">${ttl >= 0 ? remaining(ttl) : ''}</td></tr>`)}</tbody></table>`
+      : html`<${Empty}>${data.next ? 'Nothing so far. Search on below.' : pattern || type ? 'No key matches.' : 'There are no keys.'}<//>`)}
+      ${data && (cursors.length > 1 || data.next) && html`<nav class="pager" aria-label="Pages of keys">
+        <button type="button" disabled=${cursors.length < 2} onClick=${() => setCursors(cursors.slice(0, -1))}>Back</button>
+        <button type="button" disabled=${!data.next} onClick=${() => setCursors([...cursors, /** @type {string} */ (data.next)])}>Next</button></nav>`}<//>`;
+}
+
+/** @param {{ name: Bytes }} props */
+function Entry({ name }) {
+  const [fact, setFact] = useState(/** @type {{ type: string, ttl: number, bytes: number } | null} */ (null));
+  const [turn, setTurn] = useState(0);
+  useRepeated(async (isWanted) => {
+    const [type, ttl, bytes] = await look(['TYPE', name], ['PTTL', name], ['MEMORY', 'USAGE', name]);
+    if (!isWanted()) return;
+    setFact({ type, ttl, bytes });
+    setTurn((old) => old + 1);
+  }, LIVE_MS, []);
+  const title = shown(name);
+  return html`<section class="card" aria-label="Value"><div class="card-head"><h2 class="name">${title}</h2><${Copy} text=${title} name="Copy the key" /></div>
+    ${!fact ? html`<${Waiting} isLoading />` : fact.type === 'none' ? html`<${Empty}>There is no such key.<//>` : html`
+      <${Facts} facts=${[['Type', fact.type], ['Expires in', fact.ttl >= 0 ? remaining(fact.ttl) : 'never'],
+        ['Stored bytes', typeof fact.bytes === 'number' ? count(fact.bytes) : undefined]]} />
+      <${Value} key=${fact.type} name=${name} type=${fact.type} turn=${turn} />`}
+  </section>`;
+}
+
+/** Words as a shell reads them, with quotes. @param {string} line @returns {string[]} */
+export function wordsOf(line) {
+  const words = [];
+  const pattern = /"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g;
+  for (const [, double, single, plain] of line.matchAll(pattern)) {
+    words.push(double !== undefined ? double.replace(/\\(.)/g, '$1') : single ?? plain);
+  }
+  return words;
+}
+
+function CommandLine() {
+  const [done, setDone] = useState(/** @type {{ line: string, reply: any, error: any }[]} */ ([]));
+  const [line, setLine] = useState('');
+  const run = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    const words = wordsOf(line);
+    if (!words.length) return;
+    let result = { line, reply: /** @type {any} */ (undefined), error: /** @type {any} */ (null) };
+    try {
+      result = { ...result, reply: (await call('commit', { state: [words] })).state[0] };
+    } catch (error) {
+      result = { ...result, error };
+    }
+    setDone((old) => [result, ...old].slice(0, 20));
+    setLine('');
+  };
+  const words = wordsOf(done[0]?.line ?? line);
+  return html`<section class="card" aria-label="Command"><h2>Command</h2>
+    <form class="inline" onSubmit=${run}><input class="grow mono" aria-label="A state command" placeholder="HSET user:1 name Ada" value=${line} autocomplete="off"
+      spellcheck=${false} onInput=${(/** @type {any} */ event) => setLine(event.target.value)} /><button class="primary">Run</button></form>
+    <div aria-live="polite" class="column">${done.map(({ line, reply, error }) => html`<div><code class="muted">${line}</code>
+      <pre class=${error || reply?.error ? 'wrong' : ''}>${error ? error.message : preview(reply, 4000)}</pre></div>`)}</div>
+  </section>${words.length > 0 && html`<${Snippets} snippets=${stateCommands(words)} />`}`;
+}
+
+/** @param {string[]} words @returns {import('../commands.js').Snippets} */
+function stateCommands(words) {
+  const parts = (/** @type {(value: any) => string} */ write) => words.map(write).join(', ');
+  return {
+    'redis-cli': redisCli(...words),
+    curl: curl('commit', { state: [words] }),
+    Python: python(`print(db.state(${parts(pythonOf)}))`),
+    TypeScript: script(`console.log(await db.state(${parts(scriptOf)}));`),
+  };
+}
