@@ -484,6 +484,13 @@ pub trait Storage: Send + Sync + Debug {
         Ok(())
     }
 
+    /// Notes what it knows of the log so far, so that opening it again need not read that; to be
+    /// called when the maps have been brought up to the end of the log or near to it. Nothing is lost
+    /// if what is noted is.
+    fn mark(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// How much room the namespace takes.
     fn usage(&self) -> Result<Usage> {
         Ok(Usage::default())

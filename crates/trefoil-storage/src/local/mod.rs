@@ -241,6 +241,10 @@ impl Storage for LocalStorage {
         self.log.seal()
     }
 
+    fn mark(&self) -> Result<()> {
+        self.log.mark()
+    }
+
     fn usage(&self) -> Result<Usage> {
         let mut usage = Usage {
             map_bytes: self.maps.disk_bytes()?,

@@ -36,6 +36,9 @@ fn run_until_power_fails(
         if random.below(12) == 0 && model.write_snapshot(&storage).is_err() {
             return None;
         }
+        if random.below(6) == 0 && storage.mark().is_err() {
+            return None;
+        }
         // As when the log is closed; the next group is written to a log that is opened again.
         if random.below(8) == 0 && storage.seal().is_err() {
             return None;

@@ -20,6 +20,7 @@ use model::{Model, label, snapshot_entries, without_changes};
 mod crashes;
 mod damage;
 mod edits;
+mod marks;
 mod model;
 mod seals;
 mod snapshots;

@@ -12,6 +12,10 @@ use super::layout::{u32_at, u64_at};
 pub(crate) const RANGE_BYTES: usize = 16;
 /// The bytes of a stored offset.
 pub(crate) const OFFSET_BYTES: usize = 4;
+/// The bytes of a stored waypoint: a commit and an offset.
+pub(crate) const WAYPOINT_BYTES: usize = 16;
+/// How far apart waypoints are, in bytes of the segment.
+const WAYPOINT_STEP: u64 = 64 * 1024;
 
 /// Where an item is in its segment's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +42,77 @@ pub(crate) struct GrowingIndex {
     /// Position and ordinal of each range, one after the other.
     ranges: Growing,
     offsets: Growing,
+    /// The first commit and the offset of some groups, one after the other.
+    waypoints: Growing,
 }
 
 impl GrowingIndex {
+    /// Returns what was stored of an index: its ranges and offsets, and its waypoints.
+    pub(crate) fn decode(table: &[u8], n_ranges: usize, waypoints: &[u8]) -> Self {
+        let index = Self::default();
+        let (ranges, offsets) = table.split_at(n_ranges * RANGE_BYTES);
+        let push_all = |list: &Growing, numbers: &[u8]| {
+            let numbers = numbers.chunks_exact(8).map(|number| u64_at(number, 0));
+            numbers.for_each(|number| list.push(number));
+        };
+        push_all(&index.ranges, ranges);
+        push_all(&index.waypoints, waypoints);
+        for offset in offsets.chunks_exact(OFFSET_BYTES) {
+            index.offsets.push(u32_at(offset, 0).into());
+        }
+        index
+    }
+
+    /// Notes where a group begins, if that is far enough from the last one that was noted.
+    pub(crate) fn note_group(&self, first_commit: u64, offset: u64) {
+        let last = self.waypoints.len().checked_sub(1);
+        let last = last.map_or(0, |last| self.waypoints.get(last));
+        if offset >= last + WAYPOINT_STEP {
+            self.waypoints.push(first_commit);
+            self.waypoints.push(offset);
+        }
+    }
+
+    /// Returns the offset of a group at or before the record that has `commit`, as far as one is
+    /// known.
+    pub(crate) fn group_before(&self, commit: u64) -> Option<u64> {
+        let (mut low, mut high) = (0, self.waypoints.len() / 2);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.waypoints.get(2 * middle) <= commit {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Some(self.waypoints.get(2 * low.checked_sub(1)? + 1))
+    }
+
+    /// Returns the stored form of the waypoints before an offset.
+    pub(crate) fn encode_waypoints(&self, end: u64) -> Vec<u8> {
+        let n_waypoints = self.waypoints.len() / 2;
+        let all = (0..n_waypoints)
+            .map(|index| [2 * index, 2 * index + 1].map(|at| self.waypoints.get(at)));
+        let before = all.take_while(|[_, offset]| *offset < end);
+        before.flatten().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Returns the stored form of the ranges and the offsets of the first items, and how many ranges
+    /// there are.
+    pub(crate) fn encode_first(&self, n_items: usize) -> (Vec<u8>, u32) {
+        let all = 0..self.ranges.len() / 2;
+        let n_ranges = all.take_while(|&index| self.range(index).1 < n_items as u64);
+        let n_ranges = n_ranges.count();
+        let mut out = Vec::with_capacity(n_ranges * RANGE_BYTES + n_items * OFFSET_BYTES);
+        for number in 0..2 * n_ranges {
+            out.extend_from_slice(&self.ranges.get(number).to_le_bytes());
+        }
+        for ordinal in 0..n_items {
+            out.extend_from_slice(&(self.offsets.get(ordinal) as u32).to_le_bytes());
+        }
+        (out, n_ranges as u32)
+    }
+
     /// Adds the items of one record, the first of which is at `first_position`.
     pub(crate) fn push(&self, first_position: u64, offsets: impl Iterator<Item = u64>) {
         let mut offsets = offsets.peekable();
@@ -163,18 +235,7 @@ impl SegmentIndex {
     pub(crate) fn encode(&self) -> (Vec<u8>, u32) {
         match self {
             Self::Mapped(file, place) => (file[place.start..].to_vec(), place.n_ranges as u32),
-            Self::Growing(index) => {
-                let n_items = index.offsets.len();
-                let n_ranges = index.ranges.len() / 2;
-                let mut out = Vec::with_capacity(n_ranges * RANGE_BYTES + n_items * OFFSET_BYTES);
-                for number in 0..2 * n_ranges {
-                    out.extend_from_slice(&index.ranges.get(number).to_le_bytes());
-                }
-                for ordinal in 0..n_items {
-                    out.extend_from_slice(&(index.offsets.get(ordinal) as u32).to_le_bytes());
-                }
-                (out, n_ranges as u32)
-            }
+            Self::Growing(index) => index.encode_first(index.offsets.len()),
         }
     }
 }

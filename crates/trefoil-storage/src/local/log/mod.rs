@@ -5,7 +5,7 @@
 //!   [`index`] find them.
 //! - [`snapshot`] is what stands for changes that were dropped.
 //! - [`writer`] appends, [`upkeep`] works behind it, [`edit`] replaces and drops items, [`seal`] says where the log ended when it was
-//!   closed, [`recovery`] opens and [`settle`] makes the end durable.
+//!   closed, [`mark`] from where on it must be read, [`recovery`] opens and [`settle`] makes the end durable.
 
 pub(crate) mod blocks;
 mod codec;
@@ -16,6 +16,7 @@ mod edit;
 mod growing;
 pub(crate) mod index;
 pub(crate) mod layout;
+mod mark;
 pub(crate) mod names;
 pub(crate) mod plain;
 pub(crate) mod recovery;

@@ -28,6 +28,7 @@ const OFFSETS: &str = "offsets";
 const COMPRESSED: &str = "compressed";
 const SNAPSHOT: &str = "snapshot";
 const SEAL: &str = "seal";
+const MARK: &str = "mark";
 
 /// The path of the file of this kind with this number: that of its segment, or the commit of a
 /// snapshot.
@@ -45,6 +46,11 @@ pub(crate) fn path_of(dir: &Path, number: u64, kind: FileKind) -> PathBuf {
 /// Where the seal is.
 pub(crate) fn seal_path(dir: &Path) -> PathBuf {
     dir.join(SEAL)
+}
+
+/// Where the mark is.
+pub(crate) fn mark_path(dir: &Path) -> PathBuf {
+    dir.join(MARK)
 }
 
 /// Where the bytes of a torn tail are kept.
@@ -103,10 +109,9 @@ pub(crate) fn list(dir: &Path) -> Result<Listed> {
         is_sealed: seal_path(dir).exists(),
         ..Listed::default()
     };
-    let unsealed = unfinished(&seal_path(dir));
-    listed
-        .unfinished
-        .extend(unsealed.exists().then_some(unsealed));
+    let unfinished = [seal_path(dir), mark_path(dir)].map(|path| unfinished(&path));
+    let left = unfinished.into_iter().filter(|path| path.exists());
+    listed.unfinished.extend(left);
     for entry in fs::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let Some((number, kind)) = entry.file_name().to_str().and_then(parse) else {

@@ -15,7 +15,7 @@ use super::layout::{
     ITEM_HEADER_BYTES, ItemHeader, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, damaged,
     decode_record, short_checksum,
 };
-use super::scan::{ExpectedRecord, scan};
+use super::scan::{ExpectedRecord, ScanStart, scan};
 use super::sidecar;
 use super::summary::Summary;
 
@@ -98,15 +98,24 @@ impl PlainSegment {
 
     /// Lets readers see a durable group: the first position and the offsets of each record.
     pub(crate) fn publish(&self, summary: Summary, records: &[Record], offsets: &[u64]) {
-        *self.summary.write() = summary;
-        let Some(SegmentIndex::Growing(index)) = self.index.get() else {
+        let before = std::mem::replace(&mut *self.summary.write(), summary);
+        let (Some(index), Some(first)) = (self.growing_index(), records.first()) else {
             return;
         };
+        index.note_group(first.first_commit, before.used_bytes);
         let mut rest = offsets;
         for record in records {
             let (offsets, others) = rest.split_at(record.items.len());
             index.push(record.first_position, offsets.iter().copied());
             rest = others;
+        }
+    }
+
+    /// The index of a segment that is being written.
+    pub(crate) fn growing_index(&self) -> Option<&GrowingIndex> {
+        match self.index.get()? {
+            SegmentIndex::Growing(index) => Some(index),
+            SegmentIndex::Mapped(..) => None,
         }
     }
 
@@ -137,7 +146,8 @@ impl PlainSegment {
             commit: summary.first_commit,
             position: summary.first_position,
         };
-        let scanned = scan(&self.path, self.bytes(), self.header.salt, expected)?;
+        let start = ScanStart::beginning(expected);
+        let scanned = scan(&self.path, self.bytes(), self.header.salt, start, None)?;
         if scanned.summary == *summary {
             return Ok(scanned.index);
         }
@@ -193,9 +203,16 @@ impl PlainSegment {
 
     /// The headers of all records, with their offsets.
     pub(crate) fn headers(&self) -> impl Iterator<Item = Result<(usize, RecordHeader)>> {
+        self.headers_from(SEGMENT_HEADER_BYTES)
+    }
+
+    /// The headers of the records from `offset` on, where one begins.
+    fn headers_from(
+        &self,
+        mut offset: usize,
+    ) -> impl Iterator<Item = Result<(usize, RecordHeader)>> {
         let summary = self.summary();
         let mut position = summary.first_position;
-        let mut offset = SEGMENT_HEADER_BYTES;
         std::iter::from_fn(move || {
             if offset as u64 >= summary.used_bytes {
                 return None;
@@ -231,8 +248,14 @@ impl PlainSegment {
         after_commit: u64,
         visit: &mut dyn FnMut(&Record) -> Result<()>,
     ) -> Result<()> {
+        if self.summary().last_commit <= after_commit {
+            return Ok(());
+        }
+        let known = self.growing_index();
+        let group = known.and_then(|index| index.group_before(after_commit + 1));
+        let start = group.map_or(SEGMENT_HEADER_BYTES, |offset| offset as usize);
         let mut record = Record::default();
-        for found in self.headers() {
+        for found in self.headers_from(start) {
             let (offset, header) = found?;
             if header.last_commit() <= after_commit {
                 continue;

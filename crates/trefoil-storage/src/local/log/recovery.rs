@@ -22,15 +22,17 @@ use crate::local::options::LocalOptions;
 use super::Log;
 use super::compressed::CompressedSegment;
 use super::create::{NewSegment, Room};
-use super::layout::{SEGMENT_HEADER_BYTES, damaged};
+use super::layout::{SEGMENT_HEADER_BYTES, SegmentHeader, damaged};
+use super::mark;
 use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
-use super::scan::{ExpectedRecord, Tail, end_of_data, scan};
+use super::scan::{ExpectedRecord, ScanStart, SegmentScan, Tail, end_of_data, scan};
 use super::seal::{self, Seal};
 use super::segments::{Segment, SegmentEntry, Segments};
 use super::settle::{self, Cut};
 use super::sidecar;
 use super::snapshot::SnapshotFile;
+use super::summary::Summary;
 use super::writer::{LogWriter, SEGMENT_BYTES_LIMIT};
 
 /// What opening found and did.
@@ -49,12 +51,15 @@ struct FoundSegment {
     tail: Tail,
     /// Where the last whole group is; empty if it is known to be durable.
     last_group: Range<usize>,
+    /// What it holds before that group.
+    before_last: Summary,
 }
 
 impl FoundSegment {
     /// A segment with nothing that a crash could still take.
     fn durable(segment: Segment) -> Self {
         Self {
+            before_last: segment.summary(),
             segment,
             tail: Tail::Clean,
             last_group: 0..0,
@@ -75,6 +80,8 @@ struct Opening<'a> {
     dir: &'a Path,
     disk: &'a dyn Disk,
     expected: ExpectedRecord,
+    /// Where the log was closed, if a seal says that.
+    sealed: Option<Seal>,
     recovery: LogRecovery,
 }
 
@@ -93,16 +100,19 @@ pub(crate) fn open(
         dir,
         disk: &*disk,
         expected: first,
+        sealed: None,
         recovery: LogRecovery::default(),
     };
     // Before anything is built on the names: a process that was killed may have left renames that
     // are not durable.
     files::sync_dir(&*disk, dir)?;
     let listed = names::list(dir)?;
+    let seal = listed.is_sealed.then(|| Seal::open(&names::seal_path(dir)));
+    opening.sealed = seal.as_ref().and_then(|seal| seal.as_ref().ok().copied());
     let mut found = opening.find_all(&listed)?;
     let end = end_of(&found);
     let snapshot = opening.find_snapshot(&listed, &found, end)?;
-    let seal = opening.find_seal(&listed, &found)?;
+    let seal = check_seal(seal.transpose(), &found)?;
     opening.check_end(&found, (seal, end), known_commit)?;
     opening.cut_tail(&mut found)?;
     let is_sealed = seal.is_some_and(|seal| is_of(&seal, &found, end));
@@ -139,6 +149,18 @@ fn is_of(seal: &Seal, found: &[FoundSegment], end: LogEnd) -> bool {
     is_there && seal.end == end
 }
 
+/// Passes over a seal that is not valid if the log ends as one that was closed does; it is damage too if
+/// there is more.
+fn check_seal(opened: Result<Option<Seal>>, found: &[FoundSegment]) -> Result<Option<Seal>> {
+    match opened {
+        Err(Error::Damaged(damage)) if found.iter().all(|found| found.tail == Tail::Clean) => {
+            tracing::warn!(%damage, "opening the log as after a crash");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
 fn end_of(found: &[FoundSegment]) -> LogEnd {
     let mut end = LogEnd::default();
     for summary in found.iter().map(|found| found.segment.summary()) {
@@ -156,6 +178,7 @@ fn assemble(
     (spare, snapshot): (Option<NewSegment>, Option<Arc<SnapshotFile>>),
 ) -> Result<Log> {
     let last_group = found.last().map_or(0..0, |found| found.last_group.clone());
+    let before_last = found.last().map(|found| found.before_last);
     let entries = found.into_iter().map(|FoundSegment { segment, .. }| {
         let summary = segment.summary();
         let is_used = summary.n_records > 0;
@@ -189,7 +212,8 @@ fn assemble(
         .open(&active.path)
         .map_err(|error| Error::io(format!("opening {}", active.path.display()), &error))?;
     settle::make_durable(&*options.disk, &file, active, last_group)?;
-    let writer = LogWriter::new(Arc::clone(active), file, expected);
+    let before_last = before_last.unwrap_or_default();
+    let writer = LogWriter::new(Arc::clone(active), before_last, file, expected);
     Ok(Log::new(
         dir.to_owned(),
         options,
@@ -333,21 +357,6 @@ impl Opening<'_> {
         Ok(Some(Arc::new(newest)))
     }
 
-    /// The seal. One that is not valid is passed over if the log ends as one that was closed does;
-    /// it is damage too if there is more.
-    fn find_seal(&self, listed: &Listed, found: &[FoundSegment]) -> Result<Option<Seal>> {
-        if !listed.is_sealed {
-            return Ok(None);
-        }
-        match Seal::open(&names::seal_path(self.dir)) {
-            Err(Error::Damaged(damage)) if found.iter().all(|found| found.tail == Tail::Clean) => {
-                tracing::warn!(%damage, "opening the log as after a crash");
-                Ok(None)
-            }
-            other => other.map(Some),
-        }
-    }
-
     /// Refuses a log that ends before a commit that it is known to have had.
     fn check_end(
         &self,
@@ -370,7 +379,7 @@ impl Opening<'_> {
         Err(damaged(&path, offset, self.expected.position, what))
     }
 
-    fn check_order(&self, path: &Path, summary: &super::summary::Summary) -> Result<()> {
+    fn check_order(&self, path: &Path, summary: &Summary) -> Result<()> {
         let ExpectedRecord { commit, position } = self.expected;
         if summary.first_commit == commit && summary.first_position >= position {
             return Ok(());
@@ -397,14 +406,31 @@ impl Opening<'_> {
             }
         }
         self.recovery.scanned_segments += 1;
-        let scanned = scan(&path, &mapping, header.salt, self.expected)?;
+        let scanned = self.scan(&path, &mapping, header)?;
+        // What was read through the old one would count as memory of the process.
+        let mapping = Mapping::open(&path)?;
         let segment = PlainSegment::new(path, header, mapping, scanned.summary, scanned.index);
         let segment = Segment::Plain(Arc::new(segment));
         Ok(FoundSegment {
             segment,
             tail: scanned.tail,
             last_group: scanned.last_group,
+            before_last: scanned.before_last,
         })
+    }
+
+    /// Reads a segment: from its mark on, if it has one that can be trusted.
+    fn scan(&self, path: &Path, segment: &[u8], header: SegmentHeader) -> Result<SegmentScan> {
+        let sealed_end = self.sealed.and_then(|seal| seal.end_in(header));
+        let read = |start| scan(path, segment, header.salt, start, sealed_end);
+        let marked = mark::find(self.dir, header)
+            .filter(|start| self.check_order(path, &start.summary).is_ok())
+            .and_then(|start| read(start).ok())
+            .filter(|scanned| !scanned.last_group.is_empty());
+        match marked {
+            Some(scanned) => Ok(scanned),
+            None => read(ScanStart::beginning(self.expected)),
+        }
     }
 
     /// Cuts a torn group off the end of the log.

@@ -17,6 +17,9 @@ use super::layout::{
 };
 use super::summary::Summary;
 
+/// So many bytes behind the end of a log that was closed are looked at.
+const SEALED_BLANK_BYTES: usize = 4096;
+
 /// How a segment ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
@@ -37,8 +40,32 @@ pub(crate) struct SegmentScan {
     pub(crate) summary: Summary,
     pub(crate) index: GrowingIndex,
     pub(crate) tail: Tail,
-    /// Where the last whole group is; empty if there is none.
+    /// Where the last whole group is; empty if none was read.
     pub(crate) last_group: Range<usize>,
+    /// What the segment holds before that group.
+    pub(crate) before_last: Summary,
+}
+
+/// What is known of a segment, from where on it is read.
+#[derive(Debug)]
+pub(crate) struct ScanStart {
+    pub(crate) summary: Summary,
+    pub(crate) index: GrowingIndex,
+    pub(crate) expected: ExpectedRecord,
+}
+
+impl ScanStart {
+    /// Returns the beginning of a segment in which this record is expected first.
+    pub(crate) fn beginning(expected: ExpectedRecord) -> Self {
+        Self {
+            summary: Summary {
+                used_bytes: SEGMENT_HEADER_BYTES as u64,
+                ..Summary::default()
+            },
+            index: GrowingIndex::default(),
+            expected,
+        }
+    }
 }
 
 /// What the log before a segment ends with.
@@ -69,19 +96,24 @@ impl ExpectedRecord {
     }
 }
 
-/// Reads all of a segment. The error is damage that is no torn tail.
+/// Reads a segment to its end. The error is damage that is no torn tail.
+///
+/// Behind `sealed_end`, where the log was closed, nothing was being written, so only the bytes next to
+/// it are looked at.
 pub(crate) fn scan(
     path: &Path,
     segment: &[u8],
     salt: u64,
-    mut expected: ExpectedRecord,
+    start: ScanStart,
+    sealed_end: Option<u64>,
 ) -> Result<SegmentScan> {
-    let mut summary = Summary {
-        used_bytes: SEGMENT_HEADER_BYTES as u64,
-        ..Summary::default()
-    };
-    let index = GrowingIndex::default();
-    let mut offset = SEGMENT_HEADER_BYTES;
+    let ScanStart {
+        mut summary,
+        index,
+        mut expected,
+    } = start;
+    let mut before_last = summary;
+    let mut offset = summary.used_bytes as usize;
     // The records of a group count once its last one was seen.
     let mut group: Vec<(usize, RecordHeader)> = Vec::new();
     let mut last_group = offset..offset;
@@ -93,6 +125,10 @@ pub(crate) fn scan(
         let header = RecordHeader::at(segment, offset, salt)
             .filter(|header| header.body(segment, offset, salt).is_some());
         let Some(header) = header else {
+            let is_sealed = sealed_end == Some(offset as u64) && offset == group_start;
+            if is_sealed && is_blank_behind(segment, offset) {
+                break Tail::Clean;
+            }
             match find_tail(segment, salt, offset, group_start) {
                 Some(tail) => break tail,
                 None => {
@@ -112,6 +148,8 @@ pub(crate) fn scan(
         offset = header.end(offset);
         if !header.continues {
             last_group = group_start..offset;
+            before_last = summary;
+            index.note_group(group[0].1.first_commit, group_start as u64);
             for (offset, header) in group.drain(..) {
                 add_record(&mut summary, &index, segment, salt, offset, &header)
                     .ok_or_else(|| problem(offset, position, "items are not valid".to_owned()))?;
@@ -123,6 +161,7 @@ pub(crate) fn scan(
         index,
         tail,
         last_group,
+        before_last,
     })
 }
 
@@ -146,6 +185,12 @@ fn add_record(
     summary.add(header, header.end(offset) as u64);
     let padded = (end + header.end_bytes()).next_multiple_of(ALIGNMENT);
     (n_items == header.n_items && padded == body.len()).then_some(())
+}
+
+/// Whether there are only zeros in the block behind `offset`.
+fn is_blank_behind(segment: &[u8], offset: usize) -> bool {
+    let rest = segment.get(offset..).unwrap_or_default();
+    end_of_data(&rest[..rest.len().min(SEALED_BLANK_BYTES)]) == 0
 }
 
 /// How the segment ends, if what follows `offset` can be left by a crash while the group at

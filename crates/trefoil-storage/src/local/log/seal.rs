@@ -4,6 +4,7 @@
 //! while there is one, nothing was being written: a bad record at the end is damage and not a write
 //! that a crash cut short. Without one, as after a crash, it may be either.
 
+use std::cmp::Ordering;
 use std::path::Path;
 
 use trefoil_core::Result;
@@ -13,7 +14,10 @@ use crate::local::disk::Disk;
 use crate::local::files::{self, step};
 
 use super::Log;
-use super::layout::{FORMAT_VERSION, check_version, checksum, damaged, u32_at, u64_at};
+use super::layout::{
+    FORMAT_VERSION, SEGMENT_HEADER_BYTES, SegmentHeader, check_version, checksum, damaged, u32_at,
+    u64_at,
+};
 use super::names;
 use super::writer::LogWriter;
 
@@ -65,6 +69,15 @@ impl Seal {
                 position: u64_at(&bytes, 48),
             },
         })
+    }
+
+    /// Returns the offset at which a segment ends that is the last one, or comes after it.
+    pub(crate) fn end_in(&self, segment: SegmentHeader) -> Option<u64> {
+        match segment.number.cmp(&self.segment) {
+            Ordering::Less => None,
+            Ordering::Equal => (segment.salt == self.salt).then_some(self.offset),
+            Ordering::Greater => Some(SEGMENT_HEADER_BYTES as u64),
+        }
     }
 
     /// What says that a log which ends at `end` has lost what was there when it was sealed.

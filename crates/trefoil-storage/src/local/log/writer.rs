@@ -37,6 +37,8 @@ pub(crate) struct LogWriter {
     pub(crate) active: Arc<PlainSegment>,
     pub(crate) file: File,
     pub(crate) summary: Summary,
+    /// What the active segment held before its last group.
+    pub(crate) before_last: Summary,
     pub(crate) expected: ExpectedRecord,
     /// Why nothing may be written any more.
     pub(crate) poison: Option<String>,
@@ -47,12 +49,18 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    pub(crate) fn new(active: Arc<PlainSegment>, file: File, expected: ExpectedRecord) -> Self {
+    pub(crate) fn new(
+        active: Arc<PlainSegment>,
+        before_last: Summary,
+        file: File,
+        expected: ExpectedRecord,
+    ) -> Self {
         let summary = active.summary();
         Self {
             active,
             file,
             summary,
+            before_last,
             expected,
             poison: None,
             is_sealed: false,
@@ -138,6 +146,7 @@ impl Log {
         writer.encode(group);
         self.write(&mut writer, before)?;
         writer.expected = expected;
+        writer.before_last = before;
         writer
             .active
             .publish(writer.summary, &group.records, &writer.offsets);
@@ -225,6 +234,7 @@ impl Log {
             segments.entries.push(entry);
         });
         writer.summary = active.summary();
+        writer.before_last = writer.summary;
         writer.active = active;
         writer.file = file;
         Ok(())
