@@ -32,7 +32,8 @@ impl Sleeper for Engine {
         let StateStore {
             expiries, garbage, ..
         } = &*self.store;
-        expiries.next_start().min(garbage.next_start())
+        let cleaning = expiries.next_start().min(garbage.next_start());
+        cleaning.min(self.quiet_deadline())
     }
 
     fn wake(self: Arc<Self>, now: u64) {
@@ -41,6 +42,9 @@ impl Sleeper for Engine {
         }
         if self.store.garbage.next_start() <= now {
             self.schedule_collecting();
+        }
+        if self.quiet_deadline() <= now {
+            self.schedule_quiet_checkpoint();
         }
     }
 }

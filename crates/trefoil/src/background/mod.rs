@@ -12,6 +12,9 @@
 
 mod cleaning;
 pub(crate) mod exclusive;
+pub(crate) mod quiet;
+#[cfg(test)]
+mod quiet_tests;
 pub(crate) mod task;
 pub(crate) mod write_load;
 

@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     pub(crate) writer: Writer,
     pub(crate) wake: Arc<Wake>,
     pub(crate) background: Arc<Background>,
-    checkpoints: Exclusive,
+    pub(crate) checkpoints: Exclusive,
     merges: Exclusive,
     upkeep: Exclusive,
     /// Removing what has expired, and garbage.
@@ -59,6 +59,8 @@ pub(crate) struct Engine {
     snapshots: Exclusive,
     bytes_since_upkeep: AtomicUsize,
     write_load: WriteLoad,
+    /// When something was written last, in milliseconds since 1970.
+    pub(crate) last_write: AtomicU64,
     pub(crate) is_closing: AtomicBool,
     /// Where the random numbers of reads begin.
     random: AtomicU64,
@@ -120,11 +122,14 @@ impl Engine {
             snapshots: Exclusive::default(),
             bytes_since_upkeep: AtomicUsize::new(UPKEEP_BYTES),
             write_load: WriteLoad::new(clock),
+            last_write: AtomicU64::new(0),
             is_closing: AtomicBool::new(false),
             random: AtomicU64::new(seed.rotate_left(32)),
             database: OnceLock::new(),
         });
+        engine.note_written();
         engine.background.timer.add(&engine);
+        engine.schedule_merges();
         Ok((engine, replayed))
     }
 
@@ -379,6 +384,7 @@ impl Engine {
                 },
             );
         }
+        self.note_written();
         self.background.timer.note(self.deadline());
         self.write_load.note(bytes);
         if self.bytes_since_upkeep.fetch_add(bytes, Ordering::Relaxed) + bytes >= UPKEEP_BYTES {
@@ -439,8 +445,14 @@ impl Engine {
         Ok(())
     }
 
-    fn write_frozen_tail(self: &Arc<Self>) -> Result<()> {
-        checkpoint(&self.index, &self.store)?;
+    /// Writes the frozen tail, unless `go_on` says that there is no time for that.
+    pub(crate) fn save_frozen_tail(&self, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
+        checkpoint(&self.index, &self.store, go_on)?;
+        report("marking the log", self.storage.mark());
+        Ok(())
+    }
+
+    fn schedule_merges(self: &Arc<Self>) {
         self.schedule(
             Lane::Merge,
             |engine| &engine.merges,
@@ -448,6 +460,11 @@ impl Engine {
                 report("merge of the index", engine.merge_while_due());
             },
         );
+    }
+
+    pub(crate) fn write_frozen_tail(self: &Arc<Self>) -> Result<()> {
+        self.save_frozen_tail(&|| Ok(()))?;
+        self.schedule_merges();
         if self.store.is_snapshot_due() {
             self.schedule(
                 Lane::Snapshot,
@@ -468,7 +485,7 @@ impl Engine {
     fn write_snapshot(self: &Arc<Self>) -> Result<()> {
         let moment = self.checkpoints.perform(|| -> Result<_> {
             // One that failed may be in the map all the same.
-            checkpoint(&self.index, &self.store)?;
+            checkpoint(&self.index, &self.store, &|| Ok(()))?;
             let (commit, _) = self.index.checkpoint_end();
             Ok(self.store.moment(commit))
         })?;
@@ -524,12 +541,18 @@ impl Engine {
 
     /// Takes nothing more, finishes what was taken, and waits for the work behind.
     pub(crate) fn close(&self, reason: &Error) {
+        self.close_saving(reason, Duration::ZERO);
+    }
+
+    /// Closes, after it has moved a large tail to disk if that takes no longer than `patience`.
+    pub(crate) fn close_saving(&self, reason: &Error, patience: Duration) {
         self.writer.queue.close(reason.clone());
         let began = self.clock().steady();
         let left = || CLOSE_PATIENCE.saturating_sub(self.clock().since(began));
         while !self.writer.queue.is_idle() && !left().is_zero() {
             std::thread::sleep(Duration::from_micros(200));
         }
+        self.checkpoint_before_closing(patience);
         self.is_closing.store(true, Ordering::SeqCst);
         self.index.abandon();
         for work in [

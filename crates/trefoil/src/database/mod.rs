@@ -29,6 +29,7 @@ use trefoil_core::{
 use trefoil_state::{Call, Commands, Meter, Reply, Survey};
 
 use crate::background::Background;
+use crate::background::quiet::CLOSING_PATIENCE;
 use crate::database::engine::Engine;
 use crate::database::stats::StatsSnapshot;
 use crate::home::{Claim, Facts, LocalHome, MemoryHome};
@@ -482,15 +483,21 @@ impl Database {
     }
 
     /// Closes the database: finishes the commits that were handed in, refuses new ones, ends
-    /// subscriptions, and releases the namespace. All handles are closed with it.
+    /// subscriptions, moves what is in memory alone to disk if it is much, so that opening it again is
+    /// short, and releases the namespace. All handles are closed with it.
     pub fn close(&self) -> Result<()> {
+        self.close_saving(CLOSING_PATIENCE)
+    }
+
+    /// Closes the database, and takes at most this long to move what is in memory alone to disk.
+    pub(crate) fn close_saving(&self, patience: Duration) -> Result<()> {
         let mut current = self.inner.engine.write();
         self.inner.is_closed.store(true, Ordering::SeqCst);
         let engine = current.take();
         drop(current);
         // Whatever becomes of it, others may have the namespace.
         let noted = engine.map_or(Ok(()), |engine| {
-            engine.close(&closed());
+            engine.close_saving(&closed(), patience);
             engine.seal();
             let deadline = engine.deadline_when_closed();
             self.inner.deadline.store(deadline, Ordering::SeqCst);

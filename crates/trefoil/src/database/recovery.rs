@@ -45,7 +45,7 @@ pub(crate) fn replay(
         let is_full = index.is_tail_full() || store.is_full();
         if is_full && freeze(index, store, record.last_commit(), front.clock) {
             // As when the database is open: what fails is tried again later.
-            report("checkpoint", checkpoint(index, store));
+            report("checkpoint", checkpoint(index, store, &|| Ok(())));
             report("merge of the index", merge_all_due(index));
         }
         Ok(())
@@ -62,9 +62,14 @@ fn merge_all_due(index: &Index) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is frozen of index and state, atomically.
-pub(crate) fn checkpoint(index: &Index, store: &StateStore) -> Result<()> {
-    index.checkpoint(|batch| store.fill(batch), || store.thaw())
+/// Writes what is frozen of index and state, atomically, unless `go_on` fails, which is asked time and
+/// again.
+pub(crate) fn checkpoint(
+    index: &Index,
+    store: &StateStore,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<()> {
+    index.checkpoint(|batch| store.fill(batch), || store.thaw(), go_on)
 }
 
 /// Takes over the changes of state of a record, unless the snapshot, which is of this commit, has

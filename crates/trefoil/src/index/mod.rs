@@ -51,6 +51,10 @@ pub(crate) use term::TermKind;
 /// This many runs of one size class become one run of the next.
 const RUNS_PER_MERGE: usize = 4;
 
+/// A tail of so many events is small: reading them again costs less than a run of them. Runs of more
+/// are classed by how many times as many events they have.
+pub(crate) const SMALL_TAIL_EVENTS: usize = 16 * 1024;
+
 /// The index of one namespace's log.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -238,9 +242,14 @@ impl Index {
         self.frozen.lock().is_some()
     }
 
+    /// Returns how many events were added since the last checkpoint began.
+    pub(crate) fn tail_events(&self) -> usize {
+        self.live_tail().read().n_events()
+    }
+
     /// Returns whether nothing was added since the last checkpoint.
     pub(crate) fn is_tail_empty(&self) -> bool {
-        self.live_tail().read().n_events() == 0
+        self.tail_events() == 0
     }
 
     /// Freezes the live tail; no other may be frozen. All of the log up to `commit` must have been
@@ -289,18 +298,20 @@ impl Index {
     }
 
     /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what
-    /// `fill` adds to its batch; then calls `written`. One thread at a time calls this.
+    /// `fill` adds to its batch; then calls `written`. Gives up if `go_on` fails, which is asked time
+    /// and again. One thread at a time calls this.
     pub(crate) fn checkpoint(
         &self,
         fill: impl FnOnce(&mut Batch),
         written: impl FnOnce(),
+        go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let Some(frozen) = self.frozen.lock().clone() else {
             return Ok(());
         };
         let mut batch = Batch::default();
         fill(&mut batch);
-        let result = self.write_frozen(&frozen, batch);
+        let result = self.write_frozen(&frozen, batch, go_on);
         let mut waiting = self.frozen.lock();
         match &result {
             Ok(()) => {
@@ -327,14 +338,18 @@ impl Index {
     }
 
     /// Makes a run of the frozen tail, once: what failed after that is tried again alone.
-    fn load_frozen(&self, frozen: &Frozen) -> Result<ManifestRun> {
+    fn load_frozen(&self, frozen: &Frozen, go_on: &dyn Fn() -> Result<()>) -> Result<ManifestRun> {
         if let Some(described) = &frozen.loaded {
             return Ok(described.clone());
         }
         let tail = frozen.tail.read();
         let name = self.manifest.lock().new_run_name();
-        self.storage
-            .load(&name, &mut |sink| build::from_tail(&tail, sink))?;
+        self.storage.load(&name, &mut |sink| {
+            build::from_tail(&tail, &mut |key, value| {
+                go_on()?;
+                sink(key, value)
+            })
+        })?;
         let all = tail
             .list(TermKind::All, "")
             .and_then(list::PostingList::summary)
@@ -352,9 +367,15 @@ impl Index {
         Ok(described)
     }
 
-    fn write_frozen(&self, frozen: &Frozen, batch: Batch) -> Result<()> {
+    fn write_frozen(
+        &self,
+        frozen: &Frozen,
+        batch: Batch,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let has_events = frozen.tail.read().n_events() > 0;
-        let described = has_events.then(|| self.load_frozen(frozen)).transpose()?;
+        let load = || self.load_frozen(frozen, go_on);
+        let described = has_events.then(load).transpose()?;
         let tail = frozen.tail.read();
         let open = |described| open_run(self.storage.as_ref(), described).map(Arc::new);
         let run = described.as_ref().map(open).transpose()?;
@@ -393,13 +414,22 @@ impl Index {
     /// Merges runs of one size class into one, if there are enough of them. Returns whether it did.
     /// Gives up with [`Error::Closed`] when `is_closing` becomes true.
     pub(crate) fn merge(&self, is_closing: &AtomicBool) -> Result<bool> {
-        if self.is_merging_off.load(Ordering::Relaxed) {
-            return Ok(false);
+        let runs = self.mergeable();
+        match runs.is_empty() {
+            true => Ok(false),
+            false => self.merge_runs(&runs, is_closing).map(|()| true),
         }
-        let runs: Vec<Arc<Run>> = self.layers().runs().map(Arc::clone).collect();
-        match mergeable(&runs, self.tail_events_max as u64) {
-            Some(range) => self.merge_runs(&runs[range], is_closing).map(|()| true),
-            None => Ok(false),
+    }
+
+    fn mergeable(&self) -> Vec<Arc<Run>> {
+        if self.is_merging_off.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut runs: Vec<Arc<Run>> = self.layers().runs().map(Arc::clone).collect();
+        let base = self.tail_events_max.min(SMALL_TAIL_EVENTS);
+        match mergeable(&runs, base as u64) {
+            Some(range) => runs.drain(range).collect(),
+            None => Vec::new(),
         }
     }
 

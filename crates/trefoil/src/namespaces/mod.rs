@@ -372,7 +372,7 @@ impl Namespaces {
     /// Closes every database, also those that are held, and the home.
     pub fn close(&self) -> Result<()> {
         let (began, namespaces) = (self.clock().steady(), self.inner.pool.open_count());
-        let closed = self.inner.pool.close();
+        let closed = self.inner.pool.close(self.clock());
         let elapsed_ms = millis(self.clock().since(began));
         tracing::info!(namespaces, elapsed_ms, "closed");
         self.inner.registry.home.close()?;

@@ -8,14 +8,16 @@
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
+use crate::background::quiet::CLOSING_PATIENCE;
 use crate::time::NEVER;
 use crate::time::closed::ClosedDeadlines;
-use crate::{Database, Info};
+use crate::{Clock, Database, Info};
 
 /// An open database that is not closed for lack of room while this is held.
 #[derive(Clone, Debug)]
@@ -70,11 +72,12 @@ struct DatabaseSlot {
 }
 
 impl DatabaseSlot {
-    /// Closes the database if it is open. One that has not begun to open never will.
-    fn close(&self) -> Result<()> {
+    /// Closes the database if it is open, see [`Database::close_saving`]. One that has not begun to
+    /// open never will.
+    fn close(&self, patience: Duration) -> Result<()> {
         let never = || Err(Error::Closed("the namespace was closed".to_owned()));
         match self.database.get_or_init(never) {
-            Ok(database) => database.close(),
+            Ok(database) => database.close_saving(patience),
             Err(_) => Ok(()),
         }
     }
@@ -220,7 +223,7 @@ impl DatabasePool {
             .get()
             .and_then(|opened| opened.as_ref().ok());
         let info = database.and_then(|database| database.info().ok());
-        if let Err(error) = displaced.close() {
+        if let Err(error) = displaced.close(CLOSING_PATIENCE) {
             tracing::warn!(namespace = %id, %error, "cannot close");
         }
         let deadline = database.map_or(NEVER, Database::deadline_when_closed);
@@ -252,8 +255,8 @@ impl DatabasePool {
     }
 
     /// Closes a slot, and what it was to displace if it had not come to that.
-    fn close_slot(&self, slot: &DatabaseSlot) -> Result<()> {
-        let closed = slot.close();
+    fn close_slot(&self, slot: &DatabaseSlot, patience: Duration) -> Result<()> {
+        let closed = slot.close(patience);
         self.close_displaced(slot);
         closed
     }
@@ -272,7 +275,7 @@ impl DatabasePool {
         let used = state.open.remove(id);
         drop(state);
         if let Some(used) = used
-            && let Err(error) = self.close_slot(&used.slot)
+            && let Err(error) = self.close_slot(&used.slot, Duration::ZERO)
         {
             tracing::warn!(namespace = %id, %error, "cannot close what is being deleted");
         }
@@ -285,15 +288,18 @@ impl DatabasePool {
         removed
     }
 
-    /// Closes every database and opens none any more. Returns the first error.
-    pub(super) fn close(&self) -> Result<()> {
+    /// Closes every database and opens none any more. Returns the first error. All of them together
+    /// take as long as one may.
+    pub(super) fn close(&self, clock: &Clock) -> Result<()> {
+        let began = clock.steady();
         let mut state = self.state.lock();
         state.closed = true;
         let all = std::mem::take(&mut state.open);
         drop(state);
         let mut result = Ok(());
         for used in all.into_values() {
-            result = result.and(self.close_slot(&used.slot));
+            let patience = CLOSING_PATIENCE.saturating_sub(clock.since(began));
+            result = result.and(self.close_slot(&used.slot, patience));
         }
         let mut state = self.state.lock();
         while !state.busy.is_empty() {

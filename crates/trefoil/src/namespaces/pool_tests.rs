@@ -140,7 +140,7 @@ fn closing_closes_all_and_opens_none() {
     let counted = Counted::new(2);
     let held = counted.get("a").unwrap();
     let mut subscription = held.subscribe(trefoil_core::Selection::all());
-    counted.pool.close().unwrap();
+    counted.pool.close(&Clock::default()).unwrap();
     assert!(matches!(
         subscription.next_timeout(Duration::ZERO),
         Err(Error::Closed(_))

@@ -47,6 +47,8 @@ const RECENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// same entries change again and again.
 const LOGGED_BYTES_MIN: u64 = 8 * 1024 * 1024;
 const LOGGED_TIMES: u64 = 2;
+/// When nothing else is to be done, it is time when so much changed, in memory or in the log.
+const LARGE_BYTES: usize = 4 * 1024 * 1024;
 /// When memory is short, it is time when so much changed.
 const RECENT_BYTES_MIN: usize = 1024 * 1024;
 
@@ -244,6 +246,12 @@ impl StateStore {
         live_bytes >= RECENT_BYTES_MAX
             || recent.logged.live >= LOGGED_BYTES_MIN.max(LOGGED_TIMES * live_bytes as u64)
             || (live_bytes >= RECENT_BYTES_MIN && recent.memory.is_short())
+    }
+
+    /// Returns whether so much changed that a checkpoint pays when there is time for one.
+    pub(crate) fn is_large(&self) -> bool {
+        let recent = self.recent.lock();
+        recent.memory.live() >= LARGE_BYTES || recent.logged.live >= LARGE_BYTES as u64
     }
 
     /// Returns whether so much changed since the last checkpoint began that writing should wait for
