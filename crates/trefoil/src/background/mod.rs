@@ -11,6 +11,9 @@
 //! them. A channel per database would need a list of those that have jobs, which is what this is.
 
 mod cleaning;
+pub(crate) mod deferred;
+#[cfg(test)]
+mod deferred_tests;
 pub(crate) mod exclusive;
 pub(crate) mod quiet;
 #[cfg(test)]

@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 
 use crate::Clock;
 
-/// More bytes per second than this are a load beside which nothing should run that can wait.
+/// More bytes or more groups per second than this are a load beside which nothing should run that can
+/// wait. Each group is a sync, so the writer is busy for much of the time then.
 const HIGH_BYTES_PER_SECOND: f64 = 8.0 * 1024.0 * 1024.0;
+const HIGH_GROUPS_PER_SECOND: f64 = 500.0;
 /// The load is measured over at least this long.
 const PERIOD: Duration = Duration::from_millis(250);
 
@@ -17,6 +19,7 @@ const PERIOD: Duration = Duration::from_millis(250);
 pub(crate) struct WriteLoad {
     clock: Clock,
     bytes: AtomicU64,
+    groups: AtomicU64,
     last: Mutex<MeasuredLoad>,
 }
 
@@ -25,8 +28,9 @@ pub(crate) struct WriteLoad {
 struct MeasuredLoad {
     /// When, by the steady clock.
     at: Duration,
-    /// How many bytes had been written by then.
+    /// How many bytes and groups had been written by then.
     bytes: u64,
+    groups: u64,
     is_high: bool,
 }
 
@@ -35,16 +39,20 @@ impl WriteLoad {
         let last = MeasuredLoad {
             at: clock.steady(),
             bytes: 0,
+            groups: 0,
             is_high: false,
         };
         Self {
             clock,
             bytes: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
             last: Mutex::new(last),
         }
     }
 
+    /// Notes that a group of so many bytes was written.
     pub(crate) fn note(&self, bytes: usize) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -55,11 +63,14 @@ impl WriteLoad {
         let elapsed = now.saturating_sub(last.at);
         if elapsed >= PERIOD {
             let bytes = self.bytes.load(Ordering::Relaxed);
-            let rate = (bytes - last.bytes) as f64 / elapsed.as_secs_f64();
+            let groups = self.groups.load(Ordering::Relaxed);
+            let rate = |n: u64| n as f64 / elapsed.as_secs_f64();
             *last = MeasuredLoad {
                 at: now,
                 bytes,
-                is_high: rate > HIGH_BYTES_PER_SECOND,
+                groups,
+                is_high: rate(bytes - last.bytes) > HIGH_BYTES_PER_SECOND
+                    || rate(groups - last.groups) > HIGH_GROUPS_PER_SECOND,
             };
         }
         last.is_high
@@ -83,5 +94,11 @@ mod tests {
         assert!(load.is_high(), "too early to measure again");
         time.advance(PERIOD / 2);
         assert!(!load.is_high());
+        (0..125).for_each(|_| load.note(1));
+        time.advance(PERIOD);
+        assert!(!load.is_high(), "500 groups in a second");
+        (0..126).for_each(|_| load.note(1));
+        time.advance(PERIOD);
+        assert!(load.is_high());
     }
 }

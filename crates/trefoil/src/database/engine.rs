@@ -8,6 +8,7 @@ use trefoil_core::{Cause, Commit, Committed, Condition, Error, Ids, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use crate::Options;
+use crate::background::deferred::{MERGES, SNAPSHOTS, UPKEEP};
 use crate::background::exclusive::Exclusive;
 use crate::background::write_load::WriteLoad;
 use crate::background::{Background, Lane, Tenant};
@@ -31,9 +32,6 @@ const GROUPS_PER_LEAD: usize = 16;
 /// After this many bytes of new events the log gets its upkeep: room ahead, compression behind.
 const UPKEEP_BYTES: usize = 64 * 1024;
 
-/// How long upkeep that should wait for the writer does.
-const UPKEEP_PAUSE: Duration = Duration::from_millis(10);
-
 /// How long work in the background may go on after the database is closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -51,14 +49,14 @@ pub(crate) struct Engine {
     pub(crate) wake: Arc<Wake>,
     pub(crate) background: Arc<Background>,
     pub(crate) checkpoints: Exclusive,
-    merges: Exclusive,
-    upkeep: Exclusive,
+    pub(crate) merges: Exclusive,
+    pub(crate) upkeep: Exclusive,
     /// Removing what has expired, and garbage.
     pub(crate) expiring: Exclusive,
     pub(crate) collecting: Exclusive,
-    snapshots: Exclusive,
+    pub(crate) snapshots: Exclusive,
     bytes_since_upkeep: AtomicUsize,
-    write_load: WriteLoad,
+    pub(crate) write_load: WriteLoad,
     /// When something was written last, in milliseconds since 1970.
     pub(crate) last_write: AtomicU64,
     pub(crate) is_closing: AtomicBool,
@@ -129,7 +127,7 @@ impl Engine {
         });
         engine.note_written();
         engine.background.timer.add(&engine);
-        engine.schedule_merges();
+        engine.defer(MERGES);
         Ok((engine, replayed))
     }
 
@@ -389,7 +387,7 @@ impl Engine {
         self.write_load.note(bytes);
         if self.bytes_since_upkeep.fetch_add(bytes, Ordering::Relaxed) + bytes >= UPKEEP_BYTES {
             self.bytes_since_upkeep.store(0, Ordering::Relaxed);
-            self.schedule_upkeep();
+            self.defer(UPKEEP);
         }
     }
 
@@ -418,23 +416,6 @@ impl Engine {
         });
     }
 
-    /// One step at a time, so that no namespace keeps the thread from the others.
-    fn schedule_upkeep(self: &Arc<Self>) {
-        self.schedule(
-            Lane::Upkeep,
-            |engine| &engine.upkeep,
-            |engine| match engine.storage.maintain(engine.write_load.is_high()) {
-                Ok(Upkeep::Done) => {}
-                Ok(Upkeep::More) => engine.schedule_upkeep(),
-                Ok(Upkeep::Waiting) => {
-                    std::thread::sleep(UPKEEP_PAUSE);
-                    engine.schedule_upkeep();
-                }
-                Err(error) => report("upkeep of the log", Err(error)),
-            },
-        );
-    }
-
     /// Does all upkeep that there is, however busy the writer.
     fn keep_up_while_open(&self) -> Result<()> {
         while !self.is_closing.load(Ordering::SeqCst) {
@@ -452,37 +433,18 @@ impl Engine {
         Ok(())
     }
 
-    fn schedule_merges(self: &Arc<Self>) {
-        self.schedule(
-            Lane::Merge,
-            |engine| &engine.merges,
-            |engine| {
-                report("merge of the index", engine.merge_while_due());
-            },
-        );
-    }
-
     pub(crate) fn write_frozen_tail(self: &Arc<Self>) -> Result<()> {
         self.save_frozen_tail(&|| Ok(()))?;
-        self.schedule_merges();
+        self.defer(MERGES);
         if self.store.is_snapshot_due() {
-            self.schedule(
-                Lane::Snapshot,
-                |engine| &engine.snapshots,
-                |engine| {
-                    // One that was being written meanwhile may have done.
-                    if engine.store.is_snapshot_due() {
-                        report("snapshot of the state", engine.write_snapshot());
-                    }
-                },
-            );
+            self.defer(SNAPSHOTS);
         }
         Ok(())
     }
 
     /// Takes a snapshot of the state as of the last checkpoint. Writing and reading go on meanwhile,
     /// and so do checkpoints.
-    fn write_snapshot(self: &Arc<Self>) -> Result<()> {
+    pub(crate) fn write_snapshot(self: &Arc<Self>, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         let moment = self.checkpoints.perform(|| -> Result<_> {
             // One that failed may be in the map all the same.
             checkpoint(&self.index, &self.store, &|| Ok(()))?;
@@ -492,20 +454,8 @@ impl Engine {
         let Some(moment) = moment else {
             return Ok(());
         };
-        self.store
-            .write_snapshot(&moment, &|| match self.is_closing.load(Ordering::Relaxed) {
-                true => Err(Error::Closed("a snapshot was given up".into())),
-                false => Ok(()),
-            })?;
-        self.schedule_upkeep();
-        Ok(())
-    }
-
-    fn merge_while_due(&self) -> Result<()> {
-        let mut is_due = true;
-        while is_due && !self.is_closing.load(Ordering::SeqCst) {
-            is_due = self.index.merge(&self.is_closing)?;
-        }
+        self.store.write_snapshot(&moment, go_on)?;
+        self.defer(UPKEEP);
         Ok(())
     }
 
@@ -524,11 +474,14 @@ impl Engine {
     /// and returns when that is done.
     pub(crate) fn compact(self: &Arc<Self>) -> Result<()> {
         self.checkpoint()?;
+        let go_on = || match self.is_closing.load(Ordering::Relaxed) {
+            true => Err(Error::Closed("the database is being closed".into())),
+            false => Ok(()),
+        };
         if self.store.has_changed_since_snapshot() {
-            self.snapshots.perform(|| self.write_snapshot())?;
+            self.snapshots.perform(|| self.write_snapshot(&go_on))?;
         }
-        self.merges
-            .perform(|| self.index.merge_all(&self.is_closing))?;
+        self.merges.perform(|| self.index.merge_all(&go_on))?;
         self.upkeep.perform(|| self.keep_up_while_open())
     }
 

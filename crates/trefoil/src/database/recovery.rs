@@ -1,8 +1,6 @@
 //! Opening a generation: the index and the state are brought from the last checkpoint to the end of
 //! the log.
 
-use std::sync::atomic::AtomicBool;
-
 use bytes::Bytes;
 use trefoil_core::{Damage, Error, Result, Timestamp};
 use trefoil_storage::{Record, Storage, StoredItem};
@@ -54,11 +52,7 @@ pub(crate) fn replay(
 }
 
 fn merge_all_due(index: &Index) -> Result<()> {
-    let never = AtomicBool::new(false);
-    let mut is_due = true;
-    while is_due {
-        is_due = index.merge(&never)?;
-    }
+    while index.merge(&|| Ok(()))? {}
     Ok(())
 }
 

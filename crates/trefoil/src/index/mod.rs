@@ -412,13 +412,18 @@ impl Index {
     }
 
     /// Merges runs of one size class into one, if there are enough of them. Returns whether it did.
-    /// Gives up with [`Error::Closed`] when `is_closing` becomes true.
-    pub(crate) fn merge(&self, is_closing: &AtomicBool) -> Result<bool> {
+    /// Gives up if `go_on` fails, which is asked before each entry.
+    pub(crate) fn merge(&self, go_on: &dyn Fn() -> Result<()>) -> Result<bool> {
         let runs = self.mergeable();
         match runs.is_empty() {
             true => Ok(false),
-            false => self.merge_runs(&runs, is_closing).map(|()| true),
+            false => self.merge_runs(&runs, go_on).map(|()| true),
         }
+    }
+
+    /// Returns how many runs are to be merged into one.
+    pub(crate) fn n_mergeable(&self) -> usize {
+        self.mergeable().len()
     }
 
     fn mergeable(&self) -> Vec<Arc<Run>> {
@@ -434,16 +439,16 @@ impl Index {
     }
 
     /// Merges all runs into one.
-    pub(crate) fn merge_all(&self, is_closing: &AtomicBool) -> Result<()> {
+    pub(crate) fn merge_all(&self, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         let runs: Vec<Arc<Run>> = self.layers().runs().map(Arc::clone).collect();
         if runs.len() > 1 {
-            self.merge_runs(&runs, is_closing)
+            self.merge_runs(&runs, go_on)
         } else {
             Ok(())
         }
     }
 
-    fn merge_runs(&self, runs: &[Arc<Run>], is_closing: &AtomicBool) -> Result<()> {
+    fn merge_runs(&self, runs: &[Arc<Run>], go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
             return Ok(());
         };
@@ -451,9 +456,7 @@ impl Index {
         let name = self.manifest.lock().new_run_name();
         let loaded = self.storage.load(&name, &mut |sink| {
             build::from_runs(runs, &mut |key, value| {
-                if is_closing.load(Ordering::Relaxed) {
-                    return Err(Error::Closed("a merge was given up".into()));
-                }
+                go_on()?;
                 sink(key, value)
             })
         });

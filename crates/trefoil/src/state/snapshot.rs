@@ -75,6 +75,17 @@ impl StateStore {
 
     /// Returns whether the log has so many bytes of changes that it is time for a snapshot.
     pub(crate) fn is_snapshot_due(&self) -> bool {
+        let limit = self.snapshot_limit();
+        self.snapshot_debt() >= limit
+    }
+
+    /// Returns how many bytes of changes the log has that the next snapshot would make superfluous.
+    pub(crate) fn snapshot_debt(&self) -> u64 {
+        self.recent.lock().logged.written
+    }
+
+    /// Returns with how many of them it is time for a snapshot.
+    pub(crate) fn snapshot_limit(&self) -> u64 {
         let last = self.storage.snapshot().unwrap_or_default();
         // The state may be much smaller by now.
         let maps = self
@@ -82,8 +93,7 @@ impl StateStore {
             .usage()
             .map_or(u64::MAX, |usage| usage.map_bytes);
         let state = last.bytes.min(maps.saturating_mul(PACKED_TIMES));
-        let limit = LOGGED_BYTES_MIN.max(state.saturating_mul(LOGGED_TIMES));
-        self.recent.lock().logged.written >= limit
+        LOGGED_BYTES_MIN.max(state.saturating_mul(LOGGED_TIMES))
     }
 
     /// Returns whether the log has any changes that a snapshot would make superfluous.
