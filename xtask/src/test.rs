@@ -126,7 +126,12 @@ fn python(root: &Path) -> anyhow::Result<OsString> {
         .args(["-m", "pip", "install", "--quiet", "--requirement"])
         .arg(root.join(REQUIREMENTS));
     step("pip install", &mut install)?;
+    path_with(binaries)
+}
+
+/// Returns the search path with a directory that comes first.
+pub(crate) fn path_with(directory: PathBuf) -> anyhow::Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(binaries).chain(std::env::split_paths(&path));
+    let all = std::iter::once(directory).chain(std::env::split_paths(&path));
     Ok(std::env::join_paths(all.collect::<Vec<PathBuf>>())?)
 }

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use mio::{Events, Interest, Poll, Token};
 
-use crate::cpu;
-use crate::latency::Latencies;
-use crate::report::Row;
+use crate::outcome::Outcome;
+use crate::usage::{Usage, own_cpu};
 
 /// How long the clients wait for any answer before they give up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,6 +28,11 @@ pub(crate) trait Client: Send {
 
     /// Takes bytes that have arrived. An answer that must not be is an error.
     fn receive(&mut self, bytes: &[u8]) -> Result<Progress>;
+
+    /// How many requests were sent at once.
+    fn pipeline(&self) -> u64 {
+        1
+    }
 }
 
 /// How far the answer has come.
@@ -40,49 +44,6 @@ pub(crate) enum Progress {
     Again,
     /// So many operations are done.
     Done(u64),
-}
-
-/// What the clients saw, and what it cost.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) operations: u64,
-    pub(crate) elapsed: Duration,
-    pub(crate) latencies: Latencies,
-    client_cpu: Duration,
-    server_cpu: Option<Duration>,
-}
-
-impl Outcome {
-    pub(crate) fn new() -> Result<Self> {
-        Ok(Self {
-            operations: 0,
-            elapsed: Duration::ZERO,
-            latencies: Latencies::new()?,
-            client_cpu: Duration::ZERO,
-            server_cpu: Some(Duration::ZERO),
-        })
-    }
-
-    /// Adds what was seen at another time.
-    pub(crate) fn add(&mut self, other: &Self) -> Result<()> {
-        self.operations += other.operations;
-        self.elapsed += other.elapsed;
-        self.latencies.add(&other.latencies)?;
-        self.client_cpu += other.client_cpu;
-        self.server_cpu = self.server_cpu.zip(other.server_cpu).map(|(a, b)| a + b);
-        Ok(())
-    }
-
-    /// A row of operations per second, with the CPU time per operation.
-    pub(crate) fn row(&self, system: impl Into<String>) -> Row {
-        let rate = self.operations as f64 / self.elapsed.as_secs_f64();
-        let per_operation = |time: Duration| time.as_secs_f64() * 1e6 / self.operations as f64;
-        let note = format!("client {:.1} us", per_operation(self.client_cpu));
-        let mut row = Row::new(system, rate).note(note);
-        row.latency = Some(self.latencies.percentiles());
-        row.cpu = self.server_cpu.map(per_operation);
-        row
-    }
 }
 
 /// Connects to a server.
@@ -112,14 +73,10 @@ impl<C: Client> Clients<C> {
         Ok(Self { threads })
     }
 
-    /// Lets the clients run until the time is up, or until they have nothing more to do. `cpu` says
-    /// what CPU time the server has used so far.
-    pub(crate) fn run(
-        &mut self,
-        time: Duration,
-        cpu: impl Fn() -> Option<Duration>,
-    ) -> Result<Outcome> {
-        let (own, server, begin) = (cpu::own(), cpu(), Instant::now());
+    /// Lets the clients run until the time is up, or until they have nothing more to do. `usage` says
+    /// what the server has used so far.
+    pub(crate) fn run(&mut self, time: Duration, usage: impl Fn() -> Usage) -> Result<Outcome> {
+        let (server, own, begin) = (usage(), own_cpu(), Instant::now());
         let mut outcome = Outcome::new()?;
         std::thread::scope(|scope| {
             let threads = self.threads.iter_mut();
@@ -128,13 +85,13 @@ impl<C: Client> Clients<C> {
                 .collect();
             for thread in running {
                 let one = thread.join().map_err(|_| anyhow!("a client panicked"))?;
-                outcome.add(&one?)?;
+                outcome.merge(&one?)?;
             }
             anyhow::Ok(())
         })?;
         outcome.elapsed = begin.elapsed();
-        outcome.client_cpu = cpu::own() - own;
-        outcome.server_cpu = cpu().zip(server).map(|(after, before)| after - before);
+        outcome.client_cpu = own_cpu() - own;
+        outcome.server = usage().since(server);
         Ok(outcome)
     }
 }
@@ -197,8 +154,8 @@ impl<C: Client> Thread<C> {
                     continue;
                 };
                 let now = Instant::now();
-                outcome.latencies.record(now - connected.begun);
-                outcome.operations += operations;
+                let requests = connected.client.pipeline();
+                outcome.count(requests, operations, now - connected.begun);
                 if now >= deadline || !connected.begin(now)? {
                     n_busy -= 1;
                 }

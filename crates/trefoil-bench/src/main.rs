@@ -1,7 +1,7 @@
 //! Benchmarks of Trefoil beside the raw limits of the disk and beside other stores, in one run.
 //!
-//! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and
-//! [`seats`] measure the server from outside.
+//! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and [`seats`]
+//! measure the server from outside, [`all`] the first three of them in one run.
 //! Figures are comparable within one run on one machine, not across machines: every table therefore
 //! carries its own raw limit and its own baselines.
 
@@ -10,15 +10,17 @@
     reason = "a benchmark measures by the real clock"
 )]
 
+mod all;
 mod body;
 mod closed_loop;
-mod cpu;
 mod dcb;
 mod engine;
 mod fjall_baseline;
 mod http;
 mod latency;
 mod machine;
+mod options;
+mod outcome;
 mod raw;
 mod report;
 mod resp;
@@ -28,6 +30,7 @@ mod seats;
 mod sqlite_baseline;
 mod system;
 mod trefoil_engine;
+mod usage;
 mod workload;
 
 use std::process::ExitCode;
@@ -51,13 +54,16 @@ enum Subject {
     /// Measure the library in this process
     #[command(after_help = "Example:\n  cargo xtask bench engine --quick --dir /var/tmp")]
     Engine(engine::Arguments),
+    /// Measure what the page on performance shows of servers: all protocols, beside their peers
+    #[command(after_help = "Example:\n  cargo xtask bench all --quick --dir /var/tmp")]
+    All(all::Arguments),
     /// Measure a server over HTTP
     #[command(after_help = "Example:\n  cargo xtask bench http --quick")]
     Http(http::Arguments),
     /// Measure queries and conditional appends over gRPC, beside other stores
-    #[command(after_help = "Example:\n  cargo xtask bench dcb --quick --umadb venv/bin/umadb")]
+    #[command(after_help = "Example:\n  cargo xtask bench dcb --quick --cells append --clients 64")]
     Dcb(dcb::Arguments),
-    /// Measure state over RESP, beside Redis
+    /// Measure state over RESP, beside Redis and Valkey
     #[command(after_help = "Example:\n  cargo xtask bench resp --quick --cells set,get")]
     Resp(resp::Arguments),
     /// Measure reservations of seats, beside Redis
@@ -78,8 +84,9 @@ fn main() -> ExitCode {
 fn run(subject: Subject) -> anyhow::Result<()> {
     match subject {
         Subject::Engine(arguments) => engine::run(arguments),
-        Subject::Http(arguments) => http::run(arguments),
-        Subject::Dcb(arguments) => dcb::run(arguments),
+        Subject::All(arguments) => all::run(&arguments),
+        Subject::Http(arguments) => http::run(&arguments),
+        Subject::Dcb(arguments) => dcb::run(&arguments),
         Subject::Resp(arguments) => resp::run(&arguments),
         Subject::Seats(arguments) => seats::run(&arguments),
     }

@@ -1,70 +1,80 @@
 //! A server process under measurement, with a data directory of its own.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use trefoil::{NamespaceId, Token};
 
-use crate::cpu;
+use crate::report::Row;
+use crate::usage::{Disk, Memory, Meter, Usage};
 
-/// How long a server may take to answer its first request.
+/// How long a server may take to answer its first request, or to end.
 const START_MAX: Duration = Duration::from_secs(60);
 /// How often it is asked until it answers.
 const ASK_EVERY: Duration = Duration::from_millis(1);
-
-/// The server to measure.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct ServerProgram {
-    /// The program `trefoil` to measure [default: the one beside this program].
-    #[arg(long, value_name = "PROGRAM")]
-    trefoil: Option<PathBuf>,
-}
-
-impl ServerProgram {
-    /// Returns the path of the program.
-    pub(crate) fn program(&self) -> Result<PathBuf> {
-        let program = match &self.trefoil {
-            Some(program) => program.clone(),
-            None => std::env::current_exe()?.with_file_name("trefoil"),
-        };
-        ensure!(
-            program.is_file(),
-            "{} is not there: name the program to measure with --trefoil",
-            program.display()
-        );
-        Ok(program)
-    }
-}
+/// A server has settled when it uses less than this share of a core...
+const IDLE_SHARE: f64 = 0.03;
+/// ... over this time; it gets at most so long.
+const IDLE_TIME: Duration = Duration::from_millis(500);
+const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// A process and its data; both go when this is dropped.
 pub(crate) struct Running {
     command: Command,
     process: Child,
+    meter: Meter,
     /// Removed after the process has ended.
     _data: TempDir,
 }
 
 impl Running {
     /// Starts what `command` says of a new data directory in `directory`.
-    pub(crate) fn start(
-        directory: &Path,
-        command: impl FnOnce(&Path) -> Result<Command>,
-    ) -> Result<Self> {
+    pub(crate) fn start(directory: &Path, command: impl FnOnce(&Path) -> Command) -> Result<Self> {
         let data = tempfile::Builder::new()
             .prefix("trefoil-bench-")
             .tempdir_in(directory)
             .with_context(|| format!("cannot use --dir {}", directory.display()))?;
-        let mut command = command(data.path())?;
+        let mut command = command(data.path());
         command.stdin(Stdio::null()).stdout(Stdio::null());
+        let process = spawn(&mut command)?;
+        let meter = Meter {
+            process: process.id(),
+            disk: Disk::of(data.path()),
+            metrics: None,
+        };
         Ok(Self {
-            process: spawn(&mut command)?,
+            process,
             command,
+            meter,
             _data: data,
         })
+    }
+
+    /// Starts a `trefoil` that asks for no token: the published client of UmaDB sends none without
+    /// TLS. `ports` are those of protocols besides HTTP.
+    pub(crate) fn trefoil(
+        program: &Path,
+        directory: &Path,
+        http: SocketAddr,
+        ports: &[(&str, u16)],
+    ) -> Result<Self> {
+        let mut running = Self::start(directory, |data| {
+            let mut command = Command::new(program);
+            command.args(["dev", "--log-level", "error", "--data-dir"]);
+            command.arg(data);
+            for protocol in ["grpc-port", "resp-port"] {
+                let port = ports.iter().find(|(name, _)| *name == protocol);
+                let port = port.map_or("off".to_owned(), |(_, port)| port.to_string());
+                command.arg(format!("--{protocol}")).arg(port);
+            }
+            command.args(["--port", &http.port().to_string()]);
+            command
+        })?;
+        running.meter.metrics = Some(http);
+        Ok(running)
     }
 
     /// Ends the process without warning.
@@ -74,9 +84,28 @@ impl Running {
         Ok(())
     }
 
-    /// Starts a process that was killed again, on the same data.
+    /// Asks the process to end and waits until it has.
+    pub(crate) fn stop(&mut self) -> Result<()> {
+        let process = self.process.id().to_string();
+        let asked = Command::new("kill").arg(process).status()?;
+        ensure!(asked.success(), "the server cannot be asked to end");
+        let begin = Instant::now();
+        while self.process.try_wait()?.is_none() {
+            if begin.elapsed() > START_MAX {
+                bail!(
+                    "the server did not end within {} seconds",
+                    START_MAX.as_secs()
+                );
+            }
+            std::thread::sleep(ASK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Starts a process that has ended again, on the same data.
     pub(crate) fn start_again(&mut self) -> Result<()> {
         self.process = spawn(&mut self.command)?;
+        self.meter.process = self.process.id();
         Ok(())
     }
 
@@ -96,6 +125,20 @@ impl Running {
         )
     }
 
+    /// Waits until work in the background is done.
+    pub(crate) fn settle(&self) {
+        let begin = Instant::now();
+        while begin.elapsed() < SETTLE_MAX {
+            let before = self.meter.cpu();
+            std::thread::sleep(IDLE_TIME);
+            let used = self.meter.cpu().zip(before);
+            let used = used.map(|(after, before)| after - before);
+            if used.is_none_or(|used| used < IDLE_TIME.mul_f64(IDLE_SHARE)) {
+                return;
+            }
+        }
+    }
+
     /// An error if the process has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.process.try_wait()? {
@@ -104,9 +147,18 @@ impl Running {
         }
     }
 
-    /// The CPU time that the process has used so far.
-    pub(crate) fn cpu(&self) -> Option<Duration> {
-        cpu::of_process(self.process.id())
+    /// What the process has used so far.
+    pub(crate) fn usage(&self) -> Usage {
+        self.meter.read()
+    }
+
+    /// A row of the memory that the process has now, in MiB.
+    pub(crate) fn memory_row(&self, system: &str) -> Row {
+        match Memory::of(self.meter.process) {
+            Some(memory) => Row::new(system, memory.resident)
+                .note(format!("{:.0} of it in no file", memory.anonymous)),
+            None => Row::missing(system, "/proc does not say"),
+        }
     }
 }
 
@@ -125,27 +177,7 @@ fn spawn(command: &mut Command) -> Result<Child> {
         .with_context(|| format!("cannot start {}", Path::new(&program).display()))
 }
 
-/// A port that nobody listens on.
-pub(crate) fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
-}
-
-/// A token for the default namespace.
-pub(crate) fn random_token() -> Result<Token> {
-    let mut secret = [0; 32];
-    getrandom::fill(&mut secret).map_err(|error| anyhow!("no random numbers: {error}"))?;
-    let namespace = NamespaceId::new(trefoil::DEFAULT_NAMESPACE)?;
-    Ok(Token::from_secret(&namespace, &secret))
-}
-
-/// Returns how a `trefoil` is started as a server, without a port.
-pub(crate) fn serve(trefoil: &Path, data: &Path, token: &Token) -> Command {
-    let mut command = Command::new(trefoil);
-    command
-        .args(["serve", "--listen", "127.0.0.1", "--log-level", "error"])
-        .arg("--data-dir")
-        .arg(data)
-        // Not as an argument: those can be seen by everybody.
-        .env("TREFOIL_TOKEN", token.reveal());
-    command
+/// An address of this machine that nobody listens on.
+pub(crate) fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

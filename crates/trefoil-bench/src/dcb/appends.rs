@@ -1,4 +1,5 @@
-//! Durable appends to a store that starts empty: 1, 16 and 64 clients, small and large batches.
+//! Durable appends to a store that starts empty: of one client to a thousand, in small and in large
+//! batches.
 
 use anyhow::{Result, bail};
 use fastrand::Rng;
@@ -6,10 +7,11 @@ use trefoil_grpc::AppendRequest;
 
 use super::connection::{Answer, Request};
 use super::events::{Bodies, ENTITIES, condition, entity_tag, query};
-use super::load::{Client, Clients, Outcome};
-use super::server::{Installed, Server};
-use super::{Aim, Bench, Cell, System, TEPHRA};
-use crate::report::{Report, Row, Target};
+use super::load::{Client, Clients};
+use super::server::Server;
+use super::{Bench, Cell, Entry, TEPHRA, UMADB, aim};
+use crate::outcome::{Figure, Outcome};
+use crate::report::{Report, Target};
 
 /// Who appends what.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +27,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    const fn conditional(clients: usize, batch: usize) -> Self {
+    pub(crate) const fn conditional(clients: usize, batch: usize) -> Self {
         Self {
             clients,
             batch,
@@ -43,71 +45,77 @@ impl Shape {
         }
     }
 
-    fn title(self) -> String {
+    pub(crate) fn title(self) -> String {
         let Self { clients, batch, .. } = self;
-        let (client, event) = (plural(clients, "client"), plural(batch, "event"));
-        let condition = if self.conditional {
-            "each conditional"
-        } else {
-            "unconditional"
+        let kind = match self.conditional {
+            true => "Conditional append",
+            false => "Append",
         };
-        format!("Durable appends, {clients} {client} x {batch} {event}, {condition}")
+        format!("{kind}, {clients} x {batch}")
     }
 }
 
-fn plural(count: usize, word: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{word}{ending}")
+/// What Trefoil aims for: times UmaDB and times Tephra.
+pub(super) fn targets(shape: Shape) -> Vec<Target> {
+    let times = match (shape.clients, shape.batch) {
+        (1, 1) => [Some(1.8), Some(0.95)],
+        (16, 1) => [Some(2.0), Some(0.9)],
+        (64, 1) => [Some(1.5), Some(0.8)],
+        (16, 64) => [None, Some(1.0)],
+        (1, 1000) => [None, Some(1.5)],
+        _ => [None, None],
+    };
+    let peers: [&'static [&'static str]; 2] = [&[UMADB], &[TEPHRA]];
+    let targets = times.into_iter().zip(peers);
+    let targets = targets.filter_map(|(times, peer)| Some(Target::Times(times?, peer)));
+    targets.collect()
 }
 
-/// The cells, and how many times the events of UmaDB are aimed for.
-const CELLS: [(Cell, Shape, f64); 5] = [
-    (Cell::Append1, Shape::conditional(1, 1), 2.5),
-    (Cell::Append16, Shape::conditional(16, 1), 2.5),
-    (Cell::Append64, Shape::conditional(64, 1), 2.5),
-    (Cell::Batch64, Shape::conditional(16, 64), 1.5),
-    (Cell::Batch1000, Shape::unconditional(1, 1000, 1), 4.0),
-];
-
-pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
-    for (cell, shape, times) in CELLS {
+pub(super) fn run(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
+    let clients = bench.selection.clients.iter();
+    let single = clients.map(|clients| (Cell::Append, Shape::conditional(*clients, 1)));
+    let batches = [
+        (Cell::Batch64, Shape::conditional(16, 64)),
+        (Cell::Batch1000, Shape::unconditional(1, 1000, 1)),
+    ];
+    for (cell, shape) in single.chain(batches) {
         if !bench.wants(cell) {
             continue;
         }
-        let installed = bench.installed.iter().chain(&bench.resp);
-        let rows = bench.each(&shape.title(), installed, |installed| {
-            let outcome = measure(bench, installed, shape)?;
-            Ok(outcome.events_row(installed.system.name()))
+        let title = shape.title();
+        let figure = Figure::UnitsPerSecond;
+        let mut rows = bench.rows(&title, bench.entries(), figure, |entry| {
+            measure(bench, entry, shape)
         })?;
-        let mut rows = bench.compare(rows, Aim::TimesUmadb(times));
-        aim_over_resp(&mut rows);
-        report.table(&shape.title(), "events/s", rows);
+        aim(&mut rows, &targets(shape));
+        report.table(&title, "events/s", rows);
     }
     Ok(())
 }
 
-/// How many times the events of Tephra are aimed for over RESP, which is about as lean.
-const TIMES_TEPHRA: f64 = 1.2;
-
-/// What is reached over RESP is compared with Tephra.
-fn aim_over_resp(rows: &mut [Row]) {
-    let is = |system: System| move |row: &&mut Row| row.system == system.name();
-    let tephra = rows.iter_mut().find(is(System::Tephra));
-    let tephra = tephra.and_then(|row| row.figure);
-    if let Some(row) = rows.iter_mut().find(is(System::TrefoilResp)) {
-        row.ratio = row.figure.zip(tephra).map(|(own, tephra)| own / tephra);
-        row.target = Some(Target::TimesAtLeast(TIMES_TEPHRA, TEPHRA));
-    }
+/// Appends to an empty store until the time is up.
+pub(super) fn measure(bench: &Bench<'_>, entry: Entry, shape: Shape) -> Result<Outcome> {
+    let mut server = Server::start(&bench.stores[entry.store], &bench.options.dir)?;
+    let outcome = append(bench, &server, entry, shape, &mut vec![0; ENTITIES])?;
+    server.running.check()?;
+    Ok(outcome)
 }
 
-/// Appends to an empty store until the time is up.
-pub(crate) fn measure(bench: &Bench, installed: &Installed, shape: Shape) -> Result<Outcome> {
-    let mut server = Server::start(installed, &bench.arguments.dir)?;
-    let appenders = (0..shape.clients).map(|index| Appender::new(&bench.bodies, shape, index));
-    let mut clients = Clients::connect(&server, appenders)?;
-    let outcome = clients.measure(bench.time)?;
-    drop(clients);
-    server.check()?;
+/// Appends until the time is up. `known` has the last known position of each entity.
+pub(super) fn append(
+    bench: &Bench<'_>,
+    server: &Server,
+    entry: Entry,
+    shape: Shape,
+    known: &mut [u64],
+) -> Result<Outcome> {
+    let appender = |index| Appender::new(&bench.bodies, shape, index, known);
+    let mut appenders: Vec<_> = (0..shape.clients).map(appender).collect();
+    let outcome =
+        Clients::connect(server, entry.driver, appenders.iter_mut())?.measure(bench.time)?;
+    for (entity, position) in appenders.iter().flat_map(|appender| &appender.entities) {
+        known[*entity] = *position;
+    }
     Ok(outcome)
 }
 
@@ -123,13 +131,13 @@ struct Appender<'a> {
 }
 
 impl<'a> Appender<'a> {
-    fn new(bodies: &'a Bodies, shape: Shape, index: usize) -> Self {
+    fn new(bodies: &'a Bodies, shape: Shape, index: usize, known: &[u64]) -> Self {
         let entities = (index..ENTITIES).step_by(shape.clients);
         Self {
             bodies,
             shape,
             random: Rng::with_seed(index as u64),
-            entities: entities.map(|entity| (entity, 0)).collect(),
+            entities: entities.map(|entity| (entity, known[entity])).collect(),
             current: 0,
         }
     }

@@ -13,8 +13,10 @@ use super::connection::Request;
 use super::events::{Bodies, ENTITIES, condition, entity_tag, query};
 use super::history::{EVEN_TAG, History, ODD_TAG, Plan, RARE_TYPE, SPREAD, spread_tag};
 use super::load::{Clients, Until};
-use super::server::{Installed, Server};
-use super::{Bench, Cell, is_trefoil};
+use super::server::Server;
+use super::{Bench, Cell, Entry};
+use crate::options::TREFOIL;
+use crate::outcome::{Figure, Rounds};
 use crate::report::{Report, Row, Target};
 
 const SIZES: [u64; 3] = [10_000, 100_000, 1_000_000];
@@ -66,13 +68,13 @@ impl Question {
     }
 }
 
-pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+pub(super) fn run(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     if !bench.wants(Cell::Growth) {
         return Ok(());
     }
     let mut tables: Vec<Vec<Row>> = vec![Vec::new(); Question::ALL.len()];
-    for installed in &bench.installed {
-        measure(bench, installed, &mut tables)?;
+    for entry in bench.first_entries() {
+        measure(bench, entry, &mut tables)?;
     }
     for (question, mut rows) in Question::ALL.into_iter().zip(tables) {
         judge(question, &mut rows);
@@ -89,22 +91,23 @@ fn judge(question: Question, rows: &mut [Row]) {
             row.ratio = row.figure.zip(first).map(|(figure, first)| figure / first);
         }
         if let Some(row) = of_one.last_mut()
-            && is_trefoil(row)
+            && row.system.starts_with(&format!("{TREFOIL}, "))
             && question != Question::NeverMeeting
         {
-            row.target = Some(Target::RatioAtMost(GROWTH_MAX));
+            row.targets.push(Target::RatioAtMost(GROWTH_MAX));
         }
     }
 }
 
-fn measure(bench: &Bench, installed: &Installed, tables: &mut [Vec<Row>]) -> Result<()> {
+fn measure(bench: &Bench<'_>, entry: Entry, tables: &mut [Vec<Row>]) -> Result<()> {
     let plan = Plan {
         rare_type_at: SIZES[0] / 100,
         rare_tag_every: SIZES[0],
         spread_over: &SIZES,
     };
-    let name = installed.system.name();
-    let server = Server::start(installed, &bench.arguments.dir)?;
+    let name = entry.name;
+    let server = Server::start(&bench.stores[entry.store], &bench.options.dir)?;
+    let leanest = server.store.system.leanest();
     let mut history = History::new(&bench.bodies, plan);
     for size in SIZES {
         bench.doing(format!("growth: {name}, up to {size} events"));
@@ -113,18 +116,19 @@ fn measure(bench: &Bench, installed: &Installed, tables: &mut [Vec<Row>]) -> Res
             time: Duration::MAX,
             requests,
         };
-        Clients::connect(&server, [&mut history])?.run(until)?;
-        server.settle();
+        Clients::connect(&server, leanest, [&mut history])?.run(until)?;
+        server.running.settle();
         for (question, rows) in Question::ALL.into_iter().zip(tables.iter_mut()) {
             bench.doing(format!("{}: {name}, {size} events", question.title()));
             let client = client(question, &bench.bodies, &history, size);
-            let mut clients = Clients::connect(&server, [client])?;
+            let mut clients = Clients::connect(&server, entry.driver, [client])?;
             let until = Until {
                 time: bench.time / 2,
                 requests: REQUESTS_MAX,
             };
-            let outcome = clients.run(until)?;
-            rows.push(outcome.cost_row(format!("{name}, {size} events")));
+            let rounds = Rounds::one(clients.run(until)?);
+            let name = format!("{name}, {size} events");
+            rows.push(rounds.row(name, Figure::MedianMicroseconds)?);
         }
     }
     Ok(())

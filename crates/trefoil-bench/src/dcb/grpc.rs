@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::RecvStream;
 use h2::client::{Builder, SendRequest};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, TE};
+use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use prost::Message;
 use tokio::net::TcpStream;
@@ -44,7 +44,7 @@ struct Response {
 }
 
 impl Grpc {
-    pub(crate) async fn connect(address: SocketAddr, token: Option<&str>) -> Result<Self> {
+    pub(crate) async fn connect(address: SocketAddr) -> Result<Self> {
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
         let (sender, connection) = Builder::new()
@@ -57,9 +57,6 @@ impl Grpc {
         let mut headers = HeaderMap::new();
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        if let Some(token) = token {
-            headers.insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
-        }
         let uri = |path| format!("http://{address}{path}").parse();
         Ok(Self {
             sender,

@@ -1,65 +1,74 @@
-//! Reads of a store that holds many events, and how soon it answers after it was killed.
+//! Reads of a store that holds many events, and appends to it.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use fastrand::Rng;
 use trefoil_grpc::Query;
 
+use super::appends::{self, Shape, append};
 use super::asking::{Asking, Expected, read, read_last};
 use super::connection::Request;
 use super::events::{ENTITIES, entity_tag, query};
 use super::history::{EVEN_TAG, History, Plan, RARE_TAG, RARE_TYPE};
 use super::load::{Clients, Until};
 use super::server::Server;
-use super::{Aim, Bench, Cell};
-use crate::report::{Report, Row};
+use super::{Bench, Cell, Entry, TEPHRA, UMADB, aim, ready};
+use crate::outcome::{Figure, Outcome};
+use crate::report::{Report, Target};
 
 const READERS: usize = 16;
 /// How many events have the rare tag.
 const RARE_EVENTS: u64 = 20;
 /// The number of events must be a multiple of this, so that all entities have equally many.
 pub(super) const EVENTS_STEP: u64 = 20_000;
-/// How often a store is killed; the median counts.
-const RESTARTS: usize = 7;
 
-const CELLS: [Cell; 5] = [
+/// Those that change nothing come first.
+const CELLS: [Cell; 6] = [
     Cell::EntityReads,
     Cell::Scan,
     Cell::RareType,
     Cell::HotAndRare,
     Cell::Ready,
+    Cell::LoadedAppend,
 ];
 
-pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+/// A store with many events, and the last known position of each entity.
+pub(super) struct Loaded {
+    pub(super) server: Server,
+    known: Vec<u64>,
+}
+
+pub(super) fn run(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
     if !CELLS.iter().any(|cell| bench.wants(*cell)) {
         return Ok(());
     }
-    let mut servers = Vec::new();
-    for installed in &bench.installed {
-        bench.doing(format!("loading {}", installed.system.name()));
-        let server = Server::start(installed, &bench.arguments.dir)?;
-        load(bench, &server)?;
-        server.settle();
-        servers.push(server);
-    }
+    let stores = bench.stores.iter();
+    let loaded: Result<Vec<Loaded>> = stores
+        .map(|store| {
+            bench.doing(format!("loading {}", store.name));
+            load(bench, Server::start(store, &bench.options.dir)?)
+        })
+        .collect();
+    let mut loaded = loaded?;
     for cell in CELLS.into_iter().filter(|cell| bench.wants(*cell)) {
-        let title = title(cell, bench.events);
-        let mut rows = Vec::new();
-        for server in &mut servers {
-            bench.doing(format!("{title}: {}", server.system().name()));
-            rows.push(row(bench, server, cell)?);
+        if cell == Cell::Ready {
+            ready::run(bench, &mut loaded, report)?;
+            continue;
         }
-        let (unit, aim) = match cell {
-            Cell::EntityReads => ("events/s", Aim::TimesBetter(1.5)),
-            Cell::Scan => ("events/s", Aim::TimesBetter(1.0)),
-            Cell::RareType => ("requests/s", Aim::TimesTephra(100.0)),
-            Cell::HotAndRare => ("requests/s", Aim::TimesTephra(5.0)),
-            _ => ("ms", Aim::AtMost(100.0)),
+        let title = title(cell, bench.events);
+        let (unit, figure) = match cell {
+            Cell::RareType | Cell::HotAndRare => ("requests/s", Figure::RequestsPerSecond),
+            _ => ("events/s", Figure::UnitsPerSecond),
         };
-        report.table(&title, unit, bench.compare(rows, aim));
+        let mut rows = bench.rows(&title, bench.entries(), figure, |entry| {
+            measure(bench, &mut loaded[entry.store], entry, cell)
+        })?;
+        aim(&mut rows, &targets(cell));
+        report.table(&title, unit, rows);
     }
-    servers.iter_mut().try_for_each(Server::check)
+    let mut servers = loaded.iter_mut().map(|loaded| &mut loaded.server);
+    servers.try_for_each(|server| server.running.check())
 }
 
 fn title(cell: Cell, events: u64) -> String {
@@ -73,81 +82,77 @@ fn title(cell: Cell, events: u64) -> String {
         Cell::HotAndRare => {
             format!("A tag on half of {events} events AND a tag on {RARE_EVENTS} of them")
         }
-        _ => format!("First answer after a kill at {events} events, median of {RESTARTS}"),
+        _ => format!("{}, after {events} events", LOADED_SHAPE.title()),
     }
 }
 
-fn load(bench: &Bench, server: &Server) -> Result<()> {
+fn targets(cell: Cell) -> Vec<Target> {
+    match cell {
+        Cell::EntityReads => vec![Target::Times(1.5, &[UMADB, TEPHRA])],
+        Cell::Scan => vec![Target::Times(1.0, &[UMADB, TEPHRA])],
+        Cell::RareType => vec![Target::Times(100.0, &[TEPHRA])],
+        Cell::HotAndRare => vec![Target::Times(5.0, &[TEPHRA])],
+        _ => appends::targets(LOADED_SHAPE),
+    }
+}
+
+const LOADED_SHAPE: Shape = Shape::conditional(64, 1);
+
+fn load(bench: &Bench<'_>, server: Server) -> Result<Loaded> {
     let plan = Plan {
         rare_type_at: bench.events / 100,
         rare_tag_every: bench.events / RARE_EVENTS,
         spread_over: &[],
     };
-    let history = History::new(&bench.bodies, plan);
+    let mut history = History::new(&bench.bodies, plan);
     let requests = history.requests_up_to(bench.events);
-    let mut clients = Clients::connect(server, [history])?;
-    clients.run(Until {
+    let leanest = server.store.system.leanest();
+    Clients::connect(&server, leanest, [&mut history])?.run(Until {
         time: Duration::MAX,
         requests,
     })?;
-    Ok(())
+    server.running.settle();
+    let known = history.last.iter().map(|last| last.position).collect();
+    Ok(Loaded { server, known })
 }
 
-fn row(bench: &Bench, server: &mut Server, cell: Cell) -> Result<Row> {
-    let name = server.system().name();
-    let last_of_type = || read_last(query([RARE_TYPE], []));
-    let hot_and_rare = || read(query([], [EVEN_TAG, RARE_TAG]));
+fn measure(bench: &Bench<'_>, loaded: &mut Loaded, entry: Entry, cell: Cell) -> Result<Outcome> {
+    let server = &loaded.server;
     match cell {
-        Cell::EntityReads => entity_reads(bench, server),
+        Cell::EntityReads => entity_reads(bench, server, entry),
         Cell::Scan => {
             let all = || read(Query::default());
-            let found = Expected::Events(bench.events);
-            Ok(ask(bench, server, all, found)?.events_row(name))
+            ask(bench, server, entry, all, bench.events)
         }
         Cell::RareType => {
-            Ok(ask(bench, server, last_of_type, Expected::Events(1))?.requests_row(name))
+            let last_of_type = || read_last(query([RARE_TYPE], []));
+            ask(bench, server, entry, last_of_type, 1)
         }
         Cell::HotAndRare => {
-            let found = Expected::Events(RARE_EVENTS);
-            Ok(ask(bench, server, hot_and_rare, found)?.requests_row(name))
+            let hot_and_rare = || read(query([], [EVEN_TAG, RARE_TAG]));
+            ask(bench, server, entry, hot_and_rare, RARE_EVENTS)
         }
-        _ => ready(server),
+        _ => append(bench, server, entry, LOADED_SHAPE, &mut loaded.known),
     }
 }
 
 fn ask(
-    bench: &Bench,
+    bench: &Bench<'_>,
     server: &Server,
+    entry: Entry,
     make: impl FnMut() -> Request + Send,
-    expected: Expected,
-) -> Result<super::load::Outcome> {
-    let asking = Asking::new(make, expected);
-    Clients::connect(server, [asking])?.measure(bench.time)
+    events: u64,
+) -> Result<Outcome> {
+    let asking = Asking::new(make, Expected::Events(events));
+    Clients::connect(server, entry.driver, [asking])?.measure(bench.time)
 }
 
-fn entity_reads(bench: &Bench, server: &Server) -> Result<Row> {
+fn entity_reads(bench: &Bench<'_>, server: &Server, entry: Entry) -> Result<Outcome> {
     let expected = Expected::Events(bench.events / ENTITIES as u64);
     let readers = (0..READERS).map(|reader| {
         let mut random = Rng::with_seed(reader as u64);
         let make = move || read(query([], [&entity_tag(random.usize(..ENTITIES))]));
         Asking::new(make, expected)
     });
-    let outcome = Clients::connect(server, readers)?.measure(bench.time)?;
-    Ok(outcome.events_row(server.system().name()))
-}
-
-fn ready(server: &mut Server) -> Result<Row> {
-    let mut times = Vec::new();
-    for _ in 0..RESTARTS {
-        times.push(server.restart()?);
-    }
-    times.sort();
-    ensure!(!times.is_empty(), "no restart was measured");
-    let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    let note = format!(
-        "{:.0} to {:.0} ms",
-        millis(times[0]),
-        millis(times[times.len() - 1])
-    );
-    Ok(Row::new(server.system().name(), millis(times[times.len() / 2])).note(note))
+    Clients::connect(server, entry.driver, readers)?.measure(bench.time)
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask bench dcb`: queries and conditional appends over gRPC, beside UmaDB and Tephra.
 //!
-//! Every cell measures the stores one after the other, on the same disk and with the same load.
+//! The published clients come first, unmodified: they are what applications use.
 
 mod appends;
 mod asking;
@@ -11,91 +11,89 @@ mod grpc;
 mod history;
 mod load;
 mod loaded;
+mod ready;
 mod resp;
 mod server;
 mod tags;
 #[cfg(feature = "peers")]
 mod tephra;
+#[cfg(feature = "peers")]
+mod umadb;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
-use serde_json::json;
 
 use crate::machine::Machine;
+use crate::options::{Options, TREFOIL, check_clients};
+use crate::outcome::{Figure, Outcome, by_turns};
 use crate::report::{Report, Row, Target};
-use crate::running::ServerProgram;
+use connection::Driver;
 use events::Bodies;
-use server::Installed;
-pub(crate) use server::System;
+use server::{Store, System};
 
-/// Measures queries and conditional appends over gRPC, beside UmaDB and Tephra if they are given.
+/// Measures queries and conditional appends over gRPC, beside UmaDB and Tephra if they are there.
 ///
 /// Starts each store as a server of its own with a new data directory and its default settings,
 /// which are durable for all. Events have 256 bytes of data and the tag of one of 10,000 entities.
 /// Appends are conditional on a tag and a type after the last known position of the entity. Reads
-/// find 500,000 events. Then: what queries and conditions cost as the log grows, and what tags cost.
+/// find 500,000 events. Then: how soon a store is ready after a restart, what queries and conditions
+/// cost as the log grows, and what tags cost.
 ///
-/// Trefoil and UmaDB are driven by the same code, with one connection per client and a thread per
-/// core; Trefoil's appends over RESP, too, as transactions; Tephra by its own blocking client, with one thread per client (only in a build with
-/// `--features peers`). Clients and server share the machine.
+/// UmaDB and Trefoil are driven by the crate `umadb-client`, unmodified, Tephra by `tephra-client`:
+/// both only in a build with `--features peers`. A leaner client of this benchmark stands beside
+/// them. Each client has a connection of its own; one thread drives all of them, except Tephra's,
+/// whose client blocks. Clients and server share the machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// Where to put the data of the stores; directories in it are made and removed.
-    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    options: Options,
 
     #[command(flatten)]
-    server: ServerProgram,
+    selection: Selection,
+}
 
-    /// The program `umadb`, to measure it too.
-    #[arg(long, value_name = "PROGRAM")]
-    pub(crate) umadb: Option<PathBuf>,
+/// What is measured.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Selection {
+    /// Only these systems.
+    #[arg(long, value_name = "SYSTEMS", value_enum, value_delimiter = ',')]
+    systems: Vec<System>,
 
-    /// The program `tephra-server`, to measure it too.
-    #[arg(long, value_name = "PROGRAM")]
-    pub(crate) tephra: Option<PathBuf>,
-
-    /// How long each cell is measured, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 6.0)]
-    pub(crate) seconds: f64,
-
-    /// How many events the reads find.
-    #[arg(long, value_name = "COUNT", default_value_t = 500_000)]
-    pub(crate) events: u64,
-
-    /// A look instead of a measurement: 1 second per cell and 100,000 events.
-    #[arg(long)]
-    pub(crate) quick: bool,
+    /// The clients that drive the stores.
+    #[arg(long, value_name = "DRIVERS", value_enum, value_delimiter = ',', default_values_t = DRIVERS)]
+    drivers: Vec<Driver>,
 
     /// Only these cells.
     #[arg(long, value_name = "CELLS", value_enum, value_delimiter = ',')]
     pub(crate) cells: Vec<Cell>,
 
-    /// Leaves out Trefoil itself.
-    #[arg(long)]
-    pub(crate) only_peers: bool,
+    /// How many clients append single events, one cell each.
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = CLIENTS)]
+    clients: Vec<usize>,
 
-    /// Prints one JSON document instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// How many events the reads find.
+    #[arg(long, value_name = "COUNT", default_value_t = EVENTS)]
+    events: u64,
 }
+
+const CLIENTS: [usize; 5] = [1, 16, 64, 256, 1000];
+const EVENTS: u64 = 500_000;
+/// So many are enough for a look.
+const EVENTS_QUICK: u64 = 100_000;
+/// Published clients come first, if they are built in.
+#[cfg(feature = "peers")]
+const DRIVERS: [Driver; 2] = [Driver::Published, Driver::Lean];
+#[cfg(not(feature = "peers"))]
+const DRIVERS: [Driver; 1] = [Driver::Lean];
 
 /// A part of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Cell {
-    /// Conditional appends of one event, 1 client.
-    #[value(name = "append-1")]
-    Append1,
-    /// Conditional appends of one event, 16 clients.
-    #[value(name = "append-16")]
-    Append16,
-    /// Conditional appends of one event, 64 clients.
-    #[value(name = "append-64")]
-    Append64,
+    /// Conditional appends of one event.
+    Append,
     /// Conditional appends of 64 events, 16 clients.
     #[value(name = "batch-64")]
     Batch64,
@@ -110,77 +108,94 @@ pub(crate) enum Cell {
     RareType,
     /// A tag on half of all events and a tag on 20 of them.
     HotAndRare,
-    /// The first answer after a kill.
+    /// The first answer after a restart, and the memory then.
     Ready,
+    /// Conditional appends of one event, 64 clients, to a log with many events.
+    LoadedAppend,
     /// What queries and conditions cost as the log grows.
     Growth,
     /// Events with ten tags beside events with one.
     Tags,
 }
 
+impl Selection {
+    /// What the summary of all protocols needs.
+    pub(crate) fn summary() -> Self {
+        Self {
+            systems: Vec::new(),
+            drivers: DRIVERS.into(),
+            cells: vec![
+                Cell::Append,
+                Cell::Batch64,
+                Cell::Batch1000,
+                Cell::EntityReads,
+                Cell::Ready,
+                Cell::LoadedAppend,
+            ],
+            clients: CLIENTS.into(),
+            events: EVENTS,
+        }
+    }
+}
+
 /// What all cells need.
-struct Bench {
-    arguments: Arguments,
+struct Bench<'a> {
+    options: &'a Options,
+    selection: &'a Selection,
     /// The stores, Trefoil last.
-    installed: Vec<Installed>,
-    /// Trefoil over RESP, for appends.
-    resp: Option<Installed>,
+    stores: Vec<Store>,
     bodies: Bodies,
     time: Duration,
     events: u64,
     progress: ProgressBar,
 }
 
+/// A store and who drives it.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// The place of the store in the list.
+    store: usize,
+    name: &'static str,
+    driver: Driver,
+}
+
+impl Entry {
+    fn name(&self) -> String {
+        format!("{}{}", self.name, self.driver.suffix())
+    }
+}
+
 const UMADB: &str = "UmaDB";
 const TEPHRA: &str = "Tephra";
 
-/// What Trefoil aims for in a cell.
-#[derive(Debug, Clone, Copy)]
-enum Aim {
-    TimesUmadb(f64),
-    TimesTephra(f64),
-    /// Times the better one of the two.
-    TimesBetter(f64),
-    /// The figure itself.
-    AtMost(f64),
-}
-
-impl Bench {
-    fn new(arguments: Arguments) -> Result<Self> {
-        let (seconds, events) = if arguments.quick {
-            (1.0, 100_000)
-        } else {
-            (arguments.seconds, arguments.events)
+impl<'a> Bench<'a> {
+    fn new(options: &'a Options, selection: &'a Selection) -> Result<Self> {
+        let events = match options.quick {
+            true => selection.events.min(EVENTS_QUICK),
+            false => selection.events,
         };
-        ensure!(
-            seconds > 0.0 && seconds <= 3600.0,
-            "--seconds must be above 0 and at most 3600"
-        );
         ensure!(
             events > 0 && events.is_multiple_of(loaded::EVENTS_STEP),
             "--events must be a multiple of {}",
             loaded::EVENTS_STEP
         );
-        let installed = installed(&arguments)?;
+        check_clients(&selection.clients)?;
         let progress = ProgressBar::new_spinner();
         progress.enable_steady_tick(Duration::from_millis(200));
         Ok(Self {
-            resp: installed
-                .last()
-                .filter(|last| last.system == System::Trefoil)
-                .map(Installed::over_resp),
-            installed,
+            options,
+            selection,
+            stores: stores(options, selection)?,
             bodies: Bodies::new(),
-            time: Duration::from_secs_f64(seconds),
+            time: options.time(),
             events,
             progress,
-            arguments,
         })
     }
 
     /// Whether a cell was asked for: all are if none is named.
     fn wants(&self, cell: Cell) -> bool {
-        self.arguments.cells.is_empty() || self.arguments.cells.contains(&cell)
+        self.selection.cells.is_empty() || self.selection.cells.contains(&cell)
     }
 
     /// Says what is being done.
@@ -188,91 +203,100 @@ impl Bench {
         self.progress.set_message(what.into());
     }
 
-    /// The rows of stores, one after the other.
-    fn each<'a>(
+    /// Every store with every client that can drive it, the published clients first.
+    fn entries(&self) -> Vec<Entry> {
+        let drivers = self.selection.drivers.iter();
+        let entries = drivers.flat_map(|driver| {
+            let stores = self.stores.iter().enumerate();
+            let stores = stores.filter(|(_, store)| store.system.speaks(*driver));
+            stores.map(|(index, store)| Entry {
+                store: index,
+                name: store.name,
+                driver: *driver,
+            })
+        });
+        entries.collect()
+    }
+
+    /// Every store with the first client that can drive it.
+    fn first_entries(&self) -> Vec<Entry> {
+        let mut entries = self.entries();
+        entries.sort_by_key(|entry| entry.store);
+        entries.dedup_by_key(|entry| entry.store);
+        entries
+    }
+
+    /// Measures entries by turns: a row each.
+    fn rows(
         &self,
         title: &str,
-        installed: impl IntoIterator<Item = &'a Installed>,
-        row: impl Fn(&Installed) -> Result<Row>,
+        mut entries: Vec<Entry>,
+        figure: Figure,
+        mut measure: impl FnMut(Entry) -> Result<Outcome>,
     ) -> Result<Vec<Row>> {
-        let row = |installed: &Installed| {
-            self.doing(format!("{title}: {}", installed.system.name()));
-            row(installed)
-        };
-        installed.into_iter().map(row).collect()
-    }
-
-    /// Fills in the ratios to what the aim speaks of, and the aim.
-    fn compare(&self, mut rows: Vec<Row>, aim: Aim) -> Vec<Row> {
-        let figure = |system: System| {
-            let row = rows.iter().find(|row| row.system == system.name());
-            row.and_then(|row| row.figure)
-        };
-        let (umadb, tephra) = (figure(System::Umadb), figure(System::Tephra));
-        let (base, target) = match aim {
-            Aim::TimesUmadb(times) => (umadb, Target::TimesAtLeast(times, UMADB)),
-            Aim::TimesTephra(times) => (tephra, Target::TimesAtLeast(times, TEPHRA)),
-            Aim::TimesBetter(times) => {
-                let better = umadb.into_iter().chain(tephra).reduce(f64::max);
-                (better, Target::TimesAtLeast(times, "the better one"))
-            }
-            Aim::AtMost(bound) => (umadb, Target::AtMost(bound)),
-        };
-        for row in &mut rows {
-            row.ratio = row.figure.zip(base).map(|(figure, base)| figure / base);
-        }
-        for row in rows.iter_mut().filter(|row| is_trefoil(row)) {
-            row.target = Some(target);
-            for (peer, name) in [(umadb, UMADB), (tephra, TEPHRA)] {
-                if let Some((figure, peer)) = row.figure.zip(peer) {
-                    row.note
-                        .push_str(&format!(", {:.2}x {name}", figure / peer));
-                }
-            }
-        }
-        rows
+        let rounds = by_turns(&mut entries, self.options.rounds(), |entry| {
+            self.doing(format!("{title}: {}", entry.name()));
+            measure(*entry)
+        })?;
+        let rows = entries.iter().zip(rounds);
+        rows.map(|(entry, rounds)| rounds.row(entry.name(), figure))
+            .collect()
     }
 }
 
-/// Whether a row is one of Trefoil.
-fn is_trefoil(row: &Row) -> bool {
-    row.system.starts_with(System::Trefoil.name())
+/// Sets the targets of Trefoil, driven by the published client.
+fn aim(rows: &mut [Row], targets: &[Target]) {
+    for row in rows.iter_mut().filter(|row| row.system == TREFOIL) {
+        row.targets.extend(targets);
+    }
 }
 
-fn installed(arguments: &Arguments) -> Result<Vec<Installed>> {
-    let trefoil = match arguments.only_peers {
-        true => None,
-        false => Some(arguments.server.program()?),
-    };
-    let programs = [
-        (System::Umadb, arguments.umadb.clone()),
-        (System::Tephra, arguments.tephra.clone()),
-        (System::Trefoil, trefoil),
-    ];
-    let given = programs
-        .into_iter()
-        .filter_map(|(system, program)| program.map(|program| Installed { system, program }));
-    Ok(given.collect())
+fn stores(options: &Options, selection: &Selection) -> Result<Vec<Store>> {
+    let mut programs = Vec::new();
+    for (system, name, program) in [
+        (System::Umadb, UMADB, "umadb"),
+        (System::Tephra, TEPHRA, "tephra-server"),
+    ] {
+        if let Some(program) = options.peer(program)? {
+            programs.push((system, name, program));
+        }
+    }
+    for (name, program) in options.trefoils()? {
+        programs.push((System::Trefoil, name, program));
+    }
+    let stores = programs.into_iter().map(|(system, name, program)| Store {
+        system,
+        name,
+        program,
+    });
+    let is_wanted = |system| selection.systems.is_empty() || selection.systems.contains(&system);
+    Ok(stores.filter(|store| is_wanted(store.system)).collect())
 }
 
 /// Runs the measurement and prints the report.
-pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let bench = Bench::new(arguments)?;
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Arguments { options, selection } = arguments;
     let machine = Machine::this();
-    let mut report = Report::new(bench.arguments.json);
+    let mut report = Report::new(options.json);
     report.line(&machine.text());
-    report
-        .line("CPU: microseconds of the server per event or request; in the note, of the client.");
-    appends::run(&bench, &mut report)?;
-    loaded::run(&bench, &mut report)?;
-    growth::run(&bench, &mut report)?;
-    tags::run(&bench, &mut report)?;
+    measure(options, selection, &mut report)?;
+    report.finish(&options.context(&machine))
+}
+
+/// Measures what is selected.
+pub(crate) fn measure(options: &Options, selection: &Selection, report: &mut Report) -> Result<()> {
+    options.check()?;
+    let bench = Bench::new(options, selection)?;
+    report.part("Events over gRPC");
+    let names: Vec<&str> = bench.stores.iter().map(|store| store.name).collect();
+    report.line(&format!(
+        "Events: {}. CPU: microseconds of the server and of the clients per event or request.",
+        names.join(", ")
+    ));
+    appends::run(&bench, report)?;
+    loaded::run(&bench, report)?;
+    growth::run(&bench, report)?;
+    tags::run(&bench, report)?;
     bench.progress.finish_and_clear();
-    let context = json!({
-        "machine": machine.json(),
-        "secondsPerCell": bench.time.as_secs_f64(),
-        "events": bench.events,
-    });
-    report.finish(&context);
     Ok(())
 }

@@ -22,17 +22,14 @@ pub(crate) struct Resp {
 }
 
 impl Resp {
-    pub(crate) async fn connect(address: SocketAddr, token: &str) -> Result<Self> {
+    pub(crate) async fn connect(address: SocketAddr) -> Result<Self> {
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
-        let mut resp = Self {
+        Ok(Self {
             socket,
             request: Vec::new(),
             received: Vec::with_capacity(BUFFER_BYTES),
-        };
-        put_command(&mut resp.request, &[b"AUTH", token.as_bytes()]);
-        resp.exchange(1, |reply| reply.check()).await?;
-        Ok(resp)
+        })
     }
 
     /// `MULTI`, an `EVENT.APPEND` for each event, and `EXEC` with the condition.

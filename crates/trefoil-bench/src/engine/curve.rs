@@ -141,7 +141,7 @@ fn growth(mut rows: Vec<Row>) -> Vec<Row> {
         row.ratio = row.figure.map(|figure| figure / first);
     }
     if let Some(last) = rows.last_mut() {
-        last.target = Some(Target::RatioAtMost(GROWTH_MAX));
+        last.targets.push(Target::RatioAtMost(GROWTH_MAX));
     }
     rows
 }

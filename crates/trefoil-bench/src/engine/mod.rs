@@ -211,6 +211,5 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         "secondsPerCell": bench.seconds.as_secs_f64(),
         "events": bench.events,
     });
-    report.finish(&context);
-    Ok(())
+    report.finish(&context)
 }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::cpu;
 use crate::latency::Latencies;
 use crate::report::Row;
+use crate::usage::own_cpu;
 
 /// What was measured of one system in one cell.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ impl Timing {
 
     /// Does a stretch of work whose CPU time counts, that of background threads included.
     pub(crate) fn stretch(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let before = cpu::own();
+        let before = own_cpu();
         work(self)?;
-        self.cpu += cpu::own() - before;
+        self.cpu += own_cpu() - before;
         Ok(())
     }
 

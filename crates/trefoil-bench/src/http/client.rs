@@ -8,7 +8,8 @@ use anyhow::{Result, bail, ensure};
 
 use super::response::parse;
 use super::server::Server;
-use crate::closed_loop::{ALL_DAY, Client, Clients, Outcome, Progress, connect};
+use crate::closed_loop::{ALL_DAY, Client, Clients, Progress, connect};
+use crate::outcome::Outcome;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -105,6 +106,12 @@ pub(crate) fn ask(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
+/// Asks for what anybody may see and returns it.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Result<Vec<u8>> {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    ask(address, request.as_bytes())
+}
+
 /// Sends requests from `clients` connections and waits for every answer.
 pub(crate) fn drive(
     server: &Server,
@@ -127,5 +134,5 @@ pub(crate) fn drive(
         };
         connected.push((connect(server.address)?, requester));
     }
-    Clients::new(connected)?.run(time, || server.cpu())
+    Clients::new(connected)?.run(time, || server.running.usage())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench http`: the server from outside, in a closed loop of 1, 16 and 64 clients.
+//! `cargo xtask bench http`: the server from outside, in a closed loop of 1 to 1000 clients.
 //!
 //! A client sends its next request when the last one was answered. The raw limit of the disk is
 //! measured in the same run: group commit must lift the writes of many clients above it.
@@ -8,167 +8,148 @@ mod operation;
 mod response;
 mod server;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
-use serde_json::json;
 
 use crate::latency::Latencies;
 use crate::machine::Machine;
+use crate::options::{Options, TREFOIL, check_clients};
+use crate::outcome::{Figure, by_turns};
 use crate::raw::RawFile;
 use crate::report::{Report, Row, Target};
-use crate::running::ServerProgram;
 use crate::workload::{Pool, Workload, encode};
-use client::Until;
+pub(crate) use client::get;
+use client::{Until, drive};
 use operation::Operation;
 use server::Server;
 pub(crate) use server::post;
 
-/// Measures the server over HTTP with 1, 16 and 64 clients that each wait for their answer.
+/// Measures the server over HTTP with 1 to 1000 clients that each wait for their answer.
 ///
-/// Starts a server on a free port with a new data directory, or uses a running one (`--url`).
-/// Measures single durable writes, reads of 100 events of a stream and of a category, the last event
-/// and the version of a stream, with percentiles of latency and the CPU time that the server spends
-/// per request. Beside the writes stands the raw limit: append one event to a preallocated file and
-/// fdatasync.
+/// Starts a server on a free port with a new data directory. Measures single durable writes, reads
+/// of 100 events of a stream and of a category, the last event and the version of a stream, with
+/// percentiles of latency and the processor time per request. Beside the writes stands the raw
+/// limit: append one event to a preallocated file and fdatasync.
 ///
 /// Few threads drive all clients, because client and server share the machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// Where to put the data of the server and the file of the raw limit; both are removed.
-    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    options: Options,
 
     #[command(flatten)]
-    server: ServerProgram,
+    selection: Selection,
+}
 
-    /// How long each cell is measured, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
-    pub(crate) seconds: f64,
-
-    /// A look instead of a measurement: 1 second per cell.
-    #[arg(long)]
-    pub(crate) quick: bool,
-
-    /// How many clients, one table row each.
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 16, 64])]
-    pub(crate) clients: Vec<usize>,
+/// What is measured.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Selection {
+    /// How many clients, one cell each.
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = CLIENTS)]
+    clients: Vec<usize>,
 
     /// Only these operations.
     #[arg(long, value_name = "OPERATIONS", value_enum, value_delimiter = ',')]
-    pub(crate) cells: Vec<Operation>,
-
-    /// A running server, for example http://localhost:8080; events are written to it.
-    #[arg(long, value_name = "URL", requires = "token")]
-    pub(crate) url: Option<String>,
-
-    /// The token of a namespace of that server.
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "TREFOIL_TOKEN",
-        hide_env_values = true
-    )]
-    pub(crate) token: Option<String>,
-
-    /// Prints one JSON document instead of tables.
-    #[arg(long)]
-    pub(crate) json: bool,
+    cells: Vec<Operation>,
 }
 
-/// The most clients one run may use.
-const CLIENTS_MAX: usize = 10_000;
+const CLIENTS: [usize; 5] = [1, 16, 64, 256, 1000];
 /// At this many clients group commit must have lifted writes above the raw rate by [`LIFT`].
 const MANY_CLIENTS: usize = 64;
 const LIFT: f64 = 4.0;
+const RAW: &str = "raw disk, one writer";
+
+impl Selection {
+    /// What the summary of all protocols needs.
+    pub(crate) fn summary() -> Self {
+        Self {
+            clients: CLIENTS.into(),
+            cells: vec![Operation::Write, Operation::StreamGet],
+        }
+    }
+}
 
 /// Runs the measurement and prints the report.
-pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let time = time_per_cell(&arguments)?;
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Arguments { options, selection } = arguments;
+    let machine = Machine::this();
+    let mut report = Report::new(options.json);
+    report.line(&machine.text());
+    measure(options, selection, &mut report)?;
+    report.finish(&options.context(&machine))
+}
+
+/// Measures what is selected.
+pub(crate) fn measure(options: &Options, selection: &Selection, report: &mut Report) -> Result<()> {
+    options.check()?;
+    check_clients(&selection.clients)?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
-
-    let machine = Machine::this();
-    let mut report = Report::new(arguments.json);
-    report.line(&machine.text());
-    report.line("CPU: microseconds of the server per request; in the note, of the client.");
     let pool = Pool::new();
-    progress.set_message("raw limit");
-    let mut raw = raw_limit(&arguments.dir, &pool, time)?;
-    progress.set_message("server");
-    let server = Server::start_or_use(&arguments)?;
-    prepare(&pool, &server)?;
-    let cells = arguments.cells;
+    let mut servers = Vec::new();
+    for (name, program) in options.trefoils()? {
+        let server = Server::start(name, &program, &options.dir)?;
+        prepare(&pool, &server)?;
+        servers.push(server);
+    }
+    report.part("Requests over HTTP");
+    report.line("CPU: microseconds of the server and of the clients per request.");
+    let cells = &selection.cells;
     let wanted = |operation: &Operation| cells.is_empty() || cells.contains(operation);
     for operation in Operation::ALL.into_iter().filter(wanted) {
-        let requests = operation.requests(&pool, &server)?;
-        let mut rows = Vec::new();
-        for clients in &arguments.clients {
-            progress.set_message(format!("{}: {clients} clients", operation.title()));
-            rows.push(measure(&server, *clients, time, &requests)?);
-        }
-        if operation == Operation::Write {
-            // Before and after the writes, the better one counts: a busy moment must not lower it.
-            let again = raw_limit(&arguments.dir, &pool, time)?;
-            if again.figure > raw.figure {
-                raw = again;
+        for clients in &selection.clients {
+            let title = title(operation, *clients);
+            progress.set_message(title.clone());
+            let mut rows = Vec::new();
+            if operation == Operation::Write {
+                rows.push(raw_limit(&options.dir, &pool, options.time())?);
             }
-            compare(&mut rows, &arguments.clients, &raw);
-            rows.insert(0, raw.clone());
+            rows.extend(cell(options, &pool, &mut servers, operation, *clients)?);
+            report.table(&title, "requests/s", rows);
         }
-        rows.push(Row::missing(
-            "expected by two key-value designs",
-            operation.expected(),
-        ));
-        report.table(operation.title(), "requests/s", rows);
     }
-    server.stop()?;
+    let mut servers = servers.iter_mut();
+    servers.try_for_each(|server| server.running.check())?;
     progress.finish_and_clear();
-    report.finish(&json!({"machine": machine.json(), "secondsPerCell": time.as_secs_f64()}));
     Ok(())
 }
 
-/// How long a cell takes, after a check of the numbers that were given.
-fn time_per_cell(arguments: &Arguments) -> Result<Duration> {
-    let seconds = if arguments.quick {
-        1.0
-    } else {
-        arguments.seconds
-    };
-    ensure!(
-        seconds > 0.0 && seconds <= 3600.0,
-        "--seconds must be above 0 and at most 3600"
-    );
-    let possible = |count: &usize| (1..=CLIENTS_MAX).contains(count);
-    ensure!(
-        arguments.clients.iter().all(possible),
-        "--clients must be 1 to {CLIENTS_MAX} each"
-    );
-    Ok(Duration::from_secs_f64(seconds))
-}
-
-fn measure(server: &Server, clients: usize, time: Duration, requests: &[Vec<u8>]) -> Result<Row> {
-    client::drive(server, clients, requests, Until::After(time / 8))?;
-    let outcome = client::drive(server, clients, requests, Until::After(time))?;
+fn title(operation: Operation, clients: usize) -> String {
     let plural = if clients == 1 { "client" } else { "clients" };
-    Ok(outcome.row(format!("{clients} {plural}")))
+    format!("{}, {clients} {plural}", operation.title())
 }
 
-/// Fills in the ratios to the raw rate, and the target of the row with many clients.
-fn compare(rows: &mut [Row], clients: &[usize], raw: &Row) {
-    for (row, clients) in rows.iter_mut().zip(clients) {
-        row.ratio = row.figure.zip(raw.figure).map(|(rate, raw)| rate / raw);
-        row.target = (*clients == MANY_CLIENTS).then_some(Target::RatioAtLeast(LIFT));
-    }
+fn cell(
+    options: &Options,
+    pool: &Pool,
+    servers: &mut [Server],
+    operation: Operation,
+    clients: usize,
+) -> Result<Vec<Row>> {
+    let rounds = by_turns(servers, options.rounds(), |server| {
+        let (time, requests) = (options.time(), operation.requests(pool, server)?);
+        drive(server, clients, &requests, Until::After(time / 8))?;
+        drive(server, clients, &requests, Until::After(time))
+    })?;
+    let rows = servers.iter().zip(rounds).map(|(server, rounds)| {
+        let row = rounds.row(server.name, Figure::UnitsPerSecond)?;
+        let is_lifted = operation == Operation::Write && clients == MANY_CLIENTS;
+        Ok(match is_lifted && server.name == TREFOIL {
+            true => row.target(Target::Times(LIFT, &[RAW])),
+            false => row,
+        })
+    });
+    rows.collect()
 }
 
 /// Writes the events that the reads will find, each exactly once.
 fn prepare(pool: &Pool, server: &Server) -> Result<()> {
     let requests = operation::preparation(pool, server);
-    client::drive(server, MANY_CLIENTS, &requests, Until::EachOnce)
+    drive(server, MANY_CLIENTS, &requests, Until::EachOnce)
         .context("cannot write the events to be read")?;
     Ok(())
 }
@@ -198,7 +179,7 @@ fn raw_limit(directory: &Path, pool: &Pool, time: Duration) -> Result<Row> {
         }
     }
     let rate = appended as f64 / begin.elapsed().as_secs_f64();
-    let mut row = Row::new("raw, one writer", rate).ratio(1.0);
+    let mut row = Row::new(RAW, rate);
     row.latency = Some(latencies.percentiles());
     Ok(row.note("append one event + fdatasync"))
 }

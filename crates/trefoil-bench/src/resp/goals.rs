@@ -6,8 +6,9 @@ use fastrand::Rng;
 use super::Bench;
 use super::operation::{SEATS, Seat, put_reservation};
 use super::requests::Requests;
-use super::server::System;
-use crate::report::{Report, Row, Target};
+use crate::options::TREFOIL;
+use crate::outcome::Figure;
+use crate::report::{Report, Target};
 
 /// What is asked, and in how many milliseconds half of the answers must have come.
 const GOALS: [(&str, Goal, f64); 6] = [
@@ -72,19 +73,16 @@ impl Goal {
 }
 
 pub(super) fn run(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
-    let servers: Vec<_> = bench.servers.iter().collect();
     for (title, goal, milliseconds) in GOALS {
         bench.progress.set_message(title);
-        let outcomes = bench.by_turns(&servers, &goal.requests(), 1, 1)?;
-        let rows = servers.iter().zip(&outcomes).map(|(server, outcome)| {
-            let median = outcome.latencies.percentile(0.5).as_secs_f64() * 1e3;
-            let mut row = Row::new(server.system.name(), median);
-            row.latency = Some(outcome.latencies.percentiles());
-            row.target = (server.system == System::Trefoil).then_some(Target::AtMost(milliseconds));
-            row
-        });
+        let servers: Vec<_> = bench.servers.iter().collect();
+        let figure = Figure::MedianMilliseconds;
+        let mut rows = bench.by_turns(&servers, &goal.requests(), (1, 1), figure)?;
+        for row in rows.iter_mut().filter(|row| row.system == TREFOIL) {
+            row.targets.push(Target::AtMost(milliseconds));
+        }
         let title = format!("{title}, 1 client");
-        report.table(&title, "ms at the median", rows.collect());
+        report.table(&title, "ms at the median", rows);
     }
     Ok(())
 }

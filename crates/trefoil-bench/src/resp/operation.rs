@@ -1,8 +1,9 @@
 //! The operations that are measured over RESP, as bytes that are made before.
 //!
 //! - Strings: 100,000 keys with values of 32 bytes.
-//! - Seats: a venue of 100 sections with 20 rows of 25 seats each, under the keys of a ticketing
-//!   system: two bits per seat, a hash of statistics per section, a hash of owners per row.
+//! - Seats: a venue of 100 sections with 50,000 seats each, under the keys of a ticketing system: two
+//!   bits per seat in one map per section, a hash of statistics per section, a hash of owners per
+//!   row.
 
 use clap::ValueEnum;
 use fastrand::Rng;
@@ -18,6 +19,8 @@ pub(crate) enum Operation {
     Get,
     /// Adds to a field of a hash.
     Hincrby,
+    /// Sets a field of a hash.
+    Hset,
     /// Sets two bits of a string.
     Bitfield,
     /// Reserves a seat as one transaction: its state, the statistics, its owner.
@@ -34,16 +37,17 @@ const OPERATIONS: usize = 100_000;
 
 /// The venue.
 const SECTIONS: u64 = 100;
-const ROWS: u64 = 20;
-const SEATS_PER_ROW: u64 = 25;
+const ROWS: u64 = 1000;
+const SEATS_PER_ROW: u64 = 50;
 /// How many seats a section has.
 pub(crate) const SEATS: u64 = ROWS * SEATS_PER_ROW;
 
 impl Operation {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Set,
         Self::Get,
         Self::Hincrby,
+        Self::Hset,
         Self::Bitfield,
         Self::Reserve,
         Self::ReserveEvent,
@@ -54,14 +58,11 @@ impl Operation {
             Self::Set => "SET of 32 bytes",
             Self::Get => "GET of 32 bytes",
             Self::Hincrby => "HINCRBY",
-            Self::Bitfield => "BITFIELD SET u2",
-            Self::Reserve => "Reservation in one MULTI/EXEC",
-            Self::ReserveEvent => "Reservation with its event in one MULTI/EXEC",
+            Self::Hset => "HSET of an owner",
+            Self::Bitfield => "BITFIELD SET u2 on maps of 50,000 seats",
+            Self::Reserve => "Reservation as MULTI/EXEC",
+            Self::ReserveEvent => "Reservation as MULTI/EXEC with its event",
         }
-    }
-
-    pub(crate) fn is_write(self) -> bool {
-        self != Self::Get
     }
 
     /// Whether only Trefoil can do it.
@@ -89,6 +90,10 @@ impl Operation {
             Self::Hincrby => {
                 let seat = Seat::any(random);
                 requests.command(&[b"HINCRBY", seat.stats().as_bytes(), b"reserved", b"1"]);
+            }
+            Self::Hset => {
+                let seat = Seat::any(random);
+                seat.put_owner(requests, owner(number).as_bytes());
             }
             Self::Bitfield => {
                 let (seat, state) = (Seat::any(random), random.u64(..4).to_string());
@@ -205,10 +210,29 @@ impl Seat {
         ]);
     }
 
+    fn put_owner(self, requests: &mut Requests, owner: &[u8]) {
+        let (owners, field) = (self.owners(), (self.number % SEATS_PER_ROW + 1).to_string());
+        requests.command(&[b"HSET", owners.as_bytes(), field.as_bytes(), owner]);
+    }
+
     pub(crate) fn put_get(self, requests: &mut Requests) {
         let (key, place) = (self.states(), self.place());
         requests.command(&[b"BITFIELD", key.as_bytes(), b"GET", b"u2", place.as_bytes()]);
     }
+}
+
+/// The booking with a number, and who made it.
+fn ids(number: usize) -> (String, String) {
+    let buyer = format!("buyer:{}", number % 1000);
+    (format!("booking:{number}"), buyer)
+}
+
+/// What is kept of the owner of a seat.
+fn owner(number: usize) -> String {
+    let (booking, buyer) = ids(number);
+    format!(
+        r#"{{"buyer_id":"{buyer}","booking_id":"{booking}","price":2800,"reserved_at":1759730000}}"#
+    )
 }
 
 /// Reserves seats of one section as one transaction.
@@ -220,10 +244,7 @@ pub(crate) fn put_reservation(
 ) {
     let Some(first) = seats.first() else { return };
     let (stats, count) = (first.stats(), seats.len().to_string());
-    let (booking, buyer) = (
-        format!("booking:{number}"),
-        format!("buyer:{}", number % 1000),
-    );
+    let (booking, buyer) = ids(number);
     requests.command(&[b"MULTI"]);
     for seat in seats {
         seat.put_state(requests, b"1");
@@ -231,17 +252,8 @@ pub(crate) fn put_reservation(
     let less = format!("-{count}");
     requests.command(&[b"HINCRBY", stats.as_bytes(), b"available", less.as_bytes()]);
     requests.command(&[b"HINCRBY", stats.as_bytes(), b"reserved", count.as_bytes()]);
-    let owner = format!(
-        r#"{{"buyer_id":"{buyer}","booking_id":"{booking}","price":2800,"reserved_at":1759730000}}"#
-    );
     for seat in seats {
-        let (owners, field) = (seat.owners(), (seat.number % SEATS_PER_ROW + 1).to_string());
-        requests.command(&[
-            b"HSET",
-            owners.as_bytes(),
-            field.as_bytes(),
-            owner.as_bytes(),
-        ]);
+        seat.put_owner(requests, owner(number).as_bytes());
     }
     if has_event {
         let section = first.section();

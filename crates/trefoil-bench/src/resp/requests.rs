@@ -105,6 +105,10 @@ impl Client for Sender<'_> {
         Some(bytes)
     }
 
+    fn pipeline(&self) -> u64 {
+        self.operations
+    }
+
     fn receive(&mut self, bytes: &[u8]) -> Result<Progress> {
         let Self { replies, .. } = self;
         self.incoming.take(bytes, |reply| {

@@ -25,24 +25,19 @@ impl Way {
     /// The ways in which a system can be asked.
     pub(super) fn of(system: System) -> &'static [Self] {
         match system {
-            System::Redis => &[Self::Watch],
+            System::Redis | System::Valkey => &[Self::Watch],
             System::Trefoil => &[Self::Resp, Self::Http],
         }
     }
 
-    pub(super) fn system(self) -> System {
-        match self {
-            Self::Watch => System::Redis,
-            Self::Resp | Self::Http => System::Trefoil,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Watch => "redis, WATCH and MULTI",
-            Self::Resp => "trefoil, RESP",
-            Self::Http => "trefoil, HTTP",
-        }
+    /// How it is called in tables.
+    pub(super) fn name(self, server: &Server) -> String {
+        let way = match self {
+            Self::Watch => "WATCH and MULTI",
+            Self::Resp => "RESP",
+            Self::Http => "HTTP",
+        };
+        format!("{}, {way}", server.name)
     }
 }
 
@@ -144,8 +139,8 @@ impl<'a> Buyer<'a> {
     fn post(&mut self) {
         let words = serde_json::json!(["commit", {"state": [self.reservation()]}]);
         let body = words.to_string();
-        if let Some((address, token)) = &self.server.http {
-            self.request = http::post(*address, token, &body);
+        if let Some(address) = self.server.http {
+            self.request = http::post(address, &body);
         }
     }
 

@@ -13,12 +13,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use indicatif::ProgressBar;
-use serde_json::json;
 
-use crate::closed_loop::{Clients, Outcome, connect};
+use crate::closed_loop::{Clients, connect};
 use crate::machine::Machine;
+use crate::options::Options;
+use crate::outcome::{Figure, Rounds, by_turns};
 use crate::report::{Report, Row, Target};
-use crate::resp::server::{Installed, Server, System};
+use crate::resp::server::{Server, System};
 use buyer::{Buyer, Way};
 use venue::{ROW_SEATS, Venue};
 
@@ -33,9 +34,12 @@ use venue::{ROW_SEATS, Venue};
 /// Reservations per second count seats. Clients and servers share the machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// What is started, where, and how it is measured.
     #[command(flatten)]
-    pub(crate) installed: Installed,
+    options: Options,
+
+    /// Only these systems.
+    #[arg(long, value_name = "SYSTEMS", value_enum, value_delimiter = ',')]
+    systems: Vec<System>,
 
     /// How many buyers, one table row each.
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [1, 50, 200])]
@@ -50,8 +54,6 @@ pub(crate) struct Arguments {
 const BUYERS_MAX: usize = 10_000;
 /// The most seats of one reservation.
 const SEATS_MAX: usize = ROW_SEATS;
-/// How often the ways take turns in a cell.
-const ROUNDS: u32 = 2;
 /// With this many buyers, this many seats per second are five times what was published for the same
 /// venue on three systems.
 const PUBLISHED_BUYERS: usize = 50;
@@ -70,43 +72,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         within(&arguments.seats, SEATS_MAX),
         "--seats must be 1 to {SEATS_MAX} each"
     );
-    let time = arguments.installed.time()?;
+    let options = &arguments.options;
+    options.check()?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(200));
     let machine = Machine::this();
-    let mut servers = arguments.installed.start()?;
-    let mut report = Report::new(arguments.installed.json);
+    let mut report = Report::new(options.json);
     report.line(&machine.text());
-    report.line(&arguments.installed.text(&servers));
-    report.line("CPU: microseconds of the server per seat; in the note, of the client.");
+    let mut servers = Server::start_all(options, &arguments.systems, &report)?;
+    report.line("CPU: microseconds of the server and of the clients per seat.");
     let mut bench = Bench {
         servers: &servers,
-        time,
+        time: options.time(),
+        rounds: options.rounds(),
         progress: &progress,
         n_venues: 0,
     };
     for seats in &arguments.seats {
         bench.table(*seats, &arguments.buyers, &mut report)?;
     }
-    servers.iter_mut().try_for_each(Server::check)?;
+    let mut servers = servers.iter_mut();
+    servers.try_for_each(|server| server.running.check())?;
     progress.finish_and_clear();
-    report.finish(&json!({"machine": machine.json(), "secondsPerCell": time.as_secs_f64()}));
-    Ok(())
+    report.finish(&options.context(&machine))
 }
 
 struct Bench<'a> {
     servers: &'a [Server],
     time: Duration,
+    rounds: u32,
     progress: &'a ProgressBar,
     n_venues: usize,
 }
 
-/// A server, a way to reserve, and what came of it.
-struct Measured<'a> {
+/// A server, a way to reserve, and the buyers that do.
+struct Driven<'a> {
     server: &'a Server,
     way: Way,
     clients: Clients<Buyer<'a>>,
-    outcome: Outcome,
 }
 
 impl Bench<'_> {
@@ -139,7 +142,7 @@ impl Bench<'_> {
                 venues.push((server, *way, venue, AtomicU64::new(0)));
             }
         }
-        let mut measured = Vec::new();
+        let mut driven = Vec::new();
         for (server, way, venue, tries) in &venues {
             let buyer = |index| {
                 let buyer = Buyer::new(*way, server, venue, (index, buyers), tries);
@@ -147,85 +150,84 @@ impl Bench<'_> {
             };
             let connected: Result<Vec<_>> = (0..buyers).map(buyer).collect();
             let mut clients = Clients::new(connected?)?;
-            clients.run(self.time / 8, || server.cpu())?;
+            clients.run(self.time / 8, || server.usage())?;
             tries.store(0, Ordering::Relaxed);
-            let (way, outcome) = (*way, Outcome::new()?);
-            measured.push(Measured {
+            let way = *way;
+            driven.push(Driven {
                 server,
                 way,
                 clients,
-                outcome,
             });
         }
-        for _ in 0..ROUNDS {
-            for Measured {
-                server,
-                clients,
-                outcome,
-                ..
-            } in &mut measured
-            {
-                outcome.add(&clients.run(self.time / ROUNDS, || server.cpu())?)?;
-            }
-        }
-        let tries = venues
-            .iter()
-            .map(|(.., tries)| tries.load(Ordering::Relaxed));
-        let measured = measured.into_iter().zip(tries);
-        let measured: Vec<_> = measured
-            .map(|(one, tries)| (one.way, one.outcome, tries))
+        let rounds = by_turns(&mut driven, self.rounds, |driven| {
+            let server = driven.server;
+            driven.clients.run(self.time, || server.usage())
+        })?;
+        let tries = venues.iter();
+        let tries = tries.map(|(.., tries)| tries.load(Ordering::Relaxed));
+        let seen = driven.iter().zip(rounds).zip(tries);
+        let seen: Vec<Seen> = seen
+            .map(|((driven, rounds), tries)| Seen {
+                name: driven.way.name(driven.server),
+                way: driven.way,
+                rounds,
+                tries,
+            })
             .collect();
-        Ok((
-            rows(&measured, seats, buyers),
-            medians(&measured, seats, buyers),
-        ))
+        Ok((rows(&seen, seats, buyers)?, medians(&seen, seats, buyers)?))
     }
 }
 
 fn socket(server: &Server, way: Way) -> Result<TcpStream> {
-    match (way, &server.http) {
-        (Way::Http, Some((address, _))) => connect(*address),
+    match (way, server.http) {
+        (Way::Http, Some(address)) => connect(address),
         _ => server.connect(),
     }
 }
 
-type Seen = (Way, Outcome, u64);
-
-fn rows(measured: &[Seen], seats: usize, buyers: usize) -> Vec<Row> {
-    let plural = if buyers == 1 { "buyer" } else { "buyers" };
-    let row = |(way, outcome, tries): &Seen| {
-        let mut row = outcome.row(format!("{}, {buyers} {plural}", way.name()));
-        if *way == Way::Watch {
-            let n_reservations = (outcome.operations / seats as u64).max(1);
-            let tries = *tries as f64 / n_reservations as f64;
-            row.note.push_str(&format!(", {tries:.2} tries"));
-        }
-        row
-    };
-    let mut rows: Vec<Row> = measured.iter().map(row).collect();
-    let redis = measured.iter().position(|(way, ..)| *way == Way::Watch);
-    let redis = redis.and_then(|index| rows[index].figure);
-    for (row, (way, ..)) in rows.iter_mut().zip(measured) {
-        row.ratio = row.figure.zip(redis).map(|(own, redis)| own / redis);
-        if *way != Way::Watch && buyers == PUBLISHED_BUYERS && seats == 1 {
-            row.target = Some(Target::AtLeast(SEATS_PER_SECOND_MIN));
-        }
-    }
-    rows
+/// What one way to reserve showed.
+struct Seen {
+    name: String,
+    way: Way,
+    rounds: Rounds,
+    tries: u64,
 }
 
-fn medians(measured: &[Seen], seats: usize, buyers: usize) -> Vec<Row> {
+fn rows(seen: &[Seen], seats: usize, buyers: usize) -> Result<Vec<Row>> {
+    let plural = if buyers == 1 { "buyer" } else { "buyers" };
+    let mut rows = Vec::new();
+    for one in seen {
+        let name = format!("{}, {buyers} {plural}", one.name);
+        let mut row = one.rounds.row(name, Figure::UnitsPerSecond)?;
+        if one.way == Way::Watch {
+            let n_reservations = (one.rounds.units() / seats as u64).max(1);
+            row.note = format!("{:.2} tries", one.tries as f64 / n_reservations as f64);
+        }
+        if one.way != Way::Watch && buyers == PUBLISHED_BUYERS && seats == 1 {
+            row.targets.push(Target::AtLeast(SEATS_PER_SECOND_MIN));
+        }
+        rows.push(row);
+    }
+    let peers = seen.iter().zip(&rows);
+    let peers = peers.filter(|(one, _)| one.way == Way::Watch);
+    let best = peers.filter_map(|(_, row)| row.figure).reduce(f64::max);
+    for row in &mut rows {
+        row.ratio = row.figure.zip(best).map(|(own, best)| own / best);
+    }
+    Ok(rows)
+}
+
+fn medians(seen: &[Seen], seats: usize, buyers: usize) -> Result<Vec<Row>> {
     let goal = GOALS.iter().find(|(of, _)| *of == seats && buyers == 1);
     let Some((_, milliseconds)) = goal else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let row = |(way, outcome, _): &Seen| {
-        let median = outcome.latencies.percentile(0.5).as_secs_f64() * 1e3;
-        let row = Row::new(way.name(), median);
-        match System::Trefoil == way.system() {
-            true => row.target(Target::AtMost(*milliseconds)),
-            false => row,
-        }
+    let row = |one: &Seen| {
+        let row = one.rounds.row(&one.name, Figure::MedianMilliseconds)?;
+        Ok(match one.way {
+            Way::Watch => row,
+            _ => row.target(Target::AtMost(*milliseconds)),
+        })
     };
-    measured.iter().map(row).collect()
+    seen.iter().map(row).collect()
 }

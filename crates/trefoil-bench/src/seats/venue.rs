@@ -105,7 +105,7 @@ impl Venue {
                  MAXBOOKING {}",
                 self.seats
             ))],
-            System::Redis => vec![
+            System::Redis | System::Valkey => vec![
                 words(format!(
                     "SETBIT seats_bf:{event}:{section} {} 0",
                     SECTION_BYTES * 8 - 1

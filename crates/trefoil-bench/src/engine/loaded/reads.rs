@@ -56,9 +56,9 @@ pub(super) fn run(bench: &Bench, loaded: &[Loaded], kind: Kind, report: &mut Rep
 fn set_targets(rows: &mut [Row]) {
     for row in rows {
         if row.system == Store::TrefoilPlain.name() {
-            row.target = Some(Target::RatioAtLeast(15.0));
+            row.targets.push(Target::RatioAtLeast(15.0));
         } else if row.system == Store::TrefoilCompressed.name() {
-            row.target = Some(Target::RatioAtLeast(5.0));
+            row.targets.push(Target::RatioAtLeast(5.0));
         }
     }
 }

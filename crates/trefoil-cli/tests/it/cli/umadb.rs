@@ -325,7 +325,7 @@ fn umadb() -> Option<(Peer, (Process, TempDir))> {
 
 /// The program, if it is installed for measurements or for the user.
 fn umadb_program() -> Option<PathBuf> {
-    let peers = "../../target/peers/python/bin/umadb";
+    let peers = "../../target/peers/bin/umadb";
     let installed = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(peers);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|directory| directory.join("umadb"));
