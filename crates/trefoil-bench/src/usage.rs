@@ -81,8 +81,8 @@ impl Meter {
         Usage {
             cpu: self.cpu(),
             syncs: self.disk.and_then(Disk::flushes),
-            commits: metric("trefoil_commits_total"),
-            groups: metric("trefoil_groups_total"),
+            commits: metric("trefoil_group_commits_sum"),
+            groups: metric("trefoil_group_commits_count"),
         }
     }
 }
@@ -155,10 +155,11 @@ fn flushes(diskstats: &str, disk: Disk) -> Option<u64> {
     })
 }
 
-/// The value of a metric without labels.
+/// The value of a metric without labels, which is a count.
 fn metric(text: &str, name: &str) -> Option<u64> {
     let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
-    values.find_map(|value| value.strip_prefix(' ')?.parse().ok())
+    let value: f64 = values.find_map(|value| value.strip_prefix(' ')?.parse().ok())?;
+    Some(value as u64)
 }
 
 #[cfg(test)]
@@ -184,8 +185,9 @@ mod tests {
         let (major, minor) = (254, 0);
         assert_eq!(flushes(disks, Disk { major, minor }), Some(16));
         assert_eq!(flushes(disks, Disk { major, minor: 1 }), None);
-        let metrics = "# HELP x_total 3\nx_totals 4\nx_total 5\n";
+        let metrics = "# HELP x_total 3\nx_totals 4\nx_total 5\nx_sum 6.0\n";
         assert_eq!(metric(metrics, "x_total"), Some(5));
+        assert_eq!(metric(metrics, "x_sum"), Some(6));
         assert_eq!(metric(metrics, "y"), None);
     }
 
