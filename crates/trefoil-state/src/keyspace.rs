@@ -214,17 +214,9 @@ impl<'a> Keyspace<'a> {
 
     /// Returns a new collection, which becomes one with [`Self::put_collection`].
     pub(crate) fn new_collection(&mut self, kind: ValueKind) -> FoundCollection {
-        let id = self.new_id();
-        let collection = Collection {
-            kind,
-            id,
-            len: 0,
-            extra: 0,
-        };
-        let expires = None;
         FoundCollection {
-            collection,
-            expires,
+            collection: Collection::new(kind, self.new_id()),
+            expires: None,
         }
     }
 
@@ -240,6 +232,16 @@ impl<'a> Keyspace<'a> {
             value: StoredValue::Collection(found.collection),
         };
         self.put(key, &meta)
+    }
+
+    /// Remembers that the elements of a collection lie elsewhere: for a watch of the key, nothing
+    /// changes.
+    pub(crate) fn put_same(&mut self, key: &Bytes, found: &FoundCollection) -> Result<()> {
+        let meta = Meta {
+            expires: found.expires,
+            value: StoredValue::Collection(found.collection),
+        };
+        self.put_untouched(key, &meta)
     }
 
     /// Returns the id for a new collection.

@@ -42,7 +42,7 @@ pub(crate) fn hash(name: &[u8]) -> u32 {
 }
 
 /// Appends a number: how many bytes it takes, then those, most significant first.
-fn put_ordered(out: &mut BytesMut, number: u64) {
+pub(crate) fn put_ordered(out: &mut BytesMut, number: u64) {
     let bytes = number.to_be_bytes();
     let skipped = (number.leading_zeros() / 8) as usize;
     out.put_u8((bytes.len() - skipped) as u8);

@@ -7,6 +7,7 @@
 //! meta       what is remembered of a key: its type, when it expires, where its elements are
 //! copy       copies of values
 //! named      elements that have names
+//! blocks     elements in a row, found by index and by order
 //! pack       the fields of a small hash, in one entry
 //! string     the bytes of strings, short and long
 //! fields     when fields of hashes expire
@@ -22,6 +23,7 @@
 //! and takes back what the command did to the entries if it fails.
 
 mod application;
+mod blocks;
 mod cleaning;
 mod command;
 mod copy;

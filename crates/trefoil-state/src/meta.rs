@@ -3,6 +3,7 @@
 use bytes::{Buf, BufMut, Bytes};
 use trefoil_core::{put_varint, take_varint};
 
+use crate::blocks::BlockTree;
 use crate::layout;
 use crate::pack::Pack;
 
@@ -62,18 +63,77 @@ pub(crate) struct Collection {
     pub(crate) id: u64,
     /// How many elements there are. It is never 0: a collection without elements is no key.
     pub(crate) len: u64,
-    /// What else the type needs to remember: for a list, the index of its first element; for a
-    /// hash, how many fields expire.
+    /// What else the type needs to remember: for a list, the number of the first element that has an
+    /// entry of its own; for a hash, how many fields expire.
     pub(crate) extra: i64,
+    /// How many elements of a list or members of a sorted set are not in blocks: they come last, each
+    /// in an entry of its own, as version 0.1.0 wrote them at first.
+    pub(crate) n_single: u64,
+    /// The highest number that a block of a list or a sorted set has had.
+    pub(crate) last_block: u64,
+}
+
+impl Collection {
+    /// Returns a collection without elements.
+    pub(crate) fn new(kind: ValueKind, id: u64) -> Self {
+        Self {
+            kind,
+            id,
+            len: 0,
+            extra: 0,
+            n_single: 0,
+            last_block: 0,
+        }
+    }
+
+    /// Returns the elements that are in blocks.
+    pub(crate) fn tree(&self) -> BlockTree {
+        BlockTree {
+            id: self.id,
+            is_ordered: self.kind == ValueKind::SortedSet,
+            len: self.len.saturating_sub(self.n_single),
+            last_number: self.last_block,
+        }
+    }
+
+    /// Remembers the elements that are in blocks now.
+    pub(crate) fn keep(&mut self, tree: &BlockTree) {
+        self.len = tree.len + self.n_single;
+        self.last_block = tree.last_number;
+    }
+
+    /// Appends what a list or a sorted set remembers besides its id.
+    fn encode_blocks(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.len);
+        put_varint(out, self.last_block);
+        put_varint(out, self.n_single);
+        if self.n_single > 0 {
+            out.put_i64(self.extra);
+        }
+    }
+
+    fn decode_blocks(kind: ValueKind, mut rest: &[u8]) -> Option<Self> {
+        let mut collection = Self::new(kind, take_varint(&mut rest)?);
+        collection.len = take_varint(&mut rest)?;
+        collection.last_block = take_varint(&mut rest)?;
+        collection.n_single = take_varint(&mut rest)?;
+        if collection.n_single > 0 {
+            collection.extra = rest.try_get_i64().ok()?;
+        }
+        Some(collection)
+    }
 }
 
 const SHORT_STRING: u8 = 0;
 const LONG_STRING: u8 = 1;
 const HASH: u8 = 2;
-const LIST: u8 = 3;
+/// A list, or a sorted set, that has no blocks: these are only read.
+const SINGLE_LIST: u8 = 3;
+const SINGLE_SORTED_SET: u8 = 5;
 const SET: u8 = 4;
-const SORTED_SET: u8 = 5;
 const SMALL_HASH: u8 = 6;
+const LIST: u8 = 7;
+const SORTED_SET: u8 = 8;
 
 /// Set in the first byte if the key expires.
 const EXPIRES: u8 = 0x80;
@@ -135,8 +195,13 @@ impl Meta {
             StoredValue::SmallHash(pack) => pack.encode(&mut out),
             StoredValue::Collection(collection) => {
                 put_varint(&mut out, collection.id);
-                put_varint(&mut out, collection.len);
-                out.put_i64(collection.extra);
+                match collection.kind {
+                    ValueKind::List | ValueKind::SortedSet => collection.encode_blocks(&mut out),
+                    _ => {
+                        put_varint(&mut out, collection.len);
+                        out.put_i64(collection.extra);
+                    }
+                }
             }
         }
         out.into()
@@ -165,21 +230,28 @@ impl Meta {
                 let value = StoredValue::SmallHash(Pack::decode(bytes, rest)?);
                 return Some(Self { expires, value });
             }
+            code @ (LIST | SORTED_SET) => {
+                let kind = match code {
+                    LIST => ValueKind::List,
+                    _ => ValueKind::SortedSet,
+                };
+                let collection = Collection::decode_blocks(kind, rest)?;
+                let value = StoredValue::Collection(collection);
+                return Some(Self { expires, value });
+            }
             HASH => ValueKind::Hash,
-            LIST => ValueKind::List,
+            SINGLE_LIST => ValueKind::List,
             SET => ValueKind::Set,
-            SORTED_SET => ValueKind::SortedSet,
+            SINGLE_SORTED_SET => ValueKind::SortedSet,
             _ => return None,
         };
-        let id = take_varint(&mut rest)?;
-        let len = take_varint(&mut rest)?;
-        let extra = rest.try_get_i64().ok()?;
-        let value = StoredValue::Collection(Collection {
-            kind,
-            id,
-            len,
-            extra,
-        });
+        let mut collection = Collection::new(kind, take_varint(&mut rest)?);
+        collection.len = take_varint(&mut rest)?;
+        collection.extra = rest.try_get_i64().ok()?;
+        if matches!(kind, ValueKind::List | ValueKind::SortedSet) {
+            collection.n_single = collection.len;
+        }
+        let value = StoredValue::Collection(collection);
         Some(Self { expires, value })
     }
 }

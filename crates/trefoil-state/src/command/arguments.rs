@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use trefoil_core::Direction;
 
 use crate::error::{CommandError, NOT_FLOAT, NOT_INTEGER, Result, SYNTAX};
 use crate::layout::KEY_BYTES_MAX;
@@ -82,6 +83,15 @@ pub fn index_range(start: i64, end: i64, len: u64) -> Range<u64> {
         return 0..0;
     }
     start as u64..end as u64 + 1
+}
+
+/// Returns indexes that count from the end that a direction begins at, as they count from the first
+/// element.
+pub(crate) fn from_end(indexes: Range<u64>, len: u64, direction: Direction) -> Range<u64> {
+    match direction {
+        Direction::Forwards => indexes,
+        Direction::Backwards => len - indexes.end..len - indexes.start,
+    }
 }
 
 /// `numkeys key [key …] END [COUNT count]`: keys, which end to take elements from, and how many.

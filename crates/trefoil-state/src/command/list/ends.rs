@@ -25,7 +25,7 @@ pub(super) fn rpush(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<
 
 /// `LPUSHX key element [element …]`
 pub(super) fn lpushx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    match ListRow::find(keyspace, &arguments[1])? {
+    match ListRow::find_to_change(keyspace, &arguments[1])? {
         Some(row) => push(keyspace, arguments, row, End::Left),
         None => Ok(Reply::Integer(0)),
     }
@@ -33,7 +33,7 @@ pub(super) fn lpushx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result
 
 /// `RPUSHX key element [element …]`
 pub(super) fn rpushx(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    match ListRow::find(keyspace, &arguments[1])? {
+    match ListRow::find_to_change(keyspace, &arguments[1])? {
         Some(row) => push(keyspace, arguments, row, End::Right),
         None => Ok(Reply::Integer(0)),
     }
@@ -45,9 +45,7 @@ fn push(
     mut row: ListRow,
     end: End,
 ) -> Result<Reply> {
-    for element in &arguments[2..] {
-        row.push(keyspace, end, element.clone())?;
-    }
+    row.push(keyspace, end, &arguments[2..])?;
     row.save(keyspace, &arguments[1])?;
     Ok(Reply::count(row.len() as usize))
 }
@@ -68,7 +66,7 @@ fn pop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], end: End, command: &str
         [n_max] => Some(count(n_max)?),
         _ => return Err(wrong_arity(command)),
     };
-    let Some(row) = ListRow::find(keyspace, &arguments[1])? else {
+    let Some(row) = ListRow::find_to_change(keyspace, &arguments[1])? else {
         return Ok(n_max.map_or(Reply::Nil, |_| Reply::NilArray));
     };
     let mut popped = take(keyspace, &arguments[1], row, end, n_max.unwrap_or(1))?;
@@ -105,7 +103,7 @@ fn take(
 pub(super) fn lmpop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (keys, end, n_max) = multi_pop(&arguments[1..], parse_end)?;
     for key in keys {
-        if let Some(row) = ListRow::find(keyspace, key)? {
+        if let Some(row) = ListRow::find_to_change(keyspace, key)? {
             let popped = take(keyspace, key, row, end, n_max)?;
             let key = Reply::Bulk(key.clone());
             return Ok(Reply::Array(vec![key, Reply::Array(popped)]));
@@ -132,11 +130,10 @@ fn move_element(
     (source, from): (&Bytes, End),
     (destination, to): (&Bytes, End),
 ) -> Result<Reply> {
-    let Some(mut row) = ListRow::find(keyspace, source)? else {
+    let Some(mut row) = ListRow::find_to_change(keyspace, source)? else {
         return Ok(Reply::Nil);
     };
     check_name(destination)?;
-    let mut other = ListRow::find_or_new(keyspace, destination)?;
     let index = match from {
         End::Left => 0,
         End::Right => row.len().saturating_sub(1),
@@ -146,14 +143,15 @@ fn move_element(
         // A list of one element stays as it is, and never is without elements in between.
         if row.len() > 1 && from != to {
             row.drop(keyspace, from, 1)?;
-            row.push(keyspace, to, element.clone())?;
+            row.push(keyspace, to, std::slice::from_ref(&element))?;
         }
         row.save(keyspace, source)?;
         return Ok(Reply::Bulk(element));
     }
+    let mut other = ListRow::find_or_new(keyspace, destination)?;
     row.drop(keyspace, from, 1)?;
     row.save(keyspace, source)?;
-    other.push(keyspace, to, element.clone())?;
+    other.push(keyspace, to, std::slice::from_ref(&element))?;
     other.save(keyspace, destination)?;
     Ok(Reply::Bulk(element))
 }

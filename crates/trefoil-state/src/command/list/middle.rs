@@ -11,10 +11,11 @@ use crate::reply::Reply;
 
 /// `LSET key index element`
 pub(super) fn lset(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
-    let row = ListRow::find(keyspace, &arguments[1])?.ok_or(NO_SUCH_KEY)?;
+    let row = ListRow::find_to_change(keyspace, &arguments[1])?;
+    let mut row = row.ok_or(NO_SUCH_KEY)?;
     let index = row.index(integer(&arguments[2])?).ok_or(OUT_OF_RANGE)?;
     row.set(keyspace, index, arguments[3].clone())?;
-    keyspace.touch(&arguments[1]);
+    row.save(keyspace, &arguments[1])?;
     Ok(Reply::OK)
 }
 
@@ -27,13 +28,13 @@ pub(super) fn linsert(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
     } else {
         return Err(SYNTAX);
     };
-    let Some(mut row) = ListRow::find(keyspace, &arguments[1])? else {
+    let Some(mut row) = ListRow::find_to_change(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
     let [pivot] = find(keyspace, &row, &arguments[3], 1)?[..] else {
         return Ok(Reply::Integer(-1));
     };
-    row.insert(keyspace, pivot + offset, arguments[4].clone())?;
+    row.insert(keyspace, pivot + offset, &arguments[4])?;
     row.save(keyspace, &arguments[1])?;
     Ok(Reply::count(row.len() as usize))
 }
@@ -41,7 +42,7 @@ pub(super) fn linsert(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Resul
 /// `LREM key count element`
 pub(super) fn lrem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let count = integer(&arguments[2])?;
-    let Some(mut row) = ListRow::find(keyspace, &arguments[1])? else {
+    let Some(mut row) = ListRow::find_to_change(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
     let indexes = find(keyspace, &row, &arguments[3], count)?;
@@ -86,7 +87,7 @@ fn find(keyspace: &Keyspace<'_>, row: &ListRow, element: &Bytes, count: i64) -> 
 pub(super) fn ltrim(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let start = integer(&arguments[2])?;
     let stop = integer(&arguments[3])?;
-    let Some(mut row) = ListRow::find(keyspace, &arguments[1])? else {
+    let Some(mut row) = ListRow::find_to_change(keyspace, &arguments[1])? else {
         return Ok(Reply::OK);
     };
     let kept = index_range(start, stop, row.len());

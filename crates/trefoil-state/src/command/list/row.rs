@@ -1,13 +1,14 @@
-//! How a list lies in the entries: each element under a number, the numbers without gaps.
+//! The elements of a list, which are in counted [blocks](crate::blocks).
 //!
-//! The numbers begin anywhere and may be negative, so that both ends grow and shrink without
-//! touching the rest. What changes the middle moves the elements of the shorter side.
+//! Those of a list that version 0.1.0 wrote may have an entry each, under numbers without gaps. They
+//! come after the ones in blocks, and move there bit by bit.
 
 use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
+use crate::blocks::{BlockTree, Sought, TAKEN_MAX};
 use crate::error::Result;
 use crate::keyspace::{FoundCollection, Keyspace, damaged};
 use crate::meta::ValueKind;
@@ -24,35 +25,99 @@ pub(in crate::command) enum End {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::command) struct ListRow {
     found: FoundCollection,
+    tree: BlockTree,
+}
+
+/// Where an element of a list is.
+enum ElementPlace {
+    /// In a block, at this index.
+    Block(u64),
+    /// In an entry of its own.
+    Single(Bytes),
 }
 
 impl ListRow {
+    fn new_of(found: FoundCollection) -> Self {
+        let tree = found.collection.tree();
+        Self { found, tree }
+    }
+
     /// The list under a key.
     pub(in crate::command) fn find(keyspace: &Keyspace<'_>, key: &[u8]) -> Result<Option<Self>> {
         let found = keyspace.collection(key, ValueKind::List)?;
-        Ok(found.map(|found| Self { found }))
+        Ok(found.map(Self::new_of))
+    }
+
+    /// Returns the list under a key, which is to be changed.
+    pub(super) fn find_to_change(keyspace: &mut Keyspace<'_>, key: &Bytes) -> Result<Option<Self>> {
+        let Some(mut row) = Self::find(keyspace, key)? else {
+            return Ok(None);
+        };
+        if row.n_single() > 0 {
+            row.take_into_blocks(keyspace, TAKEN_MAX)?;
+            keyspace.put_same(key, &row.kept())?;
+        }
+        Ok(Some(row))
     }
 
     /// Returns the list under a key, or a new one.
-    pub(super) fn find_or_new(keyspace: &mut Keyspace<'_>, key: &[u8]) -> Result<Self> {
-        let found = keyspace.collection_or_new(key, ValueKind::List)?;
-        Ok(Self { found })
+    pub(super) fn find_or_new(keyspace: &mut Keyspace<'_>, key: &Bytes) -> Result<Self> {
+        match Self::find_to_change(keyspace, key)? {
+            Some(row) => Ok(row),
+            None => Ok(Self::new(keyspace)),
+        }
     }
 
     /// A new list, in the place of whatever will be under its key.
     pub(in crate::command) fn new(keyspace: &mut Keyspace<'_>) -> Self {
-        let found = keyspace.new_collection(ValueKind::List);
-        Self { found }
+        Self::new_of(keyspace.new_collection(ValueKind::List))
     }
 
-    /// Remembers under the key where the list begins and ends now, and that it was changed.
+    /// Remembers under the key what the list is now, and that it was changed.
     pub(in crate::command) fn save(&self, keyspace: &mut Keyspace<'_>, key: &Bytes) -> Result<()> {
-        keyspace.put_collection(key, &self.found)
+        keyspace.put_collection(key, &self.kept())
+    }
+
+    /// Returns what is remembered of the list as it is now.
+    fn kept(&self) -> FoundCollection {
+        let mut found = self.found;
+        found.collection.keep(&self.tree);
+        found
     }
 
     /// How many elements there are.
     pub(in crate::command) fn len(&self) -> u64 {
-        self.found.collection.len
+        self.tree.len + self.n_single()
+    }
+
+    fn n_single(&self) -> u64 {
+        self.found.collection.n_single
+    }
+
+    /// Takes up to this many of the elements that have an entry each into blocks.
+    fn take_into_blocks(&mut self, keyspace: &mut Keyspace<'_>, n_max: u64) -> Result<()> {
+        if self.n_single() == 0 {
+            return Ok(());
+        }
+        let element_of = |(_, value): &(_, Bytes)| value.clone();
+        let n_taken = keyspace.take_into_blocks(&mut self.tree, n_max, element_of)?;
+        self.shrink_singles(End::Left, n_taken);
+        Ok(())
+    }
+
+    /// Takes all elements before an index into blocks.
+    fn take_up_to(&mut self, keyspace: &mut Keyspace<'_>, index: u64) -> Result<()> {
+        let n_missing = index.saturating_sub(self.tree.len);
+        self.take_into_blocks(keyspace, n_missing)
+    }
+
+    /// Gives up elements that have an entry each, which are no more.
+    fn shrink_singles(&mut self, end: End, n: u64) {
+        let collection = &mut self.found.collection;
+        collection.n_single = collection.n_single.saturating_sub(n);
+        if end == End::Left {
+            collection.extra = collection.extra.wrapping_add_unsigned(n);
+        }
     }
 
     /// Returns the index that a client means, which counts from the end if it is negative.
@@ -64,24 +129,37 @@ impl ListRow {
         index.filter(|index| *index < self.len())
     }
 
-    /// Returns the element at an index.
-    pub(super) fn get(&self, keyspace: &Keyspace<'_>, index: u64) -> Result<Bytes> {
-        let element = keyspace.element(self.found.collection.id, &self.place(index))?;
-        Ok(element.ok_or_else(|| damaged("an element of a list"))?)
+    fn place(&self, index: u64) -> ElementPlace {
+        match index.checked_sub(self.tree.len) {
+            None => ElementPlace::Block(index),
+            Some(number) => ElementPlace::Single(self.single_place(number)),
+        }
     }
 
-    /// Puts an element at an index.
+    /// Returns the element at an index.
+    pub(super) fn get(&self, keyspace: &Keyspace<'_>, index: u64) -> Result<Bytes> {
+        match self.place(index) {
+            ElementPlace::Block(index) => self.tree.get(keyspace, index),
+            ElementPlace::Single(place) => {
+                let element = keyspace.element(self.tree.id, &place)?;
+                Ok(element.ok_or_else(|| damaged("an element of a list"))?)
+            }
+        }
+    }
+
+    /// Puts an element at an index, in the place of the one that is there.
     pub(super) fn set(
-        &self,
+        &mut self,
         keyspace: &mut Keyspace<'_>,
         index: u64,
         element: Bytes,
     ) -> Result<()> {
-        keyspace.set_element(self.found.collection.id, &self.place(index), Some(element))
-    }
-
-    fn clear(&self, keyspace: &mut Keyspace<'_>, index: u64) -> Result<()> {
-        keyspace.set_element(self.found.collection.id, &self.place(index), None)
+        match self.place(index) {
+            ElementPlace::Block(index) => self.tree.replace(keyspace, index, &element),
+            ElementPlace::Single(place) => {
+                keyspace.set_element(self.tree.id, &place, Some(element))
+            }
+        }
     }
 
     /// The elements of a range of indexes, in either direction.
@@ -91,57 +169,83 @@ impl ListRow {
         range: Range<u64>,
         direction: Direction,
     ) -> impl Iterator<Item = Result<Bytes>> + use<'s, 'a> {
-        let (from, to) = (self.place(range.start), self.place(range.end));
-        let id = self.found.collection.id;
-        let elements = keyspace.elements(id, &from, Some(&to), direction);
-        elements.map(|element| element.map(|(_, value)| value))
+        let n_blocks = self.tree.len;
+        let in_blocks = range.start.min(n_blocks)..range.end.min(n_blocks);
+        let in_blocks = self.tree.walk(keyspace, in_blocks, direction);
+        let singles = (range.end > n_blocks).then(|| {
+            let from = self.single_place(range.start.saturating_sub(n_blocks));
+            let to = self.single_place(range.end - n_blocks);
+            let elements = keyspace.elements(self.tree.id, &from, Some(&to), direction);
+            elements.map(|element| element.map(|(_, value)| value))
+        });
+        let (first, last) = match direction {
+            Direction::Forwards => (None, singles),
+            Direction::Backwards => (singles, None),
+        };
+        let (first, last) = (first.into_iter().flatten(), last.into_iter().flatten());
+        first.chain(in_blocks).chain(last)
     }
 
-    /// Makes room at one end.
-    fn grow(&mut self, end: End) {
-        self.found.collection.len += 1;
-        if end == End::Left {
-            self.found.collection.extra = self.found.collection.extra.wrapping_sub(1);
-        }
-    }
-
-    /// Gives up elements at one end, which are no more.
-    fn shrink(&mut self, end: End, n: u64) {
-        self.found.collection.len = self.len().saturating_sub(n);
-        if end == End::Left {
-            self.found.collection.extra = self.found.collection.extra.wrapping_add_unsigned(n);
-        }
-    }
-
-    /// Adds an element at one end.
+    /// Adds elements at one end, one after the other.
     pub(in crate::command) fn push(
         &mut self,
         keyspace: &mut Keyspace<'_>,
         end: End,
-        element: Bytes,
+        elements: &[Bytes],
     ) -> Result<()> {
-        self.grow(end);
-        let index = match end {
-            End::Left => 0,
-            End::Right => self.len().saturating_sub(1),
-        };
-        self.set(keyspace, index, element)
+        if end == End::Right && self.n_single() > 0 {
+            for element in elements {
+                let place = self.single_place(self.n_single());
+                keyspace.set_element(self.tree.id, &place, Some(element.clone()))?;
+                self.found.collection.n_single += 1;
+            }
+            return Ok(());
+        }
+        match end {
+            End::Left => self.insert_all(keyspace, 0, elements.iter().rev()),
+            End::Right => self.insert_all(keyspace, self.tree.len, elements.iter()),
+        }
+    }
+
+    fn insert_all<'e>(
+        &mut self,
+        keyspace: &mut Keyspace<'_>,
+        index: u64,
+        elements: impl Iterator<Item = &'e Bytes>,
+    ) -> Result<()> {
+        let path = self.tree.find(keyspace, Sought::Index(index))?;
+        self.tree
+            .insert(keyspace, path, elements.map(AsRef::as_ref))
     }
 
     /// Removes this many elements at one end; there are as many.
     pub(super) fn drop(&mut self, keyspace: &mut Keyspace<'_>, end: End, n: u64) -> Result<()> {
         // All of them go with the key.
-        if n < self.len() {
-            for offset in 0..n {
-                let index = match end {
-                    End::Left => offset,
-                    End::Right => self.len() - 1 - offset,
-                };
-                self.clear(keyspace, index)?;
+        if n == self.len() {
+            self.tree.len = 0;
+            self.found.collection.n_single = 0;
+            return Ok(());
+        }
+        let (n_blocks, n_single) = match end {
+            End::Left => (n.min(self.tree.len), n.saturating_sub(self.tree.len)),
+            End::Right => (n.saturating_sub(self.n_single()), n.min(self.n_single())),
+        };
+        for offset in 0..n_single {
+            let number = match end {
+                End::Left => offset,
+                End::Right => self.n_single() - 1 - offset,
+            };
+            let place = self.single_place(number);
+            keyspace.set_element(self.tree.id, &place, None)?;
+        }
+        self.shrink_singles(end, n_single);
+        match end {
+            End::Left => self.tree.remove(keyspace, 0..n_blocks),
+            End::Right => {
+                let len = self.tree.len;
+                self.tree.remove(keyspace, len - n_blocks..len)
             }
         }
-        self.shrink(end, n);
-        Ok(())
     }
 
     /// Puts an element before the one at this index.
@@ -149,67 +253,27 @@ impl ListRow {
         &mut self,
         keyspace: &mut Keyspace<'_>,
         index: u64,
-        element: Bytes,
+        element: &Bytes,
     ) -> Result<()> {
-        if index < self.len() / 2 {
-            self.grow(End::Left);
-            for moved in 0..index {
-                let element = self.get(keyspace, moved + 1)?;
-                self.set(keyspace, moved, element)?;
-            }
-        } else {
-            let len = self.len();
-            self.grow(End::Right);
-            for moved in (index..len).rev() {
-                let element = self.get(keyspace, moved)?;
-                self.set(keyspace, moved + 1, element)?;
-            }
-        }
-        self.set(keyspace, index, element)
+        self.take_up_to(keyspace, index)?;
+        self.insert_all(keyspace, index, std::iter::once(element))
     }
 
-    /// Removes the elements at these indexes, which ascend, and closes the gaps.
+    /// Removes the elements at these indexes, which ascend.
     pub(super) fn remove(&mut self, keyspace: &mut Keyspace<'_>, indexes: &[u64]) -> Result<()> {
-        let (Some(first), Some(last)) = (indexes.first(), indexes.last()) else {
-            return Ok(());
-        };
         let n_removed = indexes.len() as u64;
         if n_removed == self.len() {
-            self.shrink(End::Right, n_removed);
-            return Ok(());
+            return self.drop(keyspace, End::Right, n_removed);
         }
-        if *last < self.len() - first {
-            self.close(keyspace, (0..=*last).rev(), indexes.iter().rev())?;
-            self.drop(keyspace, End::Left, n_removed)
-        } else {
-            self.close(keyspace, *first..self.len(), indexes.iter())?;
-            self.drop(keyspace, End::Right, n_removed)
+        if let Some(last) = indexes.last() {
+            self.take_up_to(keyspace, last + 1)?;
         }
+        self.tree.remove(keyspace, indexes.iter().copied())
     }
 
-    /// Moves elements, in the order of a walk, over those that are removed.
-    fn close<'i>(
-        &self,
-        keyspace: &mut Keyspace<'_>,
-        walk: impl Iterator<Item = u64> + Clone,
-        removed: impl Iterator<Item = &'i u64>,
-    ) -> Result<()> {
-        let mut removed = removed.peekable();
-        let mut to = walk.clone();
-        for index in walk {
-            if removed.next_if(|removed| **removed == index).is_some() {
-                continue;
-            }
-            let element = self.get(keyspace, index)?;
-            if let Some(to) = to.next() {
-                self.set(keyspace, to, element)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the place of an index: offset so that negative numbers are before the others.
-    fn place(&self, index: u64) -> Bytes {
+    /// Returns the place of one of the elements that have an entry each: offset so that negative
+    /// numbers are before the others.
+    fn single_place(&self, index: u64) -> Bytes {
         let number = self.found.collection.extra.wrapping_add_unsigned(index);
         let mut place = BytesMut::with_capacity(AFTER_NAMED.len() + size_of::<i64>());
         place.put_slice(AFTER_NAMED);

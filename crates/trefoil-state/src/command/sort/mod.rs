@@ -37,11 +37,12 @@ fn sort(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     };
     check_name(destination)?;
     let mut row = ListRow::new(keyspace);
+    let mut values = Vec::with_capacity(elements.len());
     for element in elements {
-        for value in options.values(keyspace, element)? {
-            row.push(keyspace, End::Right, value.unwrap_or_default())?;
-        }
+        let found = options.values(keyspace, element)?;
+        values.extend(found.into_iter().map(Option::unwrap_or_default));
     }
+    row.push(keyspace, End::Right, &values)?;
     row.save(keyspace, destination)?;
     Ok(Reply::count(row.len() as usize))
 }

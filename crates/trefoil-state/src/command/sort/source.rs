@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use trefoil_core::Direction;
 
+use crate::command::arguments::from_end;
 use crate::command::list::ListRow;
 use crate::command::zset::Scores;
 use crate::error::{Result, WRONG_TYPE};
@@ -55,10 +56,7 @@ impl SortSource {
         let (n_skipped, n) = (range.start, range.end - range.start);
         match self {
             Self::List(row) => {
-                let range = match direction {
-                    Direction::Forwards => range,
-                    Direction::Backwards => row.len() - range.end..row.len() - range.start,
-                };
+                let range = from_end(range, row.len(), direction);
                 row.elements(keyspace, range, direction).collect()
             }
             Self::Set { id, .. } => {
@@ -67,8 +65,9 @@ impl SortSource {
                 members.map(|member| Ok(member?.0)).collect()
             }
             Self::SortedSet(scores) => {
-                let members = scores.ranks(keyspace, range, direction)?;
-                Ok(members.into_iter().map(|(member, _)| member).collect())
+                let ranks = from_end(range, scores.len(), direction);
+                let members = scores.members(keyspace, ranks, direction);
+                members.map(|member| Ok(member?.0)).collect()
             }
         }
     }

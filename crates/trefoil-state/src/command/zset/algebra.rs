@@ -77,7 +77,7 @@ fn store(
     Ok(Reply::count(Scores::replace(
         keyspace,
         &arguments[1],
-        members,
+        &members,
     )?))
 }
 

@@ -1,11 +1,13 @@
 //! Ranges of members as clients give them: by rank, by score, by [name](super::names).
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use trefoil_core::Direction;
 
 use super::names::NameRange;
-use super::scores::{ScoreSpan, Scored, Scores, order_of, place_of_order};
-use crate::command::arguments::{index_range, integer};
+use super::scores::{ScoreSpan, Scores, element_of_order, order_of};
+use crate::command::arguments::{from_end, index_range, integer};
 use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 
@@ -48,49 +50,53 @@ impl Bounds {
         })
     }
 
-    /// Returns the members in the range, without the first `skipped` and at most `n_max` of them.
-    pub(super) fn members(
+    /// Returns the ranks of the members in the range, seen in a direction: without the first `skipped`
+    /// and at most `n_max` of them.
+    pub(super) fn ranks(
         &self,
         keyspace: &Keyspace<'_>,
         scores: &Scores,
         direction: Direction,
-        (skipped, n_max): (usize, usize),
-    ) -> Result<Vec<Scored>> {
-        match self {
+        (skipped, n_max): (u64, u64),
+    ) -> Result<Range<u64>> {
+        let ranks = match self {
             Self::Ranks(start, end) => {
                 let ranks = index_range(*start, *end, scores.len());
-                scores.ranks(keyspace, ranks, direction)
+                return Ok(from_end(ranks, scores.len(), direction));
             }
-            Self::Scores { min, max } => {
-                let members = scores.span(keyspace, &span(min, max), direction);
-                keyspace.collect_counted(members.skip(skipped).take(n_max))
+            Self::Scores { min, max } => scores.ranks(keyspace, &span(min, max))?,
+            Self::Names(names) => {
+                return names.ranks(keyspace, scores, direction, (skipped, n_max));
             }
-            Self::Names(names) => names.members(keyspace, scores, direction, (skipped, n_max)),
-        }
+        };
+        Ok(part(&ranks, direction, (skipped, n_max)))
     }
+}
 
-    /// Returns how many members are in the range.
-    pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
-        match self {
-            Self::Ranks(start, end) => {
-                let ranks = index_range(*start, *end, scores.len());
-                Ok((ranks.end - ranks.start) as usize)
-            }
-            Self::Scores { min, max } => {
-                let mut members = scores.span(keyspace, &span(min, max), Direction::Forwards);
-                members.try_fold(0, |n, member| member.map(|_| n + 1))
-            }
-            Self::Names(names) => names.count(keyspace, scores),
+/// Returns a part of a range, seen in a direction: without the first `skipped` and at most `n_max`.
+pub(super) fn part(
+    ranks: &Range<u64>,
+    direction: Direction,
+    (skipped, n_max): (u64, u64),
+) -> Range<u64> {
+    match direction {
+        Direction::Forwards => {
+            let start = ranks.start.saturating_add(skipped).min(ranks.end);
+            start..ranks.end.min(start.saturating_add(n_max))
+        }
+        Direction::Backwards => {
+            let end = ranks.end.saturating_sub(skipped).max(ranks.start);
+            ranks.start.max(end.saturating_sub(n_max))..end
         }
     }
 }
 
 /// Returns where members of such scores lie.
 fn span(min: &ScoreBound, max: &ScoreBound) -> ScoreSpan {
-    let place = |order| place_of_order(order, b"");
+    let first = |order| element_of_order(order, b"");
     ScoreSpan {
-        from: place(min.order() + u64::from(!min.is_included)),
-        to: Some(place(max.order() + u64::from(max.is_included))),
+        from: first(min.order() + u64::from(!min.is_included)),
+        to: Some(first(max.order() + u64::from(max.is_included))),
     }
 }
 

@@ -6,10 +6,14 @@
 //! is not before the range; if that is in the range, it and those after it up to the first that is
 //! beyond. (In a large one Redis takes shortcuts that are a matter of chance.)
 
+use std::ops::Range;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use trefoil_core::Direction;
 
-use super::scores::{ScoreSpan, Scored, Scores, order_of, place_of_order};
+use super::bounds::part;
+use super::scores::{ScoreSpan, Scores, element_of_order, order_of};
+use crate::command::arguments::from_end;
 use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
 
@@ -43,42 +47,28 @@ impl NameRange {
         Ok(Self { min, max })
     }
 
-    /// Returns the members in the range, without the first `skipped` and at most `n_max` of them.
-    pub(super) fn members(
+    /// Returns the ranks of the members in the range, seen in a direction: without the first `skipped`
+    /// and at most `n_max` of them.
+    pub(super) fn ranks(
         &self,
         keyspace: &Keyspace<'_>,
         scores: &Scores,
         direction: Direction,
-        (skipped, n_max): (usize, usize),
-    ) -> Result<Vec<Scored>> {
-        let span = match self.place(keyspace, scores)? {
-            RangePlace::Nowhere => return Ok(Vec::new()),
-            RangePlace::Scattered => {
-                return self.walk(keyspace, scores, direction, (skipped, n_max));
+        limit: (u64, u64),
+    ) -> Result<Range<u64>> {
+        match self.place(keyspace, scores)? {
+            RangePlace::Nowhere => Ok(0..0),
+            RangePlace::Scattered => self.walk(keyspace, scores, direction, limit),
+            RangePlace::Span(span) => {
+                let ranks = scores.ranks(keyspace, &span)?;
+                Ok(part(&ranks, direction, limit))
             }
-            RangePlace::Span(span) => span,
-        };
-        let members = scores.span(keyspace, &span, direction);
-        members.skip(skipped).take(n_max).collect()
-    }
-
-    /// Returns how many members are in the range.
-    pub(super) fn count(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<usize> {
-        let forwards = Direction::Forwards;
-        let span = match self.place(keyspace, scores)? {
-            RangePlace::Nowhere => return Ok(0),
-            RangePlace::Scattered => {
-                let members = self.walk(keyspace, scores, forwards, (0, usize::MAX))?;
-                return Ok(members.len());
-            }
-            RangePlace::Span(span) => span,
-        };
-        let mut members = scores.span(keyspace, &span, forwards);
-        members.try_fold(0, |n, member| member.map(|_| n + 1))
+        }
     }
 
     fn place(&self, keyspace: &Keyspace<'_>, scores: &Scores) -> Result<RangePlace> {
-        let end = |direction| scores.span(keyspace, &ScoreSpan::all(), direction).next();
+        let all = 0..scores.len();
+        let end = |direction| scores.members(keyspace, all.clone(), direction).next();
         let ends = (end(Direction::Forwards), end(Direction::Backwards));
         let ((first, lowest), (last, highest)) = match ends {
             (Some(first), Some(last)) => (first?, last?),
@@ -92,13 +82,13 @@ impl NameRange {
             return Ok(RangePlace::Scattered);
         }
         let from = match &self.min {
-            NameBound::Included(name) => place_of_order(order, name),
-            NameBound::Excluded(name) => place_of_order(order, &next_name(name)),
-            NameBound::Lowest | NameBound::Highest => ScoreSpan::all().from,
+            NameBound::Included(name) => element_of_order(order, name),
+            NameBound::Excluded(name) => element_of_order(order, &next_name(name)),
+            NameBound::Lowest | NameBound::Highest => Bytes::new(),
         };
         let to = match &self.max {
-            NameBound::Included(name) => Some(place_of_order(order, &next_name(name))),
-            NameBound::Excluded(name) => Some(place_of_order(order, name)),
+            NameBound::Included(name) => Some(element_of_order(order, &next_name(name))),
+            NameBound::Excluded(name) => Some(element_of_order(order, name)),
             NameBound::Lowest | NameBound::Highest => None,
         };
         Ok(RangePlace::Span(ScoreSpan { from, to }))
@@ -110,8 +100,8 @@ impl NameRange {
         keyspace: &Keyspace<'_>,
         scores: &Scores,
         direction: Direction,
-        (skipped, n_max): (usize, usize),
-    ) -> Result<Vec<Scored>> {
+        (skipped, n_max): (u64, u64),
+    ) -> Result<Range<u64>> {
         let is_before = |name: &[u8]| match direction {
             Direction::Forwards => !self.has_begun(name),
             Direction::Backwards => self.is_over(name),
@@ -120,18 +110,29 @@ impl NameRange {
             Direction::Forwards => self.is_over(name),
             Direction::Backwards => !self.has_begun(name),
         };
-        let members = scores.span(keyspace, &ScoreSpan::all(), direction);
-        let mut members = members
-            .skip_while(|member| matches!(member, Ok((name, _)) if is_before(name)))
-            .peekable();
-        if matches!(members.peek(), Some(Ok((name, _))) if is_beyond(name)) {
-            return Ok(Vec::new());
+        let mut n_before = 0;
+        let mut first = None;
+        for member in scores.members(keyspace, 0..scores.len(), direction) {
+            let (name, _) = member?;
+            if !is_before(&name) {
+                first = Some(name);
+                break;
+            }
+            n_before += 1;
         }
-        let members = members.skip(skipped);
-        members
-            .take_while(|member| !matches!(member, Ok((name, _)) if is_beyond(name)))
-            .take(n_max)
-            .collect()
+        if first.is_none_or(|name| is_beyond(&name)) {
+            return Ok(0..0);
+        }
+        let all = from_end(n_before..scores.len(), scores.len(), direction);
+        let rest = part(&all, direction, (skipped, n_max));
+        let mut n_found = 0;
+        for member in scores.members(keyspace, rest.clone(), direction) {
+            if is_beyond(&member?.0) {
+                break;
+            }
+            n_found += 1;
+        }
+        Ok(part(&rest, direction, (0, n_found)))
     }
 
     /// Returns whether a name is not before the range.

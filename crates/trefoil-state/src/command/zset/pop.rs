@@ -5,7 +5,7 @@ use trefoil_core::Direction;
 
 use super::scores::{Scored, Scores};
 use super::{pair, scored_reply};
-use crate::command::arguments::{count, is_word, multi_pop};
+use crate::command::arguments::{count, from_end, is_word, multi_pop};
 use crate::error::{Result, SYNTAX};
 use crate::keyspace::Keyspace;
 use crate::reply::Reply;
@@ -27,7 +27,7 @@ fn pop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], from: Direction) -> Res
         _ => return Err(SYNTAX),
     };
     let key = &arguments[1];
-    let popped = match Scores::find(keyspace, key)? {
+    let popped = match Scores::find_to_change(keyspace, key)? {
         Some(scores) => take(keyspace, key, scores, from, n_max.unwrap_or(1))?,
         None => Vec::new(),
     };
@@ -49,8 +49,11 @@ fn take(
     n_max: usize,
 ) -> Result<Vec<Scored>> {
     let n_taken = scores.len().min(n_max as u64);
-    let members = scores.ranks(keyspace, 0..n_taken, from)?;
-    scores.remove_all(keyspace, key, &members)?;
+    let ranks = from_end(0..n_taken, scores.len(), from);
+    let mut members = scores.remove_ranks(keyspace, key, ranks)?;
+    if from == Direction::Backwards {
+        members.reverse();
+    }
     Ok(members)
 }
 
@@ -58,7 +61,7 @@ fn take(
 pub(super) fn zmpop(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let (keys, from, n_max) = multi_pop(&arguments[1..], parse_end)?;
     for key in keys {
-        if let Some(scores) = Scores::find(keyspace, key)? {
+        if let Some(scores) = Scores::find_to_change(keyspace, key)? {
             let popped = take(keyspace, key, scores, from, n_max)?.into_iter();
             let pairs = popped.map(pair);
             let pairs = pairs.map(|(member, score)| Reply::Array(vec![member, score]));

@@ -84,10 +84,11 @@ impl RangeQuery {
         let Some(scores) = Scores::find(keyspace, key)? else {
             return Ok(Vec::new());
         };
-        let skipped = usize::try_from(self.limit.0).unwrap_or(usize::MAX);
-        let n_max = usize::try_from(self.limit.1).unwrap_or(usize::MAX);
-        self.bounds
-            .members(keyspace, &scores, self.direction, (skipped, n_max))
+        let skipped = u64::try_from(self.limit.0).unwrap_or(u64::MAX);
+        let n_max = u64::try_from(self.limit.1).unwrap_or(u64::MAX);
+        let bounds = &self.bounds;
+        let ranks = bounds.ranks(keyspace, &scores, self.direction, (skipped, n_max))?;
+        keyspace.collect_counted(scores.members(keyspace, ranks, self.direction))
     }
 }
 
@@ -111,7 +112,7 @@ pub(super) fn zrangestore(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> R
     let query = RangeQuery::parse(&arguments[3..], &given)?;
     let members = query.run(keyspace, &arguments[2])?;
     check_name(&arguments[1])?;
-    let n_members = Scores::replace(keyspace, &arguments[1], members)?;
+    let n_members = Scores::replace(keyspace, &arguments[1], &members)?;
     Ok(Reply::count(n_members))
 }
 

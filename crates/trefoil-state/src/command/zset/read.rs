@@ -1,6 +1,7 @@
 //! What is read of a sorted set without a range: sizes, scores, ranks.
 
 use bytes::Bytes;
+use trefoil_core::Direction;
 
 use super::bounds::{Bounds, RangeBy};
 use super::scores::Scores;
@@ -54,7 +55,9 @@ fn count(keyspace: &Keyspace<'_>, arguments: &[Bytes], by: RangeBy) -> Result<Re
     let Some(scores) = Scores::find(keyspace, &arguments[1])? else {
         return Ok(Reply::Integer(0));
     };
-    Ok(Reply::count(bounds.count(keyspace, &scores)?))
+    let all = (0, u64::MAX);
+    let ranks = bounds.ranks(keyspace, &scores, Direction::Forwards, all)?;
+    Ok(Reply::count((ranks.end - ranks.start) as usize))
 }
 
 /// `ZRANK key member [WITHSCORE]`

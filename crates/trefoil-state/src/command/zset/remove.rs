@@ -12,7 +12,7 @@ use crate::reply::Reply;
 /// `ZREM key member [member …]`
 pub(super) fn zrem(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
     let key = &arguments[1];
-    let Some(mut scores) = Scores::find(keyspace, key)? else {
+    let Some(mut scores) = Scores::find_to_change(keyspace, key)? else {
         return Ok(Reply::Integer(0));
     };
     let mut n_removed = 0;
@@ -46,11 +46,11 @@ pub(super) fn zremrangebylex(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -
 fn remove_range(keyspace: &mut Keyspace<'_>, arguments: &[Bytes], by: RangeBy) -> Result<Reply> {
     let bounds = Bounds::parse(by, &arguments[2], &arguments[3])?;
     let key = &arguments[1];
-    let Some(scores) = Scores::find(keyspace, key)? else {
+    let Some(scores) = Scores::find_to_change(keyspace, key)? else {
         return Ok(Reply::Integer(0));
     };
-    let all = (0, usize::MAX);
-    let members = bounds.members(keyspace, &scores, Direction::Forwards, all)?;
-    let n_removed = scores.remove_all(keyspace, key, &members)?;
-    Ok(Reply::count(n_removed))
+    let all = (0, u64::MAX);
+    let ranks = bounds.ranks(keyspace, &scores, Direction::Forwards, all)?;
+    let removed = scores.remove_ranks(keyspace, key, ranks)?;
+    Ok(Reply::count(removed.len()))
 }

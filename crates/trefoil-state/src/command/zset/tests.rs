@@ -343,7 +343,7 @@ fn members_are_chosen_at_random() {
     assert_eq!(chosen.len(), 50);
 }
 
-/// Ranks from either end, and that each member is two entries.
+/// Ranks from either end, and that each member is one entry, besides the key and a few blocks.
 #[test]
 fn many_members_are_in_order() {
     let mut world = World::default();
@@ -351,7 +351,8 @@ fn many_members_are_in_order() {
         let score = (n * 77) % 200 - 100;
         world.run(&format!("ZADD z {score} m{score}"));
     }
-    assert_eq!(world.left().len(), 401);
+    let n_entries = world.left().len();
+    assert!((202..208).contains(&n_entries), "{n_entries}");
     for rank in 0..200_i64 {
         let score = rank - 100;
         world.check(&[

@@ -43,6 +43,11 @@ fn command() -> impl Strategy<Value = String> {
         (key(), number()).prop_map(|(key, n)| format!("RPUSH {key} {n}")),
         key().prop_map(|key| format!("LPOP {key}")),
         (key(), field(), number()).prop_map(|(key, f, n)| format!("LINSERT {key} BEFORE {n} {f}")),
+        (key(), number()).prop_map(|(key, n)| format!("RPUSH {key} {}", many("element", n))),
+        (key(), number()).prop_map(|(key, n)| format!("ZADD {key} {}", many_scored(n))),
+        (key(), 0u32..300).prop_map(|(key, n)| format!("LTRIM {key} {} -{n}", n / 3)),
+        (key(), 0u32..300).prop_map(|(key, n)| format!("LSET {key} {n} {}", "long".repeat(99))),
+        (key(), 0u32..300).prop_map(|(key, n)| format!("ZREMRANGEBYRANK {key} {n} {}", 2 * n)),
         key().prop_map(|key| format!("DEL {key}")),
         (key(), key()).prop_map(|(from, to)| format!("RENAME {from} {to}")),
         (key(), key()).prop_map(|(from, to)| format!("COPY {from} {to} REPLACE")),
@@ -50,6 +55,18 @@ fn command() -> impl Strategy<Value = String> {
         key().prop_map(|key| format!("PERSIST {key}")),
         Just("FLUSHDB".to_owned()),
     ]
+}
+
+/// Elements that take more than one block.
+fn many(name: &str, n: i64) -> String {
+    let elements = (0..200).map(|index| format!("{name}-{}", index * n));
+    elements.collect::<Vec<_>>().join(" ")
+}
+
+/// Members with scores that take more than one block.
+fn many_scored(n: i64) -> String {
+    let pairs = (0..200).map(|index| format!("{} member-{index}", index * 77 % 200 * n));
+    pairs.collect::<Vec<_>>().join(" ")
 }
 
 /// What reads everything there is.
