@@ -71,7 +71,7 @@ pub use namespaces::{
 };
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
-pub use read::listing::{CategoryInfo, List, StreamInfo};
+pub use read::listing::{CategoryInfo, List, NameInfo, StreamInfo};
 pub use read::look::StateSnapshot;
 pub use read::subscription::Subscription;
 pub use state::{Watch, Word};

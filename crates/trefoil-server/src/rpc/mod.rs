@@ -4,6 +4,7 @@ mod arguments;
 mod category_get;
 mod commit;
 mod events_head;
+mod events_names;
 mod events_query;
 mod events_tracking;
 mod explanation;
@@ -86,7 +87,7 @@ pub(crate) async fn answer(
 fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     let n_arguments = match method {
         "events.head" => 0,
-        "commit" | "events.tracking" | "position.at" => 1,
+        "commit" | "events.tags" | "events.tracking" | "events.types" | "position.at" => 1,
         "events.query" => 2,
         seats if seats.starts_with("seats.") => 1,
         _ => return Ok(()),
@@ -125,7 +126,9 @@ async fn run(
         "commit" => commit::run,
         "events.query" => events_query::run,
         "events.head" => events_head::run,
+        "events.tags" => events_names::tags,
         "events.tracking" => events_tracking::run,
+        "events.types" => events_names::types,
         "position.at" => position_at::run,
         "ns.create" => ns_create::run,
         "ns.delete" => ns_delete::run,

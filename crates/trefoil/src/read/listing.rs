@@ -1,4 +1,4 @@
-//! Listing streams and categories by name, with what is known of each.
+//! Listing streams, categories, types and tags by name, with what is known of each.
 
 use trefoil_core::{Result, Timestamp};
 
@@ -72,7 +72,39 @@ pub struct CategoryInfo {
     pub last_activity: Timestamp,
 }
 
+/// What is known of a type or a tag without reading its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameInfo {
+    /// The type or the tag.
+    pub name: String,
+    /// How many events have it.
+    pub events: u64,
+    /// The global position of the last one.
+    pub last_position: u64,
+}
+
 impl Database {
+    /// Types of events in byte order. The time it takes does not depend on how many events have
+    /// them.
+    pub fn types(&self, list: &List) -> Result<Vec<NameInfo>> {
+        self.names(TermKind::Type, list)
+    }
+
+    /// Tags in byte order. The time it takes does not depend on how many events have them.
+    pub fn tags(&self, list: &List) -> Result<Vec<NameInfo>> {
+        self.names(TermKind::Tag, list)
+    }
+
+    fn names(&self, kind: TermKind, list: &List) -> Result<Vec<NameInfo>> {
+        let found = list_terms(&*self.engine()?, kind, list)?;
+        let info = |(name, summary): (String, TermSummary)| NameInfo {
+            name,
+            events: summary.n,
+            last_position: summary.last_position,
+        };
+        Ok(found.into_iter().map(info).collect())
+    }
+
     /// Streams in byte order of their names. The time it takes does not depend on how many events
     /// they have.
     pub fn streams(&self, list: &List) -> Result<Vec<StreamInfo>> {
