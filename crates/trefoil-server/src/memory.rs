@@ -16,9 +16,14 @@ pub(crate) fn client_memory_default() -> usize {
         .max(CLIENT_MEMORY_MIN)
 }
 
+/// Returns the memory that the process has now, if the system says it.
+pub(crate) fn resident() -> Option<u64> {
+    bytes_of("VmRSS:", &read(Path::new("/proc/self/status"))?)
+}
+
 /// The least of what the machine has and what the control groups of this process allow.
 fn available(root: &Path) -> u64 {
-    let physical = read(&root.join("proc/meminfo")).and_then(|text| physical(&text));
+    let physical = read(&root.join("proc/meminfo")).and_then(|text| bytes_of("MemTotal:", &text));
     let groups = read(&root.join("proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().flat_map(files_of_group);
     let limits = limits.filter_map(|file| limit(&read(&root.join(file))?));
@@ -29,9 +34,9 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// `MemTotal: 1024 kB`
-fn physical(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+/// Returns the bytes of a line such as `MemTotal: 1024 kB`.
+fn bytes_of(name: &str, text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kib: u64 = line?.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -83,6 +88,11 @@ mod tests {
         let bytes = available(&root);
         let _ = fs::remove_dir_all(&root);
         bytes
+    }
+
+    #[test]
+    fn the_process_has_memory() {
+        assert!(resident().unwrap() > 1 << 20);
     }
 
     #[test]

@@ -15,11 +15,11 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use trefoil::{Committed, Executed};
 
-use crate::console;
 use crate::panics::PANICS;
 use crate::resp::RespMetrics;
 use crate::response::{HttpAnswer, HttpBody, answer};
 use crate::service::Shared;
+use crate::{console, memory};
 
 /// What stands for every file of the console.
 pub(crate) const CONSOLE_ENDPOINT: &str = "/";
@@ -100,6 +100,8 @@ pub(crate) struct Metrics {
     pub(crate) subscribers: Gauge,
     connections: Gauge,
     client_memory: Gauge,
+    memory: Gauge,
+    disk_free: Gauge,
     namespaces: Gauge,
     clock_jumps: Counter,
     clock_behind: Gauge<f64, AtomicU64>,
@@ -130,6 +132,8 @@ impl Metrics {
             subscribers: Gauge::default(),
             connections: Gauge::default(),
             client_memory: Gauge::default(),
+            memory: Gauge::default(),
+            disk_free: Gauge::default(),
             namespaces: Gauge::default(),
             clock_jumps: Counter::default(),
             clock_behind: Gauge::default(),
@@ -153,6 +157,10 @@ impl Metrics {
         registry.register("grpc_sent_bytes", help, self.grpc_bytes_sent.clone());
         let help = "Bytes held for clients: requests being read, replies not yet taken";
         registry.register("client_memory_bytes", help, self.client_memory.clone());
+        let help = "Memory of the process, without what is swapped out";
+        registry.register("memory_bytes", help, self.memory.clone());
+        let help = "Free bytes on the disk of the data directory";
+        registry.register("disk_free_bytes", help, self.disk_free.clone());
         registry.register("panics", "Panics of the server", PANICS.clone());
         let help = "Jumps of the wall clock by more than ten seconds";
         registry.register("clock_jumps", help, self.clock_jumps.clone());
@@ -242,6 +250,10 @@ impl Metrics {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         self.connections.set(as_gauge(shared.connections.count()));
         self.client_memory.set(as_gauge(shared.budget.used()));
+        let as_bytes = |bytes: Option<u64>| i64::try_from(bytes.unwrap_or(0)).unwrap_or(i64::MAX);
+        self.memory.set(as_bytes(memory::resident()));
+        let free = shared.namespaces.free_bytes().ok().flatten();
+        self.disk_free.set(as_bytes(free));
         let of_resp = as_gauge(shared.resp.count());
         self.resp.connections.set(of_resp);
         self.namespaces.set(as_gauge(
