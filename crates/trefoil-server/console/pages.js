@@ -4,6 +4,7 @@
 export const PAGES = [
   { page: 'overview', name: 'Overview', key: 'o' },
   { page: 'streams', name: 'Streams', key: 's', also: ['category', 'stream', 'event'] },
+  { page: 'names', name: 'Types and tags', key: 'y' },
   { page: 'tail', name: 'Live tail', key: 't' },
   { page: 'query', name: 'Query', key: 'q' },
   { page: 'state', name: 'State', key: 'k' },

@@ -46,6 +46,8 @@ export function go(link, { replace = false } = {}) {
     location.hash = link;
     return;
   }
+  // A field that loses the keyboard because its page was left must not bring the page back.
+  if (parseRoute(link).page !== parseRoute(location.hash).page) return;
   history.replaceState(null, '', link);
   route.set(parseRoute(link));
 }

@@ -14,6 +14,7 @@ import { Streams } from './pages/streams.js';
 import { Category } from './pages/category.js';
 import { Stream } from './pages/stream.js';
 import { EventPage } from './pages/event.js';
+import { Names } from './pages/names.js';
 import { Tail } from './pages/tail.js';
 import { QueryPage } from './pages/query.js';
 import { StatePage } from './pages/state.js';
@@ -24,7 +25,7 @@ import { Namespaces } from './pages/namespaces.js';
 /** @type {{ [page: string]: any }} */
 const VIEWS = {
   '': Overview, overview: Overview, streams: Streams, category: Category, stream: Stream, event: EventPage,
-  tail: Tail, query: QueryPage, state: StatePage, seats: Seats, write: Write, namespaces: Namespaces,
+  names: Names, tail: Tail, query: QueryPage, state: StatePage, seats: Seats, write: Write, namespaces: Namespaces,
 };
 
 export function Shell() {

@@ -50,6 +50,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "pages.js",
     "pages/category.js",
     "pages/event.js",
+    "pages/names.js",
     "pages/namespaces.js",
     "pages/overview.js",
     "pages/query.js",

@@ -98,7 +98,7 @@ fn every_page_works_in_a_browser() {
     let Some(axe) = installed("axe/node_modules/axe-core/axe.min.js") else {
         return;
     };
-    if browser().is_some() && python::has("playwright") {
+    if browser().is_some() && python::has("playwright, httpx") {
         let mut script = python::script("console.py");
         python::run(script.arg(env!("CARGO_BIN_EXE_trefoil")).arg(axe));
     }

@@ -7,122 +7,64 @@ namespace.
 
 import json
 import os
-import socket
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-import urllib.error
 import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 from checks import check, done, equal
+from console_harness import (
+    ANSWER_SECONDS,
+    TOKEN,
+    Server,
+    Watcher,
+    offered,
+    open_page,
+    wait_for_subscribers,
+    written_to,
+)
 from playwright.sync_api import Page, expect, sync_playwright
 
-BINARY, AXE = sys.argv[1:3]
+AXE = sys.argv[2]
 IMAGES = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 EVENTS = int(os.environ.get("CONSOLE_EVENTS", "20000"))
-TOKEN = "ns_ZGVmYXVsdA_" + "0" * 64
-# A busy machine takes longer; what takes longer still has failed.
-ANSWER_SECONDS = int(os.environ.get("ANSWER_SECONDS", "30"))
-PAGES = ["overview", "streams", "tail", "query", "state", "seats", "write", "namespaces"]
+PAGES = ["overview", "streams", "names", "tail", "query", "state", "seats", "write", "namespaces"]
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\">"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Server:
-    """A server that can be killed and started again on the same data and the same ports."""
-
-    def __init__(self, mode: str, *flags: str) -> None:
-        self.data = tempfile.TemporaryDirectory()
-        self.port, self.resp_port = free_port(), free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.command = [BINARY, mode, "--port", str(self.port), "--resp-port", str(self.resp_port)]
-        self.command += ["--grpc-port", "off", "--log-level", "error", "--data-dir", self.data.name]
-        self.command += flags
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
-        end = time.monotonic() + ANSWER_SECONDS
-        while time.monotonic() < end:
-            try:
-                urllib.request.urlopen(f"{self.url}/health").close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise AssertionError("the server does not answer")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def post(self, path: str, body: bytes):
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        return urllib.request.urlopen(urllib.request.Request(self.url + path, body, headers)).read()
-
-    def rpc(self, *call):
-        return json.loads(self.post("/rpc", json.dumps(call).encode()))
-
-    def commit(self, **commit):
-        return self.rpc("commit", commit)
-
-
-class Watcher:
-    """What must not happen on any page: errors, and requests to other hosts."""
-
-    def __init__(self, page: Page, server: Server) -> None:
-        self.server, self.wrong, self.expected = server, [], 0
-        page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.on("console", self.console)
-        page.on("request", self.request)
-        page.on("dialog", lambda dialog: self.wrong.append("a dialog"))
-
-    def console(self, message) -> None:
-        # The browser itself reports every refused request; refusals that a test asks for are none.
-        if message.type == "error" and not (self.expected and "Failed to load" in message.text):
-            self.wrong.append(message.text)
-
-    def request(self, request) -> None:
-        if not request.url.startswith(self.server.url):
-            self.wrong.append(f"asked {request.url}")
-        if TOKEN in request.url or "ns_" in request.url:
-            self.wrong.append("a token in an address")
-
-    @contextmanager
-    def refusals(self):
-        self.expected += 1
-        yield
-        self.expected -= 1
-
-    def check(self) -> None:
-        check(not self.wrong, self.wrong)
-
-
-def open_page(page: Page, server: Server, link: str) -> None:
-    page.goto(f"{server.url}/{link}")
-    expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
 
 
 def fill_with_events(server: Server) -> None:
     server.rpc("stream.write", "workflow-1", {"type": "Started", "data": {"by": "Ada"}})
-    cause = {"correlationStreamName": "workflow-1", "causationMessageStreamName": "workflow-1", "causationMessagePosition": 0}
+    cause = {
+        "correlationStreamName": "workflow-1",
+        "causationMessageStreamName": "workflow-1",
+        "causationMessagePosition": 0,
+    }
     for number in range(1, 61):
-        event = {"stream": f"account-{number}", "type": "Opened", "data": {"owner": "Ada", "number": number}}
+        event = {
+            "stream": f"account-{number}",
+            "type": "Opened",
+            "data": {"owner": "Ada", "number": number},
+        }
         event |= {"tags": [f"account:{number}", "owner:ada"], "metadata": cause}
         server.commit(events=[event], state=[["HINCRBY", f"balance:{number}", "cents", number]])
-    hostile = {"stream": f"hostile-{HOSTILE}", "type": HOSTILE, "data": {HOSTILE: HOSTILE, "exact": 0}, "tags": [HOSTILE]}
-    body = json.dumps(["commit", {"events": [hostile]}]).replace('"exact": 0', '"exact": 12345678901234567890.50')
+    hostile = {
+        "stream": f"hostile-{HOSTILE}",
+        "type": HOSTILE,
+        "data": {HOSTILE: HOSTILE, "exact": 0},
+        "tags": [HOSTILE],
+    }
+    body = json.dumps(["commit", {"events": [hostile]}]).replace(
+        '"exact": 0', '"exact": 12345678901234567890.50'
+    )
     server.post("/rpc", body.encode())
-    server.commit(state=[["SET", "greeting", "hello"], ["SET", "profile", '{"roles":["admin"]}', "EX", 5000], ["BITFIELD", "bits", "SET", "u2", "#7", 3]])
+    server.commit(
+        state=[
+            ["SET", "greeting", "hello"],
+            ["SET", "profile", '{"roles":["admin"]}', "EX", 5000],
+            ["BITFIELD", "bits", "SET", "u2", "#7", 3],
+        ]
+    )
     server.rpc("seats.init", {"event": "gala", "section": "A-1", "rows": 4, "seatsPerRow": 6})
 
 
@@ -135,12 +77,17 @@ def development_is_signed_in(page: Page, watcher: Watcher, server: Server) -> No
     expect(page.get_by_text("Everything is well")).to_be_visible()
     kept = page.evaluate("[document.cookie, Object.keys(localStorage).join(), location.href]")
     check(not any("ns_" in text for text in kept), kept)
-    check(TOKEN in page.evaluate("sessionStorage.getItem('trefoil.session')"), "the token is kept for the tab")
+    check(
+        TOKEN in page.evaluate("sessionStorage.getItem('trefoil.session')"),
+        "the token is kept for the tab",
+    )
 
 
 def headers_keep_strangers_out(server: Server) -> None:
     with urllib.request.urlopen(f"{server.url}/") as answer:
-        check("default-src 'self'" in answer.headers["content-security-policy"], "there is a policy")
+        check(
+            "default-src 'self'" in answer.headers["content-security-policy"], "there is a policy"
+        )
         equal(answer.headers["x-frame-options"], "DENY")
         check("<script>" not in answer.read().decode(), "there is no inline script")
 
@@ -192,7 +139,10 @@ def a_token_is_asked_for_and_can_be_given_up(page: Page, watcher: Watcher, serve
     expect(page.get_by_role("heading", name="Streams", level=1)).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     expect(field).to_be_visible()
-    equal(json.loads(page.evaluate("sessionStorage.getItem('trefoil.session')")), {"tokens": [], "token": None})
+    equal(
+        json.loads(page.evaluate("sessionStorage.getItem('trefoil.session')")),
+        {"tokens": [], "token": None},
+    )
 
 
 # Streams and events
@@ -200,7 +150,9 @@ def a_token_is_asked_for_and_can_be_given_up(page: Page, watcher: Watcher, serve
 
 def streams_are_found_by_prefix(page: Page, watcher: Watcher, server: Server) -> None:
     open_page(page, server, "#/streams")
-    row = page.get_by_role("region", name="Categories", exact=True).get_by_role("row", name="account")
+    row = page.get_by_role("region", name="Categories", exact=True).get_by_role(
+        "row", name="account"
+    )
     expect(row).to_contain_text("60")
     page.get_by_role("searchbox").fill("account-4")
     streams = page.get_by_role("region", name="Streams", exact=True).get_by_role("link")
@@ -228,28 +180,24 @@ def an_event_leads_to_its_cause(page: Page, watcher: Watcher, server: Server) ->
     expect(page.get_by_role("region", name="Data", exact=True)).to_contain_text('owner: "Ada"')
     expect(page.get_by_role("link", name="owner:ada")).to_be_visible()
     commands = page.get_by_role("region", name="Read it elsewhere", exact=True)
-    run(commands.locator("pre").inner_text(), "account-3", server)
-    for language in ["CLI", "redis-cli"]:
-        commands.get_by_role("button", name=language, exact=True).click()
-        check("account-3" in commands.locator("pre").inner_text() or "--from" in commands.locator("pre").inner_text(), language)
+    for language in ["curl", "CLI", "redis-cli"]:
+        offered(commands, language, "account-3")
     page.get_by_role("link", name="event 1", exact=True).click()
     expect(page.get_by_role("heading", name="Started", level=1)).to_be_visible()
-
-
-def run(command: str, wanted: str, server: Server) -> None:
-    """A command that the page offers does what it says."""
-    environment = {**os.environ, "TREFOIL_TOKEN": TOKEN}
-    said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment)
-    check(wanted in said.stdout, command, said)
 
 
 def what_is_stored_is_only_text(page: Page, watcher: Watcher, server: Server) -> None:
     open_page(page, server, "#/streams?prefix=hostile")
     page.get_by_role("region", name="Streams", exact=True).get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(f"hostile-{HOSTILE}")
+    commands = page.get_by_role("region", name="As a command", exact=True)
+    for language in ["curl", "CLI", "redis-cli"]:
+        offered(commands, language, "12345678901234567890.50")
     page.get_by_role("main").get_by_role("listitem").get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
-    expect(page.get_by_role("region", name="Data", exact=True)).to_contain_text("12345678901234567890.50")
+    expect(page.get_by_role("region", name="Data", exact=True)).to_contain_text(
+        "12345678901234567890.50"
+    )
     check(page.locator("img").count() == 1, "there is no image but the brand's")
     check("broken in" not in page.title() or "img" in page.title(), page.title())
 
@@ -257,12 +205,25 @@ def what_is_stored_is_only_text(page: Page, watcher: Watcher, server: Server) ->
 def a_large_namespace_stays_usable(page: Page, watcher: Watcher, server: Server) -> None:
     made = server.rpc("ns.create", "large")
     lines = (
-        json.dumps({"stream": f"item-{number % max(EVENTS // 10, 1)}", "type": "Made", "pos": number // max(EVENTS // 10, 1), "gpos": number + 1,
-                    "data": {"number": number}, "meta": None, "time": "2026-01-01T00:00:00Z", "tags": [f"group:{number % 1000}"]})
-        for number in range(EVENTS))
+        json.dumps(
+            {
+                "stream": f"item-{number % max(EVENTS // 10, 1)}",
+                "type": "Made",
+                "pos": number // max(EVENTS // 10, 1),
+                "gpos": number + 1,
+                "data": {"number": number},
+                "meta": None,
+                "time": "2026-01-01T00:00:00Z",
+                "tags": [f"group:{number % 1000}"],
+            }
+        )
+        for number in range(EVENTS)
+    )
     body = "\n".join(lines).encode()
     headers = {"Authorization": f"Bearer {made['token']}"}
-    answer = urllib.request.urlopen(urllib.request.Request(f"{server.url}/import", body, headers)).read()
+    answer = urllib.request.urlopen(
+        urllib.request.Request(f"{server.url}/import", body, headers)
+    ).read()
     check(b'"done":true' in answer, answer[-200:])
     open_page(page, server, "#/namespaces")
     page.get_by_role("combobox", name="Namespace").select_option(label="Another token …")
@@ -270,7 +231,9 @@ def a_large_namespace_stays_usable(page: Page, watcher: Watcher, server: Server)
     page.get_by_role("button", name="Sign in").click()
     began = time.monotonic()
     page.goto(f"{server.url}/#/streams")
-    expect(page.get_by_role("region", name="Categories", exact=True).get_by_role("row", name="item")).to_contain_text(f"{EVENTS:,}")
+    expect(
+        page.get_by_role("region", name="Categories", exact=True).get_by_role("row", name="item")
+    ).to_contain_text(f"{EVENTS:,}")
     streams = page.get_by_role("region", name="Streams", exact=True).get_by_role("link")
     expect(streams).to_have_count(100)
     page.get_by_role("button", name="Next").click()
@@ -281,9 +244,13 @@ def a_large_namespace_stays_usable(page: Page, watcher: Watcher, server: Server)
     expect(page.get_by_role("main").get_by_role("listitem").last).to_contain_text('"number":0')
     page.get_by_role("button", name="Newer").click()
     expect(page.get_by_role("main").get_by_role("listitem").last).to_contain_text('"number":50')
+    page.get_by_label("From the time").fill("2025-12-31T00:00:00")
+    expect(page.get_by_role("main").get_by_role("listitem").last).to_contain_text('"number":0')
     query = json.dumps({"items": [{"tags": ["group:7"]}]})
     page.goto(f"{server.url}/#/query?q={query}")
-    expect(page.get_by_role("region", name="Plan", exact=True)).to_contain_text(f"{len(range(7, EVENTS, 1000)):,} events")
+    expect(page.get_by_role("region", name="Plan", exact=True)).to_contain_text(
+        f"{len(range(7, EVENTS, 1000)):,} events"
+    )
     seconds = time.monotonic() - began
     print(f"{EVENTS} events: four pages in {seconds:.1f} s", file=sys.stderr)
     check(seconds < ANSWER_SECONDS, seconds)
@@ -318,17 +285,6 @@ def the_tail_follows_filters_and_pauses(page: Page, watcher: Watcher, server: Se
     expect(page.get_by_role("main")).not_to_contain_text("Unwanted")
 
 
-def wait_for_subscribers(server: Server, number: int) -> None:
-    """A subscription begins a moment after its page is there."""
-    end = time.monotonic() + ANSWER_SECONDS
-    while time.monotonic() < end:
-        metrics = urllib.request.urlopen(f"{server.url}/metrics").read().decode()
-        if f"\ntrefoil_subscribers {number}\n" in metrics:
-            return
-        time.sleep(0.05)
-    raise AssertionError("nobody subscribes")
-
-
 def a_killed_server_is_missed_and_comes_back(page: Page, watcher: Watcher, server: Server) -> None:
     open_page(page, server, "#/tail")
     wait_for_subscribers(server, 1)
@@ -344,7 +300,11 @@ def a_killed_server_is_missed_and_comes_back(page: Page, watcher: Watcher, serve
     server.commit(events=[{"type": "After", "data": {}}])
     expect(events).to_have_count(2)
     expect(events.first).to_contain_text("After")
-    for link, text in [("#/streams", "account-1"), ("#/event/1", "Started"), ("#/overview", "Everything is well")]:
+    for link, text in [
+        ("#/streams", "account-1"),
+        ("#/event/1", "Started"),
+        ("#/overview", "Everything is well"),
+    ]:
         open_page(page, server, link)
         expect(page.get_by_role("main")).to_contain_text(text)
 
@@ -364,17 +324,38 @@ def a_query_is_built_explained_and_live(page: Page, watcher: Watcher, server: Se
     events = page.get_by_role("main").get_by_role("listitem")
     expect(events).to_have_count(1)
     commands = page.get_by_role("region", name="As a command", exact=True)
-    run(commands.locator("pre").inner_text(), "account-9", server)
-    commands.get_by_role("button", name="CLI", exact=True).click()
-    command = commands.locator("pre").inner_text().replace("trefoil ", f"{BINARY} ", 1)
-    run(command, "account-9", server)
+    for language in ["curl", "CLI", "redis-cli", "Python"]:
+        offered(commands, language, "account-9")
     page.get_by_label("Live").check()
-    server.commit(events=[{"stream": "account-9", "type": "Opened", "data": {"again": True}, "tags": ["account:9"]}])
+    server.commit(
+        events=[
+            {
+                "stream": "account-9",
+                "type": "Opened",
+                "data": {"again": True},
+                "tags": ["account:9"],
+            }
+        ]
+    )
     expect(events).to_have_count(2)
     page.reload()
     expect(events).to_have_count(2)
     page.get_by_role("button", name="Remove account:9").click()
     expect(events).to_have_count(50)
+
+
+def types_and_tags_are_listed_and_offered(page: Page, watcher: Watcher, server: Server) -> None:
+    open_page(page, server, "#/names")
+    types = page.get_by_role("region", name="Types", exact=True)
+    expect(types.get_by_role("row", name="Started")).to_contain_text("1")
+    page.get_by_role("searchbox").fill("account:1")
+    tags = page.get_by_role("region", name="Tags", exact=True)
+    expect(tags.get_by_role("row")).to_have_count(12)
+    server.commit(events=[{"type": "Opened", "data": {}, "tags": ["account:1new"]}])
+    tags.get_by_role("link", name="account:17").click()
+    expect(page.get_by_role("heading", name="Query", level=1)).to_be_visible()
+    page.get_by_label("Add a tag").fill("account:1n")
+    expect(page.locator("datalist option[value='account:1new']")).to_have_count(1)
 
 
 def state_is_found_shown_and_changed(page: Page, watcher: Watcher, server: Server) -> None:
@@ -394,7 +375,7 @@ def state_is_found_shown_and_changed(page: Page, watcher: Watcher, server: Serve
     value.get_by_role("button", name="Bits").click()
     equal(value.locator(".cell").nth(7).get_attribute("title"), "#7: 3")
     line = page.get_by_label("A state command")
-    line.fill('SET "two words" \'their value\'')
+    line.fill("SET \"two words\" 'their value'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Command", exact=True)).to_contain_text('"OK"')
     equal(server.commit(state=[["GET", "two words"]])["state"], ["their value"])
@@ -405,7 +386,9 @@ def a_refused_command_says_why(page: Page, watcher: Watcher, server: Server) -> 
     with watcher.refusals():
         page.get_by_label("A state command").fill("INCR greeting")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("region", name="Command", exact=True)).to_contain_text("not an integer")
+        expect(page.get_by_role("region", name="Command", exact=True)).to_contain_text(
+            "not an integer"
+        )
 
 
 def a_condition_is_tried_and_fails(page: Page, watcher: Watcher, server: Server) -> None:
@@ -433,7 +416,10 @@ def seats_change_while_one_looks(page: Page, watcher: Watcher, server: Server) -
     open_page(page, server, "#/seats")
     section = page.get_by_role("region", name="Section A-1", exact=True)
     expect(section.get_by_role("img")).to_have_accessible_name("24 of 24 seats are available")
-    server.rpc("seats.reserve", {"event": "gala", "section": "A-1", "booking": "b1", "buyer": "ada", "seats": ["2-3"]})
+    server.rpc(
+        "seats.reserve",
+        {"event": "gala", "section": "A-1", "booking": "b1", "buyer": "ada", "seats": ["2-3"]},
+    )
     expect(section.get_by_title("2-3: reserved")).to_be_visible()
     expect(section.get_by_role("img")).to_have_accessible_name("23 of 24 seats are available")
 
@@ -461,32 +447,12 @@ def namespaces_are_made_renewed_and_deleted(page: Page, watcher: Watcher, server
     check("tenant-a" not in [entry["namespace"] for entry in server.rpc("ns.list")], "it is gone")
 
 
-@contextmanager
-def written_to(server: Server, seconds: float):
-    """Somebody writes all the time."""
-    stop = threading.Event()
-
-    def write() -> None:
-        number = 0
-        while not stop.wait(seconds * (1 + number % 7)):
-            number += 1
-            event = {"type": "Written", "data": {"number": number}}
-            server.commit(events=[{**event, "stream": f"load-{part}"} for part in range(1 + number % 3)])
-            server.rpc("stream.get", "load-1", {"direction": "backwards", "batchSize": 10})
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        writer.join()
-
-
 def the_overview_shows_what_is_written(page: Page, watcher: Watcher, server: Server) -> None:
     open_page(page, server, "#/overview")
     writes = page.get_by_role("region", name="Writes", exact=True)
     times = page.get_by_role("region", name="Time of a write over HTTP", exact=True)
+    memory = page.get_by_role("region", name="Memory", exact=True)
+    expect(memory.locator(".u-value").nth(1)).to_contain_text("MiB")
     with written_to(server, 0.01):
         # The legend has the newest values.
         expect(writes.locator(".u-value").nth(1)).not_to_have_text("0/s")
@@ -494,7 +460,12 @@ def the_overview_shows_what_is_written(page: Page, watcher: Watcher, server: Ser
 
 
 def everybody_can_use_it(page: Page, watcher: Watcher, server: Server) -> None:
-    links = [f"#/{name}" for name in PAGES] + ["#/stream/account-3", "#/event/3", "#/category/account", "#/state?key=greeting"]
+    links = [f"#/{name}" for name in PAGES] + [
+        "#/stream/account-3",
+        "#/event/3",
+        "#/category/account",
+        "#/state?key=greeting",
+    ]
     links.append("#/write?condition=" + json.dumps({"items": [{"tags": ["a"]}]}))
     found = []
     for scheme in ["light", "dark"]:
@@ -519,7 +490,11 @@ def findings(page: Page) -> list:
 
 def a_phone_is_wide_enough(page: Page, watcher: Watcher, server: Server) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
-    for link in [f"#/{name}" for name in PAGES] + ["#/stream/account-3", "#/event/3", "#/state?key=bits"]:
+    for link in [f"#/{name}" for name in PAGES] + [
+        "#/stream/account-3",
+        "#/event/3",
+        "#/state?key=bits",
+    ]:
         open_page(page, server, link)
         page.wait_for_timeout(200)
         width = page.evaluate("document.documentElement.scrollWidth")
@@ -542,13 +517,26 @@ def pictures(page: Page, server: Server) -> None:
 
 # Each gets the page, what watches it, and the server.
 TESTS = [
-    development_is_signed_in, the_theme_can_be_chosen, keys_go_to_pages, streams_are_found_by_prefix,
-    a_stream_says_what_is_new, an_event_leads_to_its_cause, what_is_stored_is_only_text,
-    the_tail_follows_filters_and_pauses, a_query_is_built_explained_and_live,
-    state_is_found_shown_and_changed, seats_change_while_one_looks, the_overview_shows_what_is_written,
-    a_phone_is_wide_enough, everybody_can_use_it, a_refused_command_says_why,
-    a_condition_is_tried_and_fails, namespaces_are_made_renewed_and_deleted,
-    a_killed_server_is_missed_and_comes_back, a_large_namespace_stays_usable,
+    development_is_signed_in,
+    the_theme_can_be_chosen,
+    keys_go_to_pages,
+    streams_are_found_by_prefix,
+    a_stream_says_what_is_new,
+    an_event_leads_to_its_cause,
+    what_is_stored_is_only_text,
+    the_tail_follows_filters_and_pauses,
+    a_query_is_built_explained_and_live,
+    types_and_tags_are_listed_and_offered,
+    state_is_found_shown_and_changed,
+    seats_change_while_one_looks,
+    the_overview_shows_what_is_written,
+    a_phone_is_wide_enough,
+    everybody_can_use_it,
+    a_refused_command_says_why,
+    a_condition_is_tried_and_fails,
+    namespaces_are_made_renewed_and_deleted,
+    a_killed_server_is_missed_and_comes_back,
+    a_large_namespace_stays_usable,
 ]
 
 

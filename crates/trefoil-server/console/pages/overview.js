@@ -12,7 +12,7 @@ import { Chart } from '../parts/chart.js';
 /** @typedef {import('../metrics.js').Reading} Reading */
 /** @typedef {{ [name: string]: string }} Labels */
 
-const [EVERY_MS, KEPT, WINDOW] = [2000, 151, 5];
+const [EVERY_MS, KEPT, WINDOW, DISK_BYTES] = [2000, 151, 5, 2 ** 30];
 const WRITES = new Set(['commit', 'stream.write', 'seats.init', 'seats.reserve', 'seats.finalize', 'seats.release']);
 const READS = new Set(['stream.get', 'stream.last', 'stream.version', 'category.get', 'events.query', 'events.head', 'seats.map', 'seats.stats', 'seats.booking']);
 
@@ -62,7 +62,8 @@ const CHARTS = [
     make: (_, now, early) => [0.5, 0.99].map((share) => percentile(early, now, 'trefoil_http_request_seconds', share, isRead)) },
   { title: 'Connections and subscriptions', series: ['HTTP', 'RESP', 'subscriptions'], format: short,
     make: (_, now) => ['trefoil_http_connections', 'trefoil_resp_connections', 'trefoil_subscribers'].map((name) => total(now, name)) },
-  { title: 'Memory for clients', series: ['held'], format: size, make: (_, now) => [total(now, 'trefoil_client_memory_bytes')] },
+  { title: 'Memory', series: ['process', 'for clients'], format: size,
+    make: (_, now) => ['trefoil_memory_bytes', 'trefoil_client_memory_bytes'].map((name) => total(now, name)) },
   { title: 'Network', series: ['received', 'sent'], format: (bytes) => `${size(bytes)}/s`,
     make: (before, now) => ['received', 'sent'].map((way) => ['http', 'resp', 'grpc'].reduce((sum, protocol) =>
       sum + rate(before, now, `trefoil_${protocol}_${way}_bytes_total`), 0)) },
@@ -89,7 +90,8 @@ function Numbers({ now }) {
     ['Last event here', head === undefined ? '–' : count(head)],
     ['Namespaces', now ? count(total(now, 'trefoil_namespaces')) : '–'],
     ['Subscriptions', now ? count(total(now, 'trefoil_subscribers')) : '–'],
-    ['Connections', now ? count(total(now, 'trefoil_http_connections') + total(now, 'trefoil_resp_connections')) : '–'],
+    ['Memory', now ? size(total(now, 'trefoil_memory_bytes')) : '–'],
+    ['Free disk', now && total(now, 'trefoil_disk_free_bytes') ? size(total(now, 'trefoil_disk_free_bytes')) : '–'],
   ];
   return html`<dl class="numbers">${facts.map(([name, value]) => html`<div class="card"><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
@@ -105,6 +107,8 @@ function worries(now, early) {
   const found = [];
   const refusing = total(now, 'trefoil_namespaces_refusing_writes');
   if (refusing) found.push(`${counted(refusing, 'namespace')} refuse writes after an error of the disk. Check the disk, then reopen them.`);
+  const free = total(now, 'trefoil_disk_free_bytes');
+  if (free && free < DISK_BYTES) found.push(`Only ${size(free)} are free on the disk of the data directory.`);
   const panics = total(now, 'trefoil_panics_total');
   if (panics) found.push(`${counted(panics, 'request or job', 'requests or jobs')} ended by a defect of the server. The log has the place; please report it.`);
   const behind = total(now, 'trefoil_clock_behind_seconds');

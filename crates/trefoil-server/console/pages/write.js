@@ -6,7 +6,7 @@ import { route, linkTo } from '../route.js';
 import { count } from '../format.js';
 import { Failure, Head, Snippets } from '../parts/basics.js';
 import { EventList } from '../parts/events.js';
-import { NamesInput, useKnownNames } from '../parts/names.js';
+import { NameInput, NamesInput } from '../parts/names.js';
 import { QueryForm, parseQuery, tidied } from '../parts/query.js';
 import { curl, python, pythonOf, script, scriptOf } from '../commands.js';
 
@@ -49,7 +49,6 @@ function parsed(text, what) {
 export function Write() {
   const [form, setForm] = useState(() => beginning(route.value.query));
   const [result, setResult] = useState(/** @type {any} */ (null));
-  const known = useKnownNames();
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setForm({ ...form, [name]: event.target.value });
   const conditions = form.conditions.map(conditionOf);
   let commit = /** @type {any} */ (null);
@@ -77,14 +76,12 @@ export function Write() {
     <form class="column" onSubmit=${submit}>
       <section class="card" aria-label="Event">
         <div class="fields">
-          <label>Stream, or none<input value=${form.stream} list="known-streams" autocomplete="off" spellcheck=${false} onInput=${set('stream')} /></label>
-          <label>Type<input value=${form.type} list="known-types" required autocomplete="off" spellcheck=${false} onInput=${set('type')} /></label>
+          <label>Stream, or none<${NameInput} kind="streams" value=${form.stream} onValue=${(/** @type {string} */ stream) => setForm({ ...form, stream })} /></label>
+          <label>Type<${NameInput} kind="types" value=${form.type} required onValue=${(/** @type {string} */ type) => setForm({ ...form, type })} /></label>
         </div>
-        <datalist id="known-streams">${known.streams.map((name) => html`<option value=${name} />`)}</datalist>
-        <datalist id="known-types">${known.types.map((name) => html`<option value=${name} />`)}</datalist>
         <label>Data, any JSON<textarea rows="5" spellcheck=${false} value=${form.data} onInput=${set('data')}></textarea></label>
         <label>Metadata, an object or nothing<textarea rows="2" spellcheck=${false} value=${form.metadata} onInput=${set('metadata')}></textarea></label>
-        <div><h2>Tags</h2><${NamesInput} label="Add a tag to the event" names=${form.tags} offered=${known.tags}
+        <div><h2>Tags</h2><${NamesInput} label="Add a tag to the event" kind="tags" names=${form.tags}
           onNames=${(/** @type {string[]} */ tags) => setForm({ ...form, tags })} /></div>
       </section>
       <section class="card" aria-label="Conditions"><div class="card-head"><h2>Conditions</h2>

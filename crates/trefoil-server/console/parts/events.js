@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from '../view.js';
 import { go, linkTo, route } from '../route.js';
-import { readPage, useLoad, useRepeated } from '../api.js';
+import { call, readPage, useLoad, useRepeated } from '../api.js';
 import { clockTime, count, counted, localTime, preview } from '../format.js';
 import { Empty, Failure, Tag, Waiting } from './basics.js';
 
@@ -96,11 +96,19 @@ function Pager({ page: { events, isFirst, isLast } }) {
     return () => go(linkTo(page, names, { ...others, ...place }));
   };
   const [first, last] = [events[0]?.globalPosition, events.at(-1)?.globalPosition];
+  const jump = async (/** @type {any} */ event) => {
+    const time = new Date(event.target.value);
+    if (Number.isNaN(time.getTime())) return;
+    const position = await call('position.at', time.toISOString());
+    // Without an event of that time or later, the newest ones are the nearest.
+    to(position === null ? {} : { after: position - 1 })();
+  };
   if (isFirst && isLast && !query.has('after') && !query.has('before')) return null;
   return html`<nav class="pager" aria-label="Pages of events">
     <button type="button" disabled=${isFirst && !query.has('after') && !query.has('before')} onClick=${to({})}>Newest</button>
     <button type="button" disabled=${isFirst || first === undefined} onClick=${to({ after: first })}>Newer</button>
     <button type="button" disabled=${isLast || last === undefined} onClick=${to({ before: last })}>Older</button>
     <button type="button" disabled=${isLast && !isFirst} onClick=${to({ after: 0 })}>Oldest</button>
+    <label class="check muted">From the time <input type="datetime-local" step="1" onChange=${jump} /></label>
   </nav>`;
 }

@@ -1,44 +1,49 @@
-// A field for several names, such as types or tags, that offers those of the newest events.
+// A field for several names, such as types or tags, that offers the known ones while one types.
 
 import { html, useEffect, useState } from '../view.js';
-import { readPage } from '../api.js';
-import { session } from '../session.js';
+import { call } from '../api.js';
 
-const [SAMPLE, FRESH_MS, OFFERED] = [500, 30_000, 200];
+const [OFFERED, SILENCE_MS] = [30, 150];
 
-/** @typedef {{ types: string[], tags: string[], streams: string[] }} KnownNames */
+/** How the names of a kind are listed. @type {{ [kind: string]: (prefix: string) => Promise<string[]> }} */
+const LISTS = {
+  types: async (prefix) => (await call('events.types', { prefix, limit: OFFERED })).map((/** @type {any} */ { name }) => name),
+  tags: async (prefix) => (await call('events.tags', { prefix, limit: OFFERED })).map((/** @type {any} */ { name }) => name),
+  streams: async (prefix) => (await call('ns.streams', { prefix, limit: OFFERED })).map((/** @type {any} */ { stream }) => stream),
+};
 
-/** @type {{ token: string | null, time: number, names: Promise<KnownNames> } | null} */
-let kept = null;
-
-/** @returns {Promise<KnownNames>} */
-async function sample() {
-  const { events } = await readPage({}, { direction: 'backwards', batchSize: SAMPLE });
-  const sorted = (/** @type {string[]} */ names) => [...new Set(names)].filter(Boolean).sort().slice(0, OFFERED);
-  return {
-    types: sorted(events.map((event) => event.type)),
-    tags: sorted(events.flatMap((event) => event.tags)),
-    streams: sorted(events.map((event) => event.stream)),
-  };
-}
-
-/** The names that the newest events have. @returns {KnownNames} */
-export function useKnownNames() {
-  const [names, setNames] = useState(/** @type {KnownNames} */ ({ types: [], tags: [], streams: [] }));
+/** The known names that begin with what is typed. @param {string} kind @param {string} prefix @param {boolean} isWanted */
+function useOffered(kind, prefix, isWanted) {
+  const [names, setNames] = useState(/** @type {string[]} */ ([]));
   useEffect(() => {
-    const { token } = session.value;
-    if (kept?.token !== token || Date.now() - kept.time > FRESH_MS) kept = { token, time: Date.now(), names: sample() };
-    let isWanted = true;
-    kept.names.then((found) => isWanted && setNames(found), () => { kept = null; });
-    return () => { isWanted = false; };
-  }, []);
+    let isCurrent = isWanted;
+    const ask = () => LISTS[kind](prefix).then((found) => isCurrent && setNames(found), () => {});
+    const timer = isWanted ? setTimeout(ask, SILENCE_MS) : 0;
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [kind, prefix, isWanted]);
   return names;
 }
 
-/** @param {{ label: string, names: string[], offered: string[], onNames: (names: string[]) => void }} props */
-export function NamesInput({ label, names, offered, onNames }) {
+/** A field for one name.
+ * @param {{ kind: string, value: string, onValue: (value: string) => void, [attribute: string]: any }} props */
+export function NameInput({ kind, value, onValue, ...others }) {
+  const [id] = useState(() => `names-${Math.random().toString(36).slice(2)}`);
+  const [isHere, setHere] = useState(false);
+  const offered = useOffered(kind, value, isHere);
+  return html`<input value=${value} list=${id} autocomplete="off" spellcheck=${false} onFocus=${() => setHere(true)}
+    onInput=${(/** @type {any} */ event) => onValue(event.target.value)} ...${others} />
+    <datalist id=${id}>${offered.map((name) => html`<option value=${name} />`)}</datalist>`;
+}
+
+/** @param {{ label: string, kind: string, names: string[], onNames: (names: string[]) => void }} props */
+export function NamesInput({ label, kind, names, onNames }) {
   const [text, setText] = useState('');
   const [id] = useState(() => `names-${Math.random().toString(36).slice(2)}`);
+  const [isHere, setHere] = useState(false);
+  const offered = useOffered(kind, text, isHere);
   const add = (/** @type {string} */ name) => {
     const clean = name.trim();
     setText('');
@@ -59,6 +64,6 @@ export function NamesInput({ label, names, offered, onNames }) {
   return html`<div class="names">${names.map((name) => html`<span class="tag chosen">${name}
       <button type="button" aria-label=${`Remove ${name}`} onClick=${() => onNames(names.filter((other) => other !== name))}>✕</button></span>`)}
     <input aria-label=${label} placeholder=${label} value=${text} list=${id} autocomplete="off" spellcheck=${false}
-      onInput=${type} onKeyDown=${press} onBlur=${() => add(text)} />
+      onFocus=${() => setHere(true)} onInput=${type} onKeyDown=${press} onBlur=${() => add(text)} />
     <datalist id=${id}>${offered.filter((name) => !names.includes(name)).map((name) => html`<option value=${name} />`)}</datalist></div>`;
 }

@@ -1,7 +1,7 @@
 // A query as something to fill in: items of types and tags, and the stream or category.
 
 import { html } from '../view.js';
-import { NamesInput, useKnownNames } from './names.js';
+import { NamesInput } from './names.js';
 import { Search } from './basics.js';
 
 /** @typedef {import('../trefoil.js').Query} Query */
@@ -27,7 +27,6 @@ export function parseQuery(text) {
 
 /** @param {{ query: Query, onQuery: (query: Query) => void }} props */
 export function QueryForm({ query, onQuery }) {
-  const known = useKnownNames();
   const items = query.items?.length ? query.items : [{}];
   const put = (/** @type {number} */ index, /** @type {QueryItem} */ item) =>
     onQuery({ ...query, items: items.map((other, at) => (at === index ? item : other)) });
@@ -38,9 +37,9 @@ export function QueryForm({ query, onQuery }) {
   };
   return html`<div class="query-form">
     ${items.map((item, index) => html`<fieldset class="item"><legend>${index ? 'or' : 'Events'}</legend>
-      <div class="item-row"><span class="muted">of any type of</span><${NamesInput} label="Add a type" names=${item.types ?? []} offered=${known.types}
+      <div class="item-row"><span class="muted">of any type of</span><${NamesInput} label="Add a type" names=${item.types ?? []} kind="types"
         onNames=${(/** @type {string[]} */ types) => put(index, { ...item, types })} /></div>
-      <div class="item-row"><span class="muted">with all tags of</span><${NamesInput} label="Add a tag" names=${item.tags ?? []} offered=${known.tags}
+      <div class="item-row"><span class="muted">with all tags of</span><${NamesInput} label="Add a tag" names=${item.tags ?? []} kind="tags"
         onNames=${(/** @type {string[]} */ tags) => put(index, { ...item, tags })} /></div>
       ${items.length > 1 && html`<button type="button" class="quiet" onClick=${() => onQuery({ ...query, items: items.filter((_, at) => at !== index) })}>Remove</button>`}
     </fieldset>`)}
