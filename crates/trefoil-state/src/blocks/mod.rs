@@ -3,8 +3,8 @@
 //!
 //! The elements are packed into blocks of about 2 KiB, an entry each. Above them is a tree of blocks
 //! that know of each block below how many elements are in it, and of sorted sets where it begins.
-//! So an element is found by its index or by its order in as many steps as the tree has levels: 3 for
-//! a million members. What is added or removed changes one block of each level.
+//! So an element is found by its index or by its order in as many steps as the tree has levels: 3 or 4
+//! for a million members. What is added or removed changes one block of each level.
 
 use crate::named::AFTER_NAMED;
 
