@@ -295,6 +295,8 @@ pub(crate) fn measure(options: &Options, selection: &Selection, report: &mut Rep
     ));
     appends::run(&bench, report)?;
     loaded::run(&bench, report)?;
+    // The rows of what follows are no systems, so there is no summary of them.
+    report.part("");
     growth::run(&bench, report)?;
     tags::run(&bench, report)?;
     bench.progress.finish_and_clear();

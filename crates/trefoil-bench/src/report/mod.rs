@@ -58,7 +58,8 @@ impl Report {
         }
     }
 
-    /// Begins a part: tables with a row per system, of which a summary is printed at the end.
+    /// Begins a part: tables with a row per system, of which a summary is printed at the end if the
+    /// part has a name.
     pub(crate) fn part(&mut self, title: impl Into<String>) {
         self.parts.push(Part {
             title: title.into(),
