@@ -31,6 +31,7 @@ mod criteria;
 mod dcb;
 mod error;
 mod export;
+mod group_metrics;
 mod grpc;
 mod import;
 mod json;

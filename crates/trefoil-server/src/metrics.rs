@@ -13,8 +13,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use trefoil::{Committed, Executed};
+use trefoil::{Committed, Executed, Namespaces};
 
+use crate::group_metrics::GroupMetrics;
 use crate::panics::PANICS;
 use crate::resp::RespMetrics;
 use crate::response::{HttpAnswer, HttpBody, answer};
@@ -114,8 +115,8 @@ fn latency_histogram() -> Histogram {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
-        let metrics = Self {
+    pub(crate) fn new(namespaces: &Namespaces) -> Self {
+        let mut metrics = Self {
             registry: Registry::with_prefix("trefoil"),
             requests: Family::default(),
             seconds: Family::new_with_constructor(latency_histogram),
@@ -139,6 +140,8 @@ impl Metrics {
             clock_behind: Gauge::default(),
             namespaces_refusing_writes: Gauge::default(),
         };
+        let groups = GroupMetrics(namespaces.clone());
+        metrics.registry.register_collector(Box::new(groups));
         metrics.register().register_others()
     }
 

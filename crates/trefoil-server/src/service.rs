@@ -44,7 +44,7 @@ impl Shared {
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
             config,
             budget,
-            metrics: Metrics::new(),
+            metrics: Metrics::new(&namespaces),
             resp: RespClients::new(namespaces.commands().clone(), namespaces.clock().clone()),
             namespaces,
             closing: CancellationToken::new(),

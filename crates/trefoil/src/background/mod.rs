@@ -33,6 +33,7 @@ use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
 
 use crate::database::host::Host;
+use crate::database::stats::Stats;
 use crate::state::ReadCache;
 use crate::time::clock::Clock;
 use crate::time::timer::TimerThread;
@@ -184,6 +185,8 @@ pub(crate) struct Background {
     pub(crate) host: OnceLock<Arc<dyn Host>>,
     /// What time it is for all databases.
     pub(crate) clock: Clock,
+    /// What all databases have counted.
+    pub(crate) stats: Arc<Stats>,
     /// Wakes databases when something of them is due.
     pub(crate) timer: Arc<TimerThread>,
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
@@ -210,6 +213,7 @@ impl Background {
             host: OnceLock::new(),
             timer: Arc::new(TimerThread::start(clock.clone())?),
             clock,
+            stats: Arc::default(),
             tail_bytes: Arc::default(),
             read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART)),
         }))

@@ -13,6 +13,7 @@ use crate::background::exclusive::Exclusive;
 use crate::background::write_load::WriteLoad;
 use crate::background::{Background, Lane, Tenant};
 use crate::database::recovery::{checkpoint, replay};
+use crate::database::stats::Stats;
 use crate::database::{DatabaseShared, reopen_in_background};
 use crate::index::Index;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
@@ -103,8 +104,8 @@ impl Engine {
                 Arc::clone(&store),
                 Arc::clone(&wake),
                 clock.clone(),
-                front,
-                seed,
+                Stats::within(&background.stats),
+                (front, seed),
             ),
             wake,
             may_wait: storage.may_wait(),

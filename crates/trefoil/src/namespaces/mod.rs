@@ -35,6 +35,7 @@ pub(crate) use verify::verify;
 
 use crate::background::{Background, Lane};
 use crate::database::host::Host;
+use crate::database::stats::StatsSnapshot;
 use crate::home::{Home, LocalHome, MemoryHome};
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
@@ -361,6 +362,11 @@ impl Namespaces {
     /// Returns how many bytes may still be written to the home; `None` if there is no limit.
     pub fn free_bytes(&self) -> Result<Option<u64>> {
         self.inner.registry.home.free_bytes()
+    }
+
+    /// Returns what all databases have counted since the start.
+    pub fn stats(&self) -> StatsSnapshot {
+        self.inner.background.stats.snapshot()
     }
 
     /// Says in which asynchronous runtime callers wait. Only the first call counts.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trefoil_core::both;
-use trefoil_storage::{Completion, Group, Storage};
+use trefoil_storage::Group;
 
 use super::changes::logged_bytes;
 use super::queue::{LetGo, WriteRequest};
@@ -19,16 +19,15 @@ const EVENTS_FOR_TWO_THREADS: usize = 512;
 /// From this many events on, the index takes longer than the log does.
 const MANY_EVENTS: usize = 4096;
 
-/// Hands a group to the storage. Returns when it is durable, and where its events go in the index.
-pub(super) fn append(
-    storage: &dyn Storage,
+/// Appends a group, and meanwhile finds out where its events go in the index.
+pub(super) fn append_and_prepare<T: Send>(
+    append: impl FnOnce() -> T + Send,
     index: &Index,
-    group: &Group,
     events: &[Staged<'_>],
-) -> (Completion, Prepared) {
+) -> (T, Prepared) {
     let prepare = || index.prepare(events, Staged::indexed);
     let pays = events.len() >= EVENTS_FOR_TWO_THREADS;
-    both(pays, || storage.append(group), prepare)
+    both(pays, append, prepare)
 }
 
 /// How much a group holds.
@@ -62,6 +61,8 @@ pub(super) struct AppendedGroup {
     pub(super) size: GroupSize,
     /// When the storage got it, by the steady clock.
     pub(super) began: Duration,
+    /// When the storage had written it.
+    pub(super) appended: Duration,
 }
 
 impl AppendedGroup {

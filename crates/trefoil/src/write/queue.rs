@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use trefoil_core::limits::{COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX};
@@ -14,6 +15,7 @@ use super::execute::CheckedTransaction;
 use super::import::ImportBatch;
 use crate::read::condition::CheckedCommit;
 use crate::time::agenda::Chore;
+use crate::time::clock::Clock;
 use crate::write::transaction::Executed;
 
 /// Something to be written, and who waits for the answer.
@@ -149,8 +151,9 @@ impl WriteRequest {
 }
 
 /// Requests in the order in which they came.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queue {
+    clock: Clock,
     state: Mutex<QueueState>,
 }
 
@@ -159,12 +162,22 @@ struct QueueState {
     waiting: VecDeque<WriteRequest>,
     /// The bytes of what is waiting.
     bytes: usize,
+    /// Since when the first of it has been waiting, by the steady clock.
+    since: Option<Duration>,
     has_leader: bool,
     /// Why nothing more is taken.
     closed: Option<Error>,
 }
 
 impl Queue {
+    /// A queue that measures by this clock how long requests wait.
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            state: Mutex::default(),
+        }
+    }
+
     /// Adds a request. Returns whether the caller now leads the queue and must see to it that it
     /// is drained.
     pub(crate) fn push(&self, request: WriteRequest) -> Result<bool> {
@@ -187,12 +200,17 @@ impl Queue {
         }
         state.bytes += bytes;
         state.waiting.push_back(request);
+        state.since.get_or_insert_with(|| self.clock.steady());
         Ok(!std::mem::replace(&mut state.has_leader, true))
     }
 
-    /// Takes the next group for the leader. Returns whether there is one; if not, the caller is no
-    /// longer the leader.
-    pub(crate) fn next_group(&self, limits: GroupLimits, group: &mut Vec<WriteRequest>) -> bool {
+    /// Takes the next group for the leader. Returns how long the first of it has waited; if there is
+    /// none, the caller is no longer the leader.
+    pub(crate) fn next_group(
+        &self,
+        limits: GroupLimits,
+        group: &mut Vec<WriteRequest>,
+    ) -> Option<Duration> {
         let mut state = self.state.lock();
         let (mut n_commits, mut bytes) = (0, 0);
         while n_commits < limits.commits && bytes < limits.bytes {
@@ -206,7 +224,10 @@ impl Queue {
             group.push(request);
         }
         state.has_leader = !group.is_empty();
-        state.has_leader
+        let since = state.since.take().filter(|_| state.has_leader)?;
+        let now = self.clock.steady();
+        state.since = (!state.waiting.is_empty()).then_some(now);
+        Some(now.saturating_sub(since))
     }
 
     /// The leader stops, and puts back what is left of its last group. Returns whether somebody
@@ -218,6 +239,9 @@ impl Queue {
             state.waiting.push_front(request);
         }
         state.has_leader = !state.waiting.is_empty();
+        if state.has_leader {
+            state.since.get_or_insert_with(|| self.clock.steady());
+        }
         state.has_leader
     }
 

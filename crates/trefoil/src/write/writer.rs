@@ -11,11 +11,11 @@ use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result, Timestamp};
 use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
-use super::append::{AppendedGroup, GroupSize, add_to_index, append};
+use super::append::{AppendedGroup, GroupSize, add_to_index, append_and_prepare};
 use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
 use super::queue::{LetGo, Queue, WriteRequest};
 use super::stage::{Durable, Front, Stage};
-use crate::database::stats::Stats;
+use crate::database::stats::{GroupFigures, Stats};
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Matcher, SearchResult, fetch_all, first_match};
 use crate::state::StateStore;
@@ -61,12 +61,12 @@ impl Writer {
         store: Arc<StateStore>,
         wake: Arc<Wake>,
         clock: Clock,
-        front: Front,
-        seed: u64,
+        stats: Stats,
+        (front, seed): (Front, u64),
     ) -> Self {
         clock.note_event(front.clock);
         Self {
-            queue: Queue::default(),
+            queue: Queue::new(clock.clone()),
             limits: storage.group_limits(),
             storage,
             index,
@@ -83,7 +83,7 @@ impl Writer {
             head: AtomicU64::new(front.position),
             commit: AtomicU64::new(front.commit),
             changed: event_listener::Event::new(),
-            stats: Stats::default(),
+            stats,
             wants_reopening: AtomicBool::new(false),
         }
     }
@@ -137,9 +137,10 @@ impl Writer {
         let _guard = LeaderGuard(&self.queue);
         let Flight {
             mut requests,
-            group,
+            mut group,
             outcome,
         } = flight;
+        group.appended = self.clock.steady();
         let mut next = self.next.lock();
         let ended = self.end_group(&mut next, group, appended, (&mut requests, &outcome));
         next.is_group_on_its_way = false;
@@ -157,10 +158,14 @@ impl Writer {
         after_group: &dyn Fn(usize),
     ) -> Led {
         for _ in 0..n_groups {
-            if group.is_empty() && !self.queue.next_group(self.limits, &mut group) {
-                return Led::Idle;
+            let mut queued = Duration::ZERO;
+            if group.is_empty() {
+                match self.queue.next_group(self.limits, &mut group) {
+                    Some(waited) => queued = waited,
+                    None => return Led::Idle,
+                }
             }
-            match self.write_group(&mut group) {
+            match self.write_group(&mut group, queued) {
                 Written::Now(bytes) => after_group(bytes),
                 Written::Later(flight, pending) => return Led::Later(flight, pending),
             }
@@ -173,7 +178,7 @@ impl Writer {
 
     /// Writes as many of the requests as one group holds and answers them; the others are left. One
     /// that panics before anything is written is refused, and costs the others nothing.
-    fn write_group(&self, requests: &mut Vec<WriteRequest>) -> Written {
+    fn write_group(&self, requests: &mut Vec<WriteRequest>, queued: Duration) -> Written {
         let began = self.clock.steady();
         let mut next = self.next.lock();
         if let Err(error) = self.check_ready() {
@@ -192,6 +197,7 @@ impl Writer {
             let outcome = GroupOutcome {
                 decisions,
                 has_panicked,
+                queued,
                 began,
             };
             (sent, outcome)
@@ -267,7 +273,10 @@ impl Writer {
         let marked = self.wake.mark(to_clean.first());
         marked.inspect_err(|_| self.store.watches.end())?;
         let storage = self.storage.as_ref();
-        let (completion, prepared) = append(storage, &self.index, stage.group(), stage.events());
+        let (records, clock) = (stage.group(), &self.clock);
+        let append_now = || (storage.append(records), clock.steady());
+        let ((completion, appended), prepared) =
+            append_and_prepare(append_now, &self.index, stage.events());
         let group = AppendedGroup {
             prepared,
             front: (end, stage.random()),
@@ -275,6 +284,7 @@ impl Writer {
             to_clean,
             size,
             began,
+            appended,
         };
         Ok(Some((group, completion)))
     }
@@ -294,15 +304,22 @@ impl Writer {
             self.store.watches.end();
             return Err(error);
         }
-        let (sync, size) = (self.clock.since(group.began), group.size);
+        let (began, appended, size) = (group.began, group.appended, group.size);
         let n_requests = outcome.decisions.len();
         let let_go = group.events_to_let_go(&mut requests[..n_requests]);
         (next.front, next.random) = self.make_visible(group, let_go);
-        let waited = self.clock.since(outcome.began).saturating_sub(sync);
-        self.stats
-            .record_group(n_requests, size.n_events, size.n_bytes, sync, waited);
+        let figures = GroupFigures {
+            n_commits: n_requests,
+            n_events: size.n_events,
+            n_bytes: size.n_bytes + size.n_logged as usize,
+            queue: outcome.queued,
+            staging: began.saturating_sub(outcome.began),
+            sync: appended.saturating_sub(began),
+            publishing: self.clock.since(appended),
+        };
+        self.stats.record_group(&figures);
         self.note_calm(n_requests);
-        Ok(size.n_bytes + size.n_logged as usize)
+        Ok(figures.n_bytes)
     }
 
     /// Makes visible what is durable. Returns where the next event goes.
@@ -405,6 +422,8 @@ struct GroupOutcome {
     decisions: Decisions,
     /// Whether the request after those panicked.
     has_panicked: bool,
+    /// How long the first of them had waited.
+    queued: Duration,
     /// When the leader took them, by the steady clock.
     began: Duration,
 }

@@ -122,6 +122,8 @@ fn what_clients_do_is_counted() {
         "trefoil_resp_commands_total{command=\"unknown\"} 1",
         "trefoil_resp_errors_total 1",
         "trefoil_commits_total 1",
+        "trefoil_group_commits_count 1",
+        "trefoil_group_sync_seconds_count 1",
     ] {
         let text = metrics.text();
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
