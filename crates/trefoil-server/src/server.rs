@@ -9,11 +9,12 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::yield_now;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use trefoil::{Error, Host, Namespaces, Result};
+use trefoil::{Error, Host, Namespaces, Result, TurnWork};
 
 use crate::connections::Guest;
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
@@ -49,6 +50,22 @@ impl Host for Tokio {
             true => tokio::task::block_in_place(work),
             false => work(),
         }
+    }
+
+    fn at_end_of_turn(&self, mut work: TurnWork) -> Option<TurnWork> {
+        let runtime = Handle::try_current();
+        if !runtime.is_ok_and(|runtime| runtime.metrics().num_workers() == 1) {
+            return Some(work);
+        }
+        // The runtime goes on with a task that yields when it has run all others that were ready and
+        // has asked the network for more.
+        tokio::spawn(async move {
+            yield_now().await;
+            while work() {
+                yield_now().await;
+            }
+        });
+        None
     }
 }
 

@@ -62,7 +62,7 @@ mod time;
 pub mod tools;
 mod write;
 
-pub use database::host::Host;
+pub use database::host::{Host, TurnWork};
 pub use database::options::Options;
 pub use database::stats::{HistogramSnapshot, StatsSnapshot};
 pub use database::{Database, Info, Recovery, Replacement};

@@ -12,9 +12,9 @@ use crate::background::deferred::{MERGES, SNAPSHOTS, UPKEEP};
 use crate::background::exclusive::Exclusive;
 use crate::background::write_load::WriteLoad;
 use crate::background::{Background, Lane, Tenant};
+use crate::database::DatabaseShared;
 use crate::database::recovery::{checkpoint, replay};
 use crate::database::stats::Stats;
-use crate::database::{DatabaseShared, reopen_in_background};
 use crate::index::Index;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
@@ -23,12 +23,7 @@ use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
 use crate::write::transaction::Transaction;
-use crate::write::{
-    CheckedTransaction, Execution, Executions, Flight, Led, Work, WriteRequest, Writer,
-};
-
-/// How many groups a background thread writes before it looks after other namespaces.
-const GROUPS_PER_LEAD: usize = 16;
+use crate::write::{CheckedTransaction, Execution, Executions, Work, WriteRequest, Writer};
 
 /// After this many bytes of new events the log gets its upkeep: room ahead, compression behind.
 const UPKEEP_BYTES: usize = 64 * 1024;
@@ -318,61 +313,7 @@ impl Engine {
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
 
-    /// Leads the queue for a number of groups, then lets another thread lead, so that no caller is
-    /// kept for long and no namespace keeps a thread from the others.
-    pub(crate) fn lead(self: &Arc<Self>, n_groups: usize) {
-        let led = self.writer.lead(n_groups, &|bytes| self.after_group(bytes));
-        self.follow(led);
-    }
-
-    /// Sees to it that what a leader left to do is done.
-    fn follow(self: &Arc<Self>, led: Led) {
-        match led {
-            Led::Idle => {}
-            Led::More => self.hand_over_lead(),
-            Led::Later(flight, pending) => {
-                let engine = Arc::clone(self);
-                pending.then(move |appended| engine.have_it_landed(*flight, appended));
-            }
-        }
-        if self.writer.wants_reopening.swap(false, Ordering::SeqCst)
-            && let Some(database) = self.database.get()
-        {
-            reopen_in_background(database.clone());
-        }
-    }
-
-    /// Has a group landed, which the storage has completed on a thread of its own.
-    fn have_it_landed(self: Arc<Self>, flight: Flight, appended: Result<()>) {
-        let (background, tenant) = (Arc::clone(&self.background), self.tenant());
-        background.run(Lane::Commit, tenant, move || {
-            let after_group = |bytes| self.after_group(bytes);
-            let writer = &self.writer;
-            let led = writer.land(flight, appended, GROUPS_PER_LEAD, &after_group);
-            self.follow(led);
-        });
-    }
-
-    /// Sees to it that somebody leads the queue, for a caller that is asynchronous.
-    fn have_it_led(self: &Arc<Self>) {
-        match self.background.host.get() {
-            // What waits is that caller's alone, most likely, and a thread that is here already is
-            // faster than one that has to be woken.
-            Some(host) if self.writer.is_calm() && !self.may_wait => {
-                host.block(&mut || self.lead(1));
-            }
-            _ => self.hand_over_lead(),
-        }
-    }
-
-    fn hand_over_lead(self: &Arc<Self>) {
-        let engine = Arc::clone(self);
-        self.background.run(Lane::Commit, self.tenant(), move || {
-            engine.lead(GROUPS_PER_LEAD);
-        });
-    }
-
-    fn after_group(self: &Arc<Self>, bytes: usize) {
+    pub(super) fn after_group(self: &Arc<Self>, bytes: usize) {
         let is_full = self.index.is_tail_full() || self.store.is_full();
         if is_full && self.writer.freeze() {
             self.schedule(

@@ -3,6 +3,9 @@
 mod asynchronous;
 pub(crate) mod engine;
 pub(crate) mod host;
+mod lead;
+#[cfg(test)]
+mod lead_tests;
 pub(crate) mod options;
 mod read_ahead;
 pub(crate) mod recovery;

@@ -281,7 +281,7 @@ impl Index {
     pub(crate) fn wait_for_room(&self, is_overfull: impl Fn() -> bool) -> Result<()> {
         let mut frozen = self.frozen.lock();
         while let Some(Frozen { failure, .. }) = &*frozen
-            && (self.has_reached(&self.live_tail().read(), 2) || is_overfull())
+            && (self.is_overfull() || is_overfull())
         {
             if let Some(failure) = failure {
                 return Err(failure.clone());
@@ -289,6 +289,12 @@ impl Index {
             self.thawed.wait(&mut frozen);
         }
         Ok(())
+    }
+
+    /// Returns whether the live tail is so far over its limit that writing should wait for a frozen
+    /// one.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.has_reached(&self.live_tail().read(), 2)
     }
 
     /// Returns the state in the maps.

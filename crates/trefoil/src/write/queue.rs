@@ -150,6 +150,13 @@ impl WriteRequest {
     }
 }
 
+/// How much waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    pub(crate) n_requests: usize,
+    pub(crate) bytes: usize,
+}
+
 /// Requests in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -202,6 +209,15 @@ impl Queue {
         state.waiting.push_back(request);
         state.since.get_or_insert_with(|| self.clock.steady());
         Ok(!std::mem::replace(&mut state.has_leader, true))
+    }
+
+    /// Returns how much waits.
+    pub(crate) fn backlog(&self) -> Backlog {
+        let state = self.state.lock();
+        Backlog {
+            n_requests: state.waiting.len(),
+            bytes: state.bytes,
+        }
     }
 
     /// Takes the next group for the leader. Returns how long the first of it has waited; if there is

@@ -26,6 +26,9 @@ use crate::time::wake::Wake;
 /// clients a group has one now and then, too.
 const CALM_GROUPS_MIN: usize = 64;
 
+/// About over how many syncs it is measured how long one takes.
+const SYNCS_REMEMBERED: u64 = 8;
+
 /// Writes the commits of one namespace, one group at a time.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -39,6 +42,8 @@ pub(crate) struct Writer {
     clock: Clock,
     /// How many groups in a row had one request.
     n_calm: AtomicUsize,
+    /// About how many nanoseconds a group of late took to be written and synced.
+    recent_sync: AtomicU64,
     /// Held by the leader.
     next: Mutex<Next>,
     /// Signalled when a group that was on its way has landed.
@@ -74,6 +79,7 @@ impl Writer {
             wake,
             clock,
             n_calm: AtomicUsize::new(0),
+            recent_sync: AtomicU64::new(0),
             next: Mutex::new(Next {
                 front,
                 random: seed,
@@ -96,6 +102,16 @@ impl Writer {
     /// Whether requests have come one at a time for a while.
     pub(crate) fn is_calm(&self) -> bool {
         self.n_calm.load(Ordering::Relaxed) >= CALM_GROUPS_MIN
+    }
+
+    /// About how long a group of late took to be written and synced.
+    pub(crate) fn recent_sync(&self) -> Duration {
+        Duration::from_nanos(self.recent_sync.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether the next group need not wait for a checkpoint.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.index.is_overfull() && !self.store.is_overfull()
     }
 
     /// The number of the last durable commit.
@@ -319,6 +335,7 @@ impl Writer {
         };
         self.stats.record_group(&figures);
         self.note_calm(n_requests);
+        self.note_sync(figures.sync);
         Ok(figures.n_bytes)
     }
 
@@ -373,6 +390,14 @@ impl Writer {
             _ => 0,
         };
         self.n_calm.store(n_calm, Ordering::Relaxed);
+    }
+
+    /// Notes how long a sync took. Of the syncs before it, each counts a little less than the next.
+    fn note_sync(&self, sync: Duration) {
+        let before = self.recent_sync.load(Ordering::Relaxed);
+        let sync = u64::try_from(sync.as_nanos()).unwrap_or(u64::MAX);
+        let recent = before - before / SYNCS_REMEMBERED + sync / SYNCS_REMEMBERED;
+        self.recent_sync.store(recent, Ordering::Relaxed);
     }
 
     fn publish(&self, end: Front) {
