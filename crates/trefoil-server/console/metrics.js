@@ -33,6 +33,13 @@ export function rate(before, now, name, select) {
   return (to >= from ? to - from : to) / ((now.time - before.time) / 1000);
 }
 
+/** The mean of what a histogram counted between two readings; nothing if it counted nothing.
+ * @param {Reading} before @param {Reading} now @param {string} name */
+export function mean(before, now, name) {
+  const [sum, number] = ['_sum', '_count'].map((part) => rate(before, now, name + part));
+  return number > 0 ? sum / number : null;
+}
+
 /**
  * A percentile of what a histogram counted between two readings; nothing if it counted nothing.
  * @param {Reading} before @param {Reading} now @param {string} name @param {number} share

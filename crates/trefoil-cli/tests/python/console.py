@@ -453,10 +453,12 @@ def the_overview_shows_what_is_written(page: Page, watcher: Watcher, server: Ser
     times = page.get_by_role("region", name="Time of a write over HTTP", exact=True)
     memory = page.get_by_role("region", name="Memory", exact=True)
     expect(memory.locator(".u-value").nth(1)).to_contain_text("MiB")
+    groups = page.get_by_role("region", name="Time of a group", exact=True)
     with written_to(server, 0.01):
         # The legend has the newest values.
         expect(writes.locator(".u-value").nth(1)).not_to_have_text("0/s")
-        expect(times.locator(".u-value").nth(1)).to_contain_text("s")
+        for chart in [times, groups]:
+            expect(chart.locator(".u-value").nth(1)).to_contain_text("s")
 
 
 def everybody_can_use_it(page: Page, watcher: Watcher, server: Server) -> None:

@@ -5,7 +5,7 @@ import { call, lost, useLoad, useRepeated } from '../api.js';
 import { isAdmin } from '../session.js';
 import { linkTo } from '../route.js';
 import { count, counted, duration, short, size } from '../format.js';
-import { parseMetrics, percentile, rate, total } from '../metrics.js';
+import { mean, parseMetrics, percentile, rate, total } from '../metrics.js';
 import { Head } from '../parts/basics.js';
 import { Chart } from '../parts/chart.js';
 
@@ -13,6 +13,7 @@ import { Chart } from '../parts/chart.js';
 /** @typedef {{ [name: string]: string }} Labels */
 
 const [EVERY_MS, KEPT, WINDOW, DISK_BYTES] = [2000, 151, 5, 2 ** 30];
+const STAGES = ['queue', 'staging', 'sync', 'publishing'];
 const WRITES = new Set(['commit', 'stream.write', 'seats.init', 'seats.reserve', 'seats.finalize', 'seats.release']);
 const READS = new Set(['stream.get', 'stream.last', 'stream.version', 'category.get', 'events.query', 'events.head', 'seats.map', 'seats.stats', 'seats.booking']);
 
@@ -60,6 +61,9 @@ const CHARTS = [
     make: (_, now, early) => [0.5, 0.99].map((share) => percentile(early, now, 'trefoil_http_request_seconds', share, isWrite)) },
   { title: 'Time of a read over HTTP', series: ['p50', 'p99'], format: duration,
     make: (_, now, early) => [0.5, 0.99].map((share) => percentile(early, now, 'trefoil_http_request_seconds', share, isRead)) },
+  { title: 'Commits per group', series: ['mean'], format: short, make: (_, now, early) => [mean(early, now, 'trefoil_group_commits')] },
+  { title: 'Time of a group', series: STAGES, format: duration,
+    make: (_, now, early) => STAGES.map((stage) => mean(early, now, `trefoil_group_${stage}_seconds`)) },
   { title: 'Connections and subscriptions', series: ['HTTP', 'RESP', 'subscriptions'], format: short,
     make: (_, now) => ['trefoil_http_connections', 'trefoil_resp_connections', 'trefoil_subscribers'].map((name) => total(now, name)) },
   { title: 'Memory', series: ['process', 'for clients'], format: size,
