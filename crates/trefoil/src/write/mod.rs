@@ -1,9 +1,8 @@
 //! Writing: commits are queued, staged in groups, made durable with one sync per group, added to
 //! the index, published, and answered.
 //!
-//! A caller that finds the queue without a leader leads it: a blocking one on its own thread, an
-//! asynchronous one by handing the lead to a background thread. The leader drains the queue until
-//! it is empty; there is no timer.
+//! A caller that finds the queue without a leader leads it, or sees to it that somebody does:
+//! `database/lead.rs` says who. The leader drains the queue until it is empty; there is no timer.
 //!
 //! ```text
 //! queue       requests in order, and who leads
