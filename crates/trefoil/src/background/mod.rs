@@ -73,7 +73,7 @@ const LANES: [(&str, usize, i32); 11] = [
 ];
 
 /// The read cache of the state takes this part of what cached blocks take, besides.
-const READ_CACHE_PART: u64 = 8;
+const READ_CACHE_PART: u64 = 12;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -25,8 +25,12 @@ use written::WrittenMaps;
 /// The longest name of a map, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The maps of a namespace. They share one cache of blocks, so that whichever are read the most have
-/// the most of it.
+/// Maps that are written to have this part of the cache of blocks. Their entries are read one at a
+/// time, and whoever reads an entry again keeps the entry and not the block around it.
+const WRITTEN_CACHE_PART: u64 = 8;
+
+/// The maps of a namespace. All that were loaded share one cache of blocks, so that whichever are read
+/// the most have the most of it.
 #[derive(Debug)]
 pub(super) struct Maps {
     written: Arc<WrittenMaps>,
@@ -36,11 +40,13 @@ pub(super) struct Maps {
 impl Maps {
     /// The maps in `dir`, which need not exist.
     pub(super) fn open(dir: &Path, options: &LocalOptions) -> Result<Self> {
-        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
-        let written = WrittenMaps::open(dir.join("written"), Arc::clone(&cache))?;
+        let cache = |bytes| Arc::new(Cache::with_capacity_bytes(bytes));
+        let written_bytes = options.cache_bytes / WRITTEN_CACHE_PART;
+        let written = WrittenMaps::open(dir.join("written"), cache(written_bytes))?;
+        let loaded = cache(options.cache_bytes - written_bytes);
         Ok(Self {
             written: Arc::new(written),
-            loaded: LoadedMaps::open(dir.join("loaded"), cache, options)?,
+            loaded: LoadedMaps::open(dir.join("loaded"), loaded, options)?,
         })
     }
 
