@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use trefoil::{Committed, Executed, Namespaces};
+use trefoil::{Committed, Executed, MemoryUse, Namespaces};
 
 use crate::group_metrics::GroupMetrics;
 use crate::panics::PANICS;
@@ -82,6 +82,12 @@ struct CallMethod {
     method: &'static str,
 }
 
+/// What the memory of open namespaces is told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MemoryLabels {
+    kind: &'static str,
+}
+
 /// Every metric of the server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -103,6 +109,7 @@ pub(crate) struct Metrics {
     client_memory: Gauge,
     memory: Gauge,
     disk_free: Gauge,
+    database_memory: Family<MemoryLabels, Gauge>,
     namespaces: Gauge,
     clock_jumps: Counter,
     clock_behind: Gauge<f64, AtomicU64>,
@@ -135,6 +142,7 @@ impl Metrics {
             client_memory: Gauge::default(),
             memory: Gauge::default(),
             disk_free: Gauge::default(),
+            database_memory: Family::default(),
             namespaces: Gauge::default(),
             clock_jumps: Counter::default(),
             clock_behind: Gauge::default(),
@@ -164,6 +172,9 @@ impl Metrics {
         registry.register("memory_bytes", help, self.memory.clone());
         let help = "Free bytes on the disk of the data directory";
         registry.register("disk_free_bytes", help, self.disk_free.clone());
+        let help = "Bytes that open namespaces keep in memory";
+        let memory = self.database_memory.clone();
+        registry.register("database_memory_bytes", help, memory);
         registry.register("panics", "Panics of the server", PANICS.clone());
         let help = "Jumps of the wall clock by more than ten seconds";
         registry.register("clock_jumps", help, self.clock_jumps.clone());
@@ -248,6 +259,18 @@ impl Metrics {
         }
     }
 
+    fn set_memory(&self, memory: MemoryUse) {
+        let kinds = [
+            ("unsaved", memory.unsaved_bytes),
+            ("blocks", memory.block_bytes),
+            ("entries", memory.entry_bytes),
+        ];
+        for (kind, bytes) in kinds {
+            let gauge = self.database_memory.get_or_create(&MemoryLabels { kind });
+            gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+    }
+
     /// The answer of `/metrics`.
     pub(crate) fn answer(&self, shared: &Shared) -> HttpAnswer {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
@@ -257,6 +280,7 @@ impl Metrics {
         self.memory.set(as_bytes(memory::resident()));
         let free = shared.namespaces.free_bytes().ok().flatten();
         self.disk_free.set(as_bytes(free));
+        self.set_memory(shared.namespaces.memory_use());
         let of_resp = as_gauge(shared.resp.count());
         self.resp.connections.set(of_resp);
         self.namespaces.set(as_gauge(

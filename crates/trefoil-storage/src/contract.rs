@@ -496,6 +496,11 @@ pub trait Storage: Send + Sync + Debug {
         Ok(Usage::default())
     }
 
+    /// Returns how many bytes of memory its caches take.
+    fn cached_bytes(&self) -> u64 {
+        0
+    }
+
     /// Returns the segments of the log, in order, for people to look at. A storage that has none
     /// shows none.
     fn segments(&self) -> Vec<SegmentInfo> {

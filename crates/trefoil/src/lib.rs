@@ -67,7 +67,8 @@ pub use database::options::Options;
 pub use database::stats::{HistogramSnapshot, StatsSnapshot};
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{
-    NamespaceEntry, NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace, OpenDatabase,
+    MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace,
+    OpenDatabase,
 };
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};

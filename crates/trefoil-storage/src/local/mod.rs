@@ -254,6 +254,10 @@ impl Storage for LocalStorage {
         Ok(usage)
     }
 
+    fn cached_bytes(&self) -> u64 {
+        self.maps.cached_bytes()
+    }
+
     fn segments(&self) -> Vec<SegmentInfo> {
         self.log.segment_infos()
     }

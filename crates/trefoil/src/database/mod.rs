@@ -480,6 +480,12 @@ impl Database {
         self.engine()?.compact()
     }
 
+    /// Returns how many bytes of memory cached blocks of the index and the state take.
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        self.engine()
+            .map_or(0, |engine| engine.storage.cached_bytes())
+    }
+
     /// Returns what the database has counted since it was opened.
     pub fn stats(&self) -> Result<StatsSnapshot> {
         Ok(self.engine()?.writer.stats.snapshot())

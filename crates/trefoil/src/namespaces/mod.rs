@@ -20,6 +20,7 @@ mod token_tests;
 mod verify;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -113,6 +114,18 @@ impl NamespacesOptions {
         self.cache_bytes = bytes;
         self
     }
+}
+
+/// What open namespaces keep in memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// The index of events and the changed state since the last checkpoints.
+    pub unsaved_bytes: u64,
+    /// Cached blocks of the index and the state.
+    pub block_bytes: u64,
+    /// Entries of the state that were read recently.
+    pub entry_bytes: u64,
 }
 
 /// The namespaces of one home: a cheap handle that can be cloned and shared.
@@ -357,6 +370,16 @@ impl Namespaces {
         self.inner.registry.read_damaged(id)?;
         let entry = self.entry(id)?;
         self.database(&entry.id)?.reopen()
+    }
+
+    /// Returns what the open namespaces keep in memory.
+    pub fn memory_use(&self) -> MemoryUse {
+        let background = &self.inner.background;
+        MemoryUse {
+            unsaved_bytes: background.tail_bytes.load(Ordering::Relaxed) as u64,
+            block_bytes: self.inner.pool.cached_bytes(),
+            entry_bytes: background.read_cache.n_bytes(),
+        }
     }
 
     /// Returns how many bytes may still be written to the home; `None` if there is no limit.

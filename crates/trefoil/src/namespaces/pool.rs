@@ -236,14 +236,27 @@ impl DatabasePool {
         self.settle(&id);
     }
 
-    /// Returns the open databases that take no writes before they are opened again, and why.
-    pub(super) fn refusing_writes(&self) -> Vec<(NamespaceId, String)> {
+    /// Returns the databases that are open now.
+    fn all_open(&self) -> Vec<(NamespaceId, Database)> {
         let open = |(id, used): (&NamespaceId, &UsedSlot)| {
             let database = used.slot.database.get()?.as_ref().ok()?;
             Some((id.clone(), database.clone()))
         };
-        let open: Vec<_> = self.state.lock().open.iter().filter_map(open).collect();
-        let refusing = open
+        self.state.lock().open.iter().filter_map(open).collect()
+    }
+
+    /// Returns how many bytes of memory cached blocks of all open databases take.
+    pub(super) fn cached_bytes(&self) -> u64 {
+        let open = self.all_open();
+        open.iter()
+            .map(|(_, database)| database.cached_bytes())
+            .sum()
+    }
+
+    /// Returns the open databases that take no writes before they are opened again, and why.
+    pub(super) fn refusing_writes(&self) -> Vec<(NamespaceId, String)> {
+        let refusing = self
+            .all_open()
             .into_iter()
             .filter_map(|(id, database)| Some((id, database.refuses_writes()?)));
         refusing.collect()

@@ -564,3 +564,18 @@ fn a_closed_namespace_is_opened_when_a_key_of_it_expires() {
     namespaces.close().unwrap();
     assert!(!directory.path().join("tenant/due").exists());
 }
+
+#[test]
+fn what_is_kept_in_memory_is_counted() {
+    let data = tempfile::tempdir().unwrap();
+    let namespaces = open(data.path());
+    create(&namespaces, "tenant");
+    assert_eq!(namespaces.memory_use(), MemoryUse::default());
+    write(&namespaces, "tenant");
+    assert!(namespaces.memory_use().unsaved_bytes > 0);
+    let database = namespaces.database(&id("tenant")).unwrap();
+    database.checkpoint().unwrap();
+    assert_eq!(namespaces.memory_use().unsaved_bytes, 0);
+    assert_eq!(database.version("account-1").unwrap(), Some(0));
+    assert!(namespaces.memory_use().block_bytes > 0);
+}

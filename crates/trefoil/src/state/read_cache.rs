@@ -67,6 +67,11 @@ impl ReadCache {
             n_maps: AtomicU64::new(0),
         }
     }
+
+    /// Returns how many bytes the entries take.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.entries.weight()
+    }
 }
 
 /// The time in which the entries in memory are those that a reader must find.

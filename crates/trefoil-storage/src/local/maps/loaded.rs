@@ -180,6 +180,11 @@ impl LoadedMaps {
         Ok(true)
     }
 
+    /// How many bytes of memory cached blocks take.
+    pub(super) fn cached_bytes(&self) -> u64 {
+        self.cache.size()
+    }
+
     pub(super) fn disk_bytes(&self) -> u64 {
         let names = self.names();
         let bytes = names

@@ -93,6 +93,11 @@ impl Maps {
         }
     }
 
+    /// How many bytes of memory cached blocks take, those of the written maps included.
+    pub(super) fn cached_bytes(&self) -> u64 {
+        self.loaded.cached_bytes()
+    }
+
     pub(super) fn disk_bytes(&self) -> Result<u64> {
         Ok(self.written.disk_bytes()? + self.loaded.disk_bytes())
     }
