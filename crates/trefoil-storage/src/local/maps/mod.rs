@@ -93,9 +93,9 @@ impl Maps {
         }
     }
 
-    /// How many bytes of memory cached blocks take, those of the written maps included.
+    /// How many bytes of memory cached blocks take.
     pub(super) fn cached_bytes(&self) -> u64 {
-        self.loaded.cached_bytes()
+        self.written.cached_bytes() + self.loaded.cached_bytes()
     }
 
     pub(super) fn disk_bytes(&self) -> Result<u64> {

@@ -259,6 +259,11 @@ impl WrittenMaps {
         deleted.map_err(|error| self.failed("removing a map from", &error))
     }
 
+    /// How many bytes of memory cached blocks take.
+    pub(super) fn cached_bytes(&self) -> u64 {
+        self.cache.size()
+    }
+
     pub(super) fn disk_bytes(&self) -> Result<u64> {
         let bytes = self
             .existing()?
