@@ -1,13 +1,15 @@
 //! Request bodies: read whole within limits, or chunk by chunk; plain or gzip.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use flate2::write::MultiGzDecoder;
+use futures_util::future::poll_immediate;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap};
 use tokio::time::timeout;
 use trefoil::limits::REQUEST_BYTES_MAX;
@@ -18,11 +20,19 @@ use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
 
 /// A body that arrives chunk by chunk and is decompressed on the way.
 #[derive(Debug)]
-pub(crate) struct BodyReader {
-    incoming: Incoming,
+pub(crate) struct BodyReader<B = Incoming> {
+    incoming: B,
     inflater: Option<Box<Inflater>>,
     silence_max: Duration,
 }
+
+/// The body of a request as a protocol hands it over.
+pub(crate) trait IncomingBody:
+    Body<Data = Bytes, Error: Display> + Send + Unpin + 'static
+{
+}
+
+impl<B: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static> IncomingBody for B {}
 
 /// A whole body and the part of the memory for clients it takes.
 #[derive(Debug)]
@@ -31,12 +41,8 @@ pub(crate) struct Whole {
     _reservation: Reservation,
 }
 
-impl BodyReader {
-    pub(crate) fn new(
-        headers: &HeaderMap,
-        incoming: Incoming,
-        silence_max: Duration,
-    ) -> Result<Self> {
+impl<B: IncomingBody> BodyReader<B> {
+    pub(crate) fn new(headers: &HeaderMap, incoming: B, silence_max: Duration) -> Result<Self> {
         let inflater = match headers
             .get(header::CONTENT_ENCODING)
             .map(|value| value.as_bytes())
@@ -117,9 +123,17 @@ impl BodyReader {
     }
 }
 
-async fn received(incoming: &mut Incoming, silence_max: Duration) -> Result<Option<Bytes>> {
+async fn received(
+    incoming: &mut impl IncomingBody,
+    silence_max: Duration,
+) -> Result<Option<Bytes>> {
     loop {
-        match timeout(silence_max, incoming.frame()).await {
+        // Most bodies are there already: they need no timer.
+        let frame = match poll_immediate(incoming.frame()).await {
+            Some(frame) => Ok(frame),
+            None => timeout(silence_max, incoming.frame()).await,
+        };
+        match frame {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(frame))) => {
                 // Trailers are not looked at.
@@ -144,14 +158,14 @@ async fn received(incoming: &mut Incoming, silence_max: Duration) -> Result<Opti
 
 /// Reads what is left of a refused body while its answer is sent: a sender that is cut off while
 /// it sends would not see the answer.
-pub(crate) fn discard_in_background(mut incoming: Incoming) {
+pub(crate) fn discard_in_background(mut incoming: impl IncomingBody) {
     if !incoming.is_end_stream() {
         tokio::spawn(async move { discard(&mut incoming).await });
     }
 }
 
 /// Reads and throws away, within limits. A client that sends more is cut off.
-async fn discard(incoming: &mut Incoming) {
+async fn discard(incoming: &mut impl IncomingBody) {
     let read = async {
         let mut bytes = 0;
         while let Some(Ok(frame)) = incoming.frame().await {

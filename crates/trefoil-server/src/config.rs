@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use crate::{Web, limits, memory, resp};
+use crate::threads::default_threads;
+use crate::{Web, limits, memory};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub struct GrpcConfig {
     pub anonymous: bool,
     /// The certificate; without one, connections are not encrypted.
     pub tls: Option<Tls>,
+    /// How many threads serve the connections; each connection stays with one.
+    pub threads: usize,
 }
 
 /// A certificate for TLS.
@@ -96,6 +99,7 @@ impl Default for GrpcConfig {
             required: false,
             anonymous: false,
             tls: None,
+            threads: default_threads(),
         }
     }
 }
@@ -113,7 +117,7 @@ impl Default for RespConfig {
             required: false,
             anonymous: false,
             reply_timeout: limits::RESP_REPLY_TIMEOUT,
-            threads: resp::default_threads(),
+            threads: default_threads(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! connection   a socket, HTTP/1 or HTTP/2, its timeouts
 //! connections  who is connected, and who has to make room
+//! threads      the threads that serve gRPC and RESP
 //! budget       the memory for all clients
 //! service      one request: route, log, count
 //! web          which web pages may send it, and read the answer
@@ -54,10 +55,11 @@ mod server;
 mod service;
 mod sse;
 mod strict;
+mod threads;
 mod web;
 
 pub use config::{Config, GrpcConfig, RespConfig, Tls};
-pub use limits::{CLIENT_MEMORY_MIN, RESP_THREADS_MAX};
+pub use limits::{CLIENT_MEMORY_MIN, CONNECTION_THREADS_MAX};
 pub use server::Server;
 pub use web::Web;
 

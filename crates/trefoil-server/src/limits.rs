@@ -84,6 +84,12 @@ pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;
 pub(crate) const LOGGED_PATH_BYTES: usize = 128;
 /// The most calls under way on one gRPC connection.
 pub(crate) const GRPC_STREAMS_MAX: u32 = 1024;
+/// The most calls that a gRPC client may cancel before they have begun: one that cancels more at once
+/// is an attacker.
+pub(crate) const GRPC_CANCELLED_CALLS_MAX: usize = 256;
+/// The most calls that a gRPC connection begins before other connections of its thread have their
+/// turn.
+pub(crate) const GRPC_CALLS_PER_TURN_MAX: usize = 64;
 /// How many bytes a gRPC client may send ahead in one call.
 pub(crate) const GRPC_STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// How many bytes a gRPC client may send ahead in all calls of a connection.
@@ -111,8 +117,8 @@ pub(crate) const WORDS_PER_COMMAND_MAX: usize = 1_000_000;
 pub(crate) const WORD_MEMORY: usize = 64;
 /// The most commands in one commit over HTTP.
 pub(crate) const COMMANDS_PER_COMMIT_MAX: usize = 1_000_000;
-/// The most threads that serve RESP.
-pub const RESP_THREADS_MAX: usize = 1024;
+/// The most threads that serve a protocol.
+pub const CONNECTION_THREADS_MAX: usize = 1024;
 /// The longest line of a RESP client that does not end: a length, or a line of words.
 pub(crate) const RESP_LINE_BYTES_MAX: usize = 64 * 1024;
 /// The largest RESP request: one word of the largest length, and what goes with it.

@@ -21,6 +21,7 @@ use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::limits::SURPLUS_TIMEOUT;
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
+use crate::threads::Threads;
 use crate::{Config, connection, connections, grpc, panics, resp};
 
 /// A server that listens on its addresses but answers nobody before it is run.
@@ -28,8 +29,9 @@ use crate::{Config, connection, connections, grpc, panics, resp};
 pub struct Server {
     listeners: Vec<TcpListener>,
     grpc_listeners: Vec<TcpListener>,
+    grpc_threads: Threads,
     resp_listeners: Vec<TcpListener>,
-    resp_threads: resp::Threads,
+    resp_threads: Threads,
     tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
 }
@@ -79,26 +81,27 @@ impl Server {
     pub async fn bind(mut config: Config, namespaces: Namespaces) -> Result<Self> {
         panics::count();
         let listeners = bind_all(&config.listen).await?;
-        let (mut grpc_listeners, mut tls) = (Vec::new(), None);
+        let (mut grpc_listeners, mut tls, mut n_grpc_threads) = (Vec::new(), None, 0);
         if let Some(grpc) = &config.grpc {
+            n_grpc_threads = grpc.threads;
             tls = grpc.tls.as_ref().map(grpc::server_config).transpose()?;
             grpc_listeners = bind_besides(&grpc.listen, grpc.required, "gRPC").await?;
         }
-        let (mut resp_listeners, mut n_threads) = (Vec::new(), 0);
+        let (mut resp_listeners, mut n_resp_threads) = (Vec::new(), 0);
         if let Some(resp) = &mut config.resp {
             resp_listeners = bind_besides(&resp.listen, resp.required, "RESP").await?;
             // The console says which port it is.
             resp.listen = addresses(&resp_listeners);
-            n_threads = resp.threads;
+            n_resp_threads = resp.threads;
         }
-        let resp_threads = resp::Threads::start(n_threads)?;
         namespaces.hosted_by(Arc::new(Tokio));
         let shared = Arc::new(Shared::new(config, namespaces));
         Ok(Self {
             listeners,
             grpc_listeners,
+            grpc_threads: Threads::start("grpc", n_grpc_threads)?,
             resp_listeners,
-            resp_threads,
+            resp_threads: Threads::start("resp", n_resp_threads)?,
             tls,
             shared,
         })
@@ -159,7 +162,11 @@ impl Server {
             .map(|listener| (listener, ServedProtocol::Http));
         let tls = self.tls.map(TlsAcceptor::from);
         let grpc = self.grpc_listeners.into_iter();
-        let grpc = grpc.map(move |listener| (listener, ServedProtocol::Grpc(tls.clone())));
+        let threads = Arc::new(self.grpc_threads);
+        let grpc = grpc.map(move |listener| {
+            let protocol = ServedProtocol::Grpc(tls.clone(), Arc::clone(&threads));
+            (listener, protocol)
+        });
         let resp = self.resp_listeners.into_iter();
         let threads = Arc::new(self.resp_threads);
         let resp = resp.map(move |listener| (listener, ServedProtocol::Resp(Arc::clone(&threads))));
@@ -203,15 +210,15 @@ async fn bind_besides(
 #[derive(Clone)]
 enum ServedProtocol {
     Http,
-    Grpc(Option<TlsAcceptor>),
-    Resp(Arc<resp::Threads>),
+    Grpc(Option<TlsAcceptor>, Arc<Threads>),
+    Resp(Arc<Threads>),
 }
 
 impl ServedProtocol {
     fn kind(&self) -> connections::Protocol {
         match self {
             Self::Http => connections::Protocol::Http,
-            Self::Grpc(_) => connections::Protocol::Grpc,
+            Self::Grpc(..) => connections::Protocol::Grpc,
             Self::Resp(_) => connections::Protocol::Resp,
         }
     }
@@ -265,8 +272,8 @@ impl Acceptor {
             stop: self.stop.clone(),
         };
         let thread = match &self.protocol {
-            ServedProtocol::Resp(threads) => threads.next(),
-            _ => None,
+            ServedProtocol::Grpc(_, threads) | ServedProtocol::Resp(threads) => threads.next(),
+            ServedProtocol::Http => None,
         };
         let Some(thread) = thread else {
             self.tracker.spawn(visit.serve(socket));
@@ -309,12 +316,11 @@ impl AcceptedConnection {
                 let served = Box::pin(connection::serve(socket, &shared, &guest, stop));
                 until_it_must_leave(&guest, served).await;
             }
-            ServedProtocol::Grpc(tls) => {
-                let served = grpc::serve(socket, tls.as_ref(), &shared, &guest, stop);
-                let served = Box::pin(served);
-                until_it_must_leave(&guest, served).await;
+            // They look themselves whether they must leave: one thing less to look at with each
+            // request.
+            ServedProtocol::Grpc(tls, _) => {
+                Box::pin(grpc::serve(socket, tls.as_ref(), &shared, &guest, stop)).await;
             }
-            // It looks itself whether it must leave: one thing less to look at with each request.
             ServedProtocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
         }
     }
@@ -334,7 +340,7 @@ async fn turn_away(socket: TcpStream, protocol: &ServedProtocol, shared: &Shared
     match protocol {
         ServedProtocol::Http => refuse(socket, shared.connections.max()).await,
         // A gRPC client that is hung up on tries again later.
-        ServedProtocol::Grpc(_) => {}
+        ServedProtocol::Grpc(..) => {}
         ServedProtocol::Resp(_) => resp::refuse(socket, shared).await,
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
-use trefoil_server::{GrpcConfig, Tls};
+use trefoil_server::{CONNECTION_THREADS_MAX, GrpcConfig, Tls};
 
 use super::{SettingLayers, parse};
 use crate::exit::UsageError;
@@ -29,6 +29,9 @@ pub(super) fn config(
         listen,
         required: has_own || layers.is_given("grpc-port"),
         tls,
+        threads: layers.parse("grpc-threads", |text| {
+            parse::count_within(text, CONNECTION_THREADS_MAX)
+        })?,
         ..GrpcConfig::default()
     }))
 }

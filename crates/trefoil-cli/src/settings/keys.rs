@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use trefoil::{NamespacesOptions, Options};
-use trefoil_server::RespConfig;
+use trefoil_server::{GrpcConfig, RespConfig};
 
 /// One setting: `--data-dir`, `TREFOIL_DATA_DIR` and `data-dir = "…"` are the same one.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +85,12 @@ const GRPC_LISTEN: Key = production(key(
     String::new,
     "Addresses for gRPC, separated by commas [default: those of --listen]",
 ));
+const GRPC_THREADS: Key = key(
+    "grpc-threads",
+    "COUNT",
+    || GrpcConfig::default().threads.to_string(),
+    "Number of threads for gRPC; each connection stays on one",
+);
 const RESP: Key = key(
     "resp",
     "ADDRESSES",
@@ -243,6 +249,7 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     PORT,
     GRPC_LISTEN,
     GRPC_PORT,
+    GRPC_THREADS,
     RESP,
     RESP_LISTEN,
     RESP_PORT,

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use trefoil_server::{RESP_THREADS_MAX, RespConfig};
+use trefoil_server::{CONNECTION_THREADS_MAX, RespConfig};
 
 use super::{SettingLayers, parse};
 use crate::exit::UsageError;
@@ -47,7 +47,7 @@ pub(super) fn config(
         listen,
         required: has_addresses || has_port || is_short,
         threads: layers.parse("resp-threads", |text| {
-            parse::count_within(text, RESP_THREADS_MAX)
+            parse::count_within(text, CONNECTION_THREADS_MAX)
         })?,
         ..RespConfig::default()
     }))

@@ -1,13 +1,13 @@
 //! The body of an answer: framed messages, and the status in the trailers that end it.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
 use hyper::Response;
-use hyper::body::Frame;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use prost::Message;
 use tonic::{Code, Status};
@@ -55,39 +55,46 @@ pub(super) fn end_frame(out: &mut [u8], start: usize) {
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The body of an answer.
-pub(crate) struct GrpcBody {
-    frames: Option<GrpcAnswer>,
-    /// Counts the call when it ends.
-    counted: Option<CountedCall>,
-}
-
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: &str = "grpc-status";
 const ZERO: HeaderValue = HeaderValue::from_static("0");
 
-/// The response of a call. One that failed before it had anything to say consists of headers only.
-pub(super) fn response(answer: Result<GrpcAnswer>, mut counted: CountedCall) -> Response<GrpcBody> {
-    let mut headers = HeaderMap::with_capacity(5);
+/// Sends an answer to its end. One that failed before it had anything to say consists of headers
+/// only.
+pub(super) async fn send(
+    answer: Result<GrpcAnswer>,
+    reply: &mut SendResponse<Bytes>,
+    counted: &mut CountedCall,
+) -> Result<(), h2::Error> {
+    let mut response = Response::new(());
+    let headers = response.headers_mut();
+    headers.reserve(5);
     headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
     headers.insert(header::SERVER, SERVER);
-    let body = match answer {
-        Ok(answer) => GrpcBody {
-            frames: Some(answer),
-            counted: Some(counted),
-        },
-        Err(status) => {
-            counted.finish(status.code());
-            put_status(&mut headers, &status);
-            GrpcBody {
-                frames: None,
-                counted: None,
-            }
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(failure) => {
+            put_status(headers, &failure);
+            counted.finish(failure.code());
+            return reply.send_response(response, true).map(drop);
         }
     };
-    let mut response = Response::new(body);
-    *response.headers_mut() = headers;
-    response
+    let mut stream = reply.send_response(response, false)?;
+    let failure = match answer {
+        GrpcAnswer::Whole(bytes) if bytes.is_empty() => None,
+        // It is there already: it need not wait until the client has room for it.
+        GrpcAnswer::Whole(bytes) => stream.send_data(bytes, false).map(|()| None)?,
+        GrpcAnswer::Stream(frames) => Box::pin(send_frames(frames, &mut stream)).await?,
+    };
+    let mut trailers = HeaderMap::with_capacity(3);
+    match &failure {
+        None => {
+            trailers.insert(GRPC_STATUS, ZERO);
+        }
+        Some(failure) => put_status(&mut trailers, failure),
+    }
+    counted.finish(failure.map_or(Code::Ok, |failure| failure.code()));
+    stream.send_trailers(trailers)
 }
 
 fn put_status(headers: &mut HeaderMap, failure: &Status) {
@@ -97,54 +104,44 @@ fn put_status(headers: &mut HeaderMap, failure: &Status) {
     }
 }
 
-impl GrpcBody {
-    /// The trailers that end a call.
-    fn end(&mut self, failure: Option<&Status>) -> Frame<Bytes> {
-        self.frames = None;
-        let mut trailers = HeaderMap::with_capacity(3);
-        match failure {
-            None => {
-                trailers.insert(GRPC_STATUS, ZERO);
+/// Sends messages as the client takes them. Returns the failure that ended them, if one did.
+async fn send_frames(
+    mut frames: MessageFrames,
+    stream: &mut SendStream<Bytes>,
+) -> Result<Option<Box<Status>>, h2::Error> {
+    loop {
+        // Nothing more is made before the client has room for some of it.
+        stream.reserve_capacity(1);
+        poll_fn(|context| poll_room(stream, context)).await?;
+        let next = poll_fn(|context| match stream.poll_reset(context)? {
+            Poll::Ready(reason) => Poll::Ready(Err(reason.into())),
+            Poll::Pending => frames.poll_next_unpin(context).map(Ok::<_, h2::Error>),
+        });
+        match next.await? {
+            Some(Ok(bytes)) => stream.send_data(bytes, false)?,
+            Some(Err(failure)) => {
+                let code = status::name(failure.code());
+                tracing::debug!(code, "a call failed midway");
+                return Ok(Some(failure));
             }
-            Some(failure) => put_status(&mut trailers, failure),
+            None => return Ok(None),
         }
-        if let Some(mut counted) = self.counted.take() {
-            counted.finish(failure.map_or(Code::Ok, Status::code));
-        }
-        Frame::trailers(trailers)
     }
 }
 
-impl hyper::body::Body for GrpcBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = match &mut self.frames {
-            None => return Poll::Ready(None),
-            Some(GrpcAnswer::Whole(bytes)) if bytes.is_empty() => self.end(None),
-            Some(GrpcAnswer::Whole(bytes)) => Frame::data(std::mem::take(bytes)),
-            Some(GrpcAnswer::Stream(frames)) => {
-                match std::task::ready!(frames.poll_next_unpin(context)) {
-                    Some(Ok(bytes)) => Frame::data(bytes),
-                    Some(Err(failure)) => {
-                        tracing::debug!(
-                            code = status::name(failure.code()),
-                            "a call failed midway"
-                        );
-                        self.end(Some(&failure))
-                    }
-                    None => self.end(None),
-                }
-            }
-        };
-        Poll::Ready(Some(Ok(frame)))
+/// Ready when the client has room for more.
+fn poll_room(
+    stream: &mut SendStream<Bytes>,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), h2::Error>> {
+    if let Poll::Ready(reason) = stream.poll_reset(context)? {
+        return Poll::Ready(Err(reason.into()));
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.frames.is_none()
+    while stream.capacity() == 0 {
+        match ready!(stream.poll_capacity(context)) {
+            Some(room) => room.map(drop)?,
+            None => return Poll::Ready(Err(Reason::CANCEL.into())),
+        }
     }
+    Poll::Ready(Ok(()))
 }

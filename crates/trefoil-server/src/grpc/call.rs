@@ -1,18 +1,22 @@
 //! One call: which method it is for, whose namespace it may touch, what is counted.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use hyper::Request;
 use hyper::header;
 use hyper::http::request::Parts;
-use hyper::{Request, Response};
 use tonic::Code;
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
 use trefoil_grpc::{ErrorType, method};
 
-use super::body::{GrpcAnswer, GrpcBody, response};
+use super::body::{GrpcAnswer, send};
 use super::request::Received;
 use super::status::{self, Result, of_error, of_failure};
 use super::{append, health, lookup, read, subscribe};
@@ -101,23 +105,41 @@ impl Drop for CountedCall {
     }
 }
 
-/// Answers a call.
-pub(super) async fn answer(
+/// Answers a call, unless its client cancels it.
+pub(super) async fn serve(
     shared: Arc<Shared>,
-    guest: &Guest,
-    request: Request<Incoming>,
-) -> Response<GrpcBody> {
+    guest: Arc<Guest>,
+    request: Request<RecvStream>,
+    mut reply: SendResponse<Bytes>,
+) {
     let (parts, body) = request.into_parts();
-    let counted = CountedCall {
+    let mut counted = CountedCall {
         method: Method::of_path(parts.uri.path()),
         began: shared.clock().steady(),
         shared,
         is_counted: false,
     };
-    let (shared, method) = (&counted.shared, counted.method);
-    let answer = caught(pin!(run(shared, guest, method, &parts, body))).await;
+    let (shared, method) = (Arc::clone(&counted.shared), counted.method);
+    let answer = {
+        let running = pin!(run(&shared, &guest, method, &parts, body));
+        let mut answer = pin!(caught(running));
+        // A call that was cancelled before it began costs nothing.
+        poll_fn(|context| match reply.poll_reset(context) {
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => answer.as_mut().poll(context).map(Some),
+        })
+        .await
+    };
+    let Some(answer) = answer else {
+        return;
+    };
     let answer = answer.unwrap_or_else(|panicked| Err(of_error(&panicked)));
-    response(answer, counted)
+    let sent = caught(pin!(send(answer, &mut reply, &mut counted))).await;
+    match sent {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a call was cut off"),
+        Err(_) => reply.send_reset(Reason::INTERNAL_ERROR),
+    }
 }
 
 /// Finds the method. What is not about a namespace needs no token.
@@ -126,7 +148,7 @@ async fn run(
     guest: &Guest,
     method: Method,
     parts: &Parts,
-    body: Incoming,
+    body: RecvStream,
 ) -> Result<GrpcAnswer> {
     let config = &shared.config;
     let admitted = config.web.check_origin(parts, &config.listen);

@@ -1,7 +1,11 @@
 //! The one message of a call, out of the body of its request.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use bytes::Bytes;
-use hyper::body::Incoming;
+use h2::RecvStream;
+use hyper::body::{Body, Frame};
 use hyper::header::HeaderMap;
 use prost::Message;
 use tonic::Code;
@@ -29,8 +33,9 @@ impl Received {
         shared: &Shared,
         share: &Share,
         headers: &HeaderMap,
-        body: Incoming,
+        body: RecvStream,
     ) -> Result<Self> {
+        let body = RequestBody(body);
         let reader =
             BodyReader::new(headers, body, shared.config.body_timeout).map_err(of_failure)?;
         let mut reservation = share.for_request();
@@ -46,6 +51,30 @@ impl Received {
     /// Understands the message.
     pub(super) fn decode<M: Message + Default>(&self, name: &str) -> Result<M> {
         M::decode(self.message.clone()).map_err(|_| malformed(name))
+    }
+}
+
+/// The body of a request.
+struct RequestBody(RecvStream);
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    /// Whoever takes the bytes counts them, so the client may send as many again.
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let data = ready!(self.0.poll_data(context)).transpose()?;
+        if let Some(bytes) = &data {
+            self.0.flow_control().release_capacity(bytes.len())?;
+        }
+        Poll::Ready(data.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
     }
 }
 

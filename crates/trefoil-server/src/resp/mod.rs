@@ -1,7 +1,6 @@
 //! Trefoil over RESP, the protocol of Redis.
 //!
 //! ```text
-//! threads      the threads that run the connections
 //! connection   a socket; input: requests out of its bytes; output: replies into its bytes
 //! session      one client's requests, from words to replies in their order: read this first
 //! profile      who the client is, and how it wants to be answered
@@ -34,7 +33,6 @@ mod pieces;
 mod profile;
 mod read;
 mod session;
-mod threads;
 mod usage;
 mod wishes;
 mod words;
@@ -42,4 +40,3 @@ mod words;
 pub(crate) use clients::RespClients;
 pub(crate) use connection::{refuse, serve};
 pub(crate) use metrics::RespMetrics;
-pub(crate) use threads::{Threads, default_threads};

@@ -56,6 +56,10 @@ fn settings_of_grpc_that_cannot_work_are_refused_by_name() {
             &["--grpc-listen=here"],
             "grpc-listen (flag): \"here\" is not an IP address",
         ),
+        (
+            &["--grpc-threads=0"],
+            "grpc-threads (flag): it must be at least 1",
+        ),
         (&[&certificate], "tls-cert and tls-key go together"),
         (&[&key], "tls-cert and tls-key go together"),
         (&[&key, "--tls-cert=missing.pem"], "cannot read missing.pem"),
@@ -69,11 +73,13 @@ fn settings_of_grpc_that_cannot_work_are_refused_by_name() {
 fn print_config_shows_the_settings_of_grpc() {
     let mut serve = binary();
     let serve = serve.args(["serve", "--print-config", "--json"]);
-    let output = serve.env("TREFOIL_GRPC_PORT", "off").output().unwrap();
+    serve.env("TREFOIL_GRPC_PORT", "off");
+    let output = serve.env("TREFOIL_GRPC_THREADS", "3").output().unwrap();
     let printed = text(&output);
     for (name, value, source) in [
         ("grpc-port", "off", "environment TREFOIL_GRPC_PORT"),
         ("grpc-listen", "(not set)", "default"),
+        ("grpc-threads", "3", "environment TREFOIL_GRPC_THREADS"),
         ("tls-cert", "(not set)", "default"),
         ("tls-key", "(not set)", "default"),
     ] {
