@@ -8,7 +8,6 @@ use std::process::Command;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use tokio::runtime::Runtime;
 use trefoil_grpc::ReadRequest;
 
 use super::connection::{Connection, Driver, Request};
@@ -46,8 +45,6 @@ pub(crate) struct Server {
     pub(crate) store: Store,
     addresses: Addresses,
     pub(crate) running: Running,
-    /// For the first answer.
-    runtime: Runtime,
 }
 
 impl Server {
@@ -61,7 +58,6 @@ impl Server {
             store: store.clone(),
             addresses,
             running: start(store, directory, addresses)?,
-            runtime: current_thread()?,
         };
         server.wait_for_an_answer()?;
         Ok(server)
@@ -78,8 +74,9 @@ impl Server {
             store,
             addresses,
             running,
-            runtime,
         } = self;
+        // Its connections are closed when this returns: a store that is asked to end may wait for that.
+        let runtime = current_thread()?;
         // The published client waits 50 ms when it cannot connect.
         let driver = store.system.leanest();
         running.wait_until(|| {
