@@ -351,7 +351,7 @@ impl<'a> Keyspace<'a> {
 
     /// Returns the value of an element.
     pub(crate) fn element(&self, id: u64, place: &[u8]) -> Result<Option<Bytes>> {
-        let name = layout::element(self.root.epoch, id, place);
+        let name = layout::sought_element(self.root.epoch, id, place);
         Ok(self.space.get(&name)?)
     }
 
@@ -405,7 +405,7 @@ impl<'a> Keyspace<'a> {
         let entries = self.space.scan(&from, &end, Direction::Forwards);
         let read = move |entry: trefoil_core::Result<(Bytes, Bytes)>| {
             let (name, value) = entry?;
-            let meta = Meta::decode(&value).ok_or_else(|| damaged("a key"))?;
+            let meta = Meta::decode(value).ok_or_else(|| damaged("a key"))?;
             let is_there = !self.is_gone(&meta)?;
             Ok(is_there.then(|| (name.slice(n_prefix..), meta)))
         };
@@ -448,9 +448,9 @@ impl<'a> Keyspace<'a> {
 
     /// Returns what is stored of a key, expired or not.
     pub(crate) fn stored(&self, key: &[u8]) -> Result<Option<Meta>> {
-        let bytes = self.space.get(&layout::key(self.root.epoch, key))?;
-        let decode = |bytes: &Bytes| Meta::decode(bytes).ok_or_else(|| damaged("a key").into());
-        bytes.as_ref().map(decode).transpose()
+        let bytes = self.space.get(&layout::sought_key(self.root.epoch, key))?;
+        let decode = |bytes: Bytes| Meta::decode(bytes).ok_or_else(|| damaged("a key").into());
+        bytes.map(decode).transpose()
     }
 
     /// Makes garbage of the elements of a value, unless they are those of the next one.

@@ -13,6 +13,7 @@
 //! Numbers in names are written so that their order as bytes is their order as numbers.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The longest key, field or member, in bytes: names of entries have room for 65,535.
@@ -41,12 +42,20 @@ pub(crate) fn hash(name: &[u8]) -> u32 {
     xxh3_64(name) as u32
 }
 
+/// A name that is being made, or looked for and not kept: most need no memory of their own.
+pub(crate) type MadeName = SmallVec<[u8; 64]>;
+
+/// Returns a name to keep.
+pub(crate) fn kept(name: &MadeName) -> Bytes {
+    Bytes::copy_from_slice(name)
+}
+
 /// Appends a number: how many bytes it takes, then those, most significant first.
-pub(crate) fn put_ordered(out: &mut BytesMut, number: u64) {
+pub(crate) fn put_ordered(out: &mut MadeName, number: u64) {
     let bytes = number.to_be_bytes();
     let skipped = (number.leading_zeros() / 8) as usize;
-    out.put_u8((bytes.len() - skipped) as u8);
-    out.put_slice(&bytes[skipped..]);
+    out.push((bytes.len() - skipped) as u8);
+    out.extend_from_slice(&bytes[skipped..]);
 }
 
 /// Reads what [`put_ordered`] wrote.
@@ -71,55 +80,63 @@ pub(crate) fn collection_of(mut name: &[u8]) -> Option<u64> {
     take_ordered(&mut name)
 }
 
-fn begin(epoch: u64, part: u8, room: usize) -> BytesMut {
-    let mut name = BytesMut::with_capacity(room + 11);
-    name.put_u8(SPACE);
+fn begin(epoch: u64, part: u8) -> MadeName {
+    let mut name = MadeName::new();
+    name.push(SPACE);
     put_ordered(&mut name, epoch);
-    name.put_u8(part);
+    name.push(part);
     name
 }
 
 /// Returns what the names of all entries of an epoch begin with.
 pub(crate) fn epoch_prefix(epoch: u64) -> Bytes {
-    let mut name = BytesMut::with_capacity(10);
-    name.put_u8(SPACE);
+    let mut name = MadeName::new();
+    name.push(SPACE);
     put_ordered(&mut name, epoch);
-    name.freeze()
+    kept(&name)
+}
+
+/// Returns the entry of a key, to look for it.
+pub(crate) fn sought_key(epoch: u64, key: &[u8]) -> MadeName {
+    let mut name = begin(epoch, KEY);
+    name.extend_from_slice(&hash(key).to_be_bytes());
+    name.extend_from_slice(key);
+    name
 }
 
 /// Returns the entry of a key.
 pub(crate) fn key(epoch: u64, key: &[u8]) -> Bytes {
-    let mut name = begin(epoch, KEY, HASH_BYTES + key.len());
-    name.put_u32(hash(key));
-    name.put_slice(key);
-    name.freeze()
+    kept(&sought_key(epoch, key))
 }
 
 /// Returns what the names of all keys begin with.
 pub(crate) fn key_prefix(epoch: u64) -> Bytes {
-    begin(epoch, KEY, 0).freeze()
+    kept(&begin(epoch, KEY))
 }
 
 /// Returns the place among the keys at which those of this hash begin.
 pub(crate) fn key_place(epoch: u64, hash: u32) -> Bytes {
-    let mut name = begin(epoch, KEY, HASH_BYTES);
-    name.put_u32(hash);
-    name.freeze()
+    let mut name = begin(epoch, KEY);
+    name.extend_from_slice(&hash.to_be_bytes());
+    kept(&name)
 }
 
 /// Returns what the names of the elements of a collection begin with.
 pub(crate) fn collection(epoch: u64, id: u64) -> Bytes {
-    let mut name = begin(epoch, ELEMENT, 9);
+    kept(&sought_element(epoch, id, &[]))
+}
+
+/// Returns the entry of an element, to look for it.
+pub(crate) fn sought_element(epoch: u64, id: u64, place: &[u8]) -> MadeName {
+    let mut name = begin(epoch, ELEMENT);
     put_ordered(&mut name, id);
-    name.freeze()
+    name.extend_from_slice(place);
+    name
 }
 
 /// Returns the entry of an element.
 pub(crate) fn element(epoch: u64, id: u64, place: &[u8]) -> Bytes {
-    let mut name = begin(epoch, ELEMENT, 9 + place.len());
-    put_ordered(&mut name, id);
-    name.put_slice(place);
-    name.freeze()
+    kept(&sought_element(epoch, id, place))
 }
 
 /// What expires: a key, or fields of the hash under it. All that is higher is a kind of timer.
@@ -129,11 +146,11 @@ pub(crate) const FIELDS_EXPIRE: u8 = 1;
 /// Returns the entry that says that a key or fields of it expire at this time, or that a timer is
 /// due.
 pub(crate) fn expiry(epoch: u64, time: u64, what: u8, key: &[u8]) -> Bytes {
-    let mut name = begin(epoch, EXPIRY, 9 + key.len());
-    name.put_u64(time);
-    name.put_u8(what);
-    name.put_slice(key);
-    name.freeze()
+    let mut name = begin(epoch, EXPIRY);
+    name.extend_from_slice(&time.to_be_bytes());
+    name.push(what);
+    name.extend_from_slice(key);
+    kept(&name)
 }
 
 /// Returns the time, what expires, and the key, of an entry of [`expiry`].
@@ -159,7 +176,7 @@ pub(crate) fn read_garbage(name: &Bytes) -> Bytes {
 
 /// Returns what the names of all expiries begin with.
 pub(crate) fn expiry_prefix(epoch: u64) -> Bytes {
-    begin(epoch, EXPIRY, 0).freeze()
+    kept(&begin(epoch, EXPIRY))
 }
 
 /// Returns the entry that says that everything under a prefix is garbage.

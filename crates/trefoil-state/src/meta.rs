@@ -166,7 +166,7 @@ impl Meta {
             StoredValue::SmallHash(pack) => pack.bytes_max(),
             _ => 24,
         };
-        let mut out = Vec::with_capacity(room + 10);
+        let mut out = Vec::with_capacity(room + self.expires.map_or(1, |_| 10));
         let code = match &self.value {
             StoredValue::String(_) => SHORT_STRING,
             StoredValue::LongString { .. } => LONG_STRING,
@@ -208,7 +208,7 @@ impl Meta {
     }
 
     /// Reads it back; `None` if the bytes are none.
-    pub(crate) fn decode(bytes: &Bytes) -> Option<Self> {
+    pub(crate) fn decode(mut bytes: Bytes) -> Option<Self> {
         let mut rest = bytes.as_ref();
         let first = rest.split_off_first()?;
         let expires = match first & EXPIRES {
@@ -217,7 +217,9 @@ impl Meta {
         };
         let kind = match first & !EXPIRES {
             SHORT_STRING => {
-                let value = StoredValue::String(bytes.slice_ref(rest));
+                let start = bytes.len() - rest.len();
+                bytes.advance(start);
+                let value = StoredValue::String(bytes);
                 return Some(Self { expires, value });
             }
             LONG_STRING => {
@@ -227,7 +229,7 @@ impl Meta {
                 return Some(Self { expires, value });
             }
             SMALL_HASH => {
-                let value = StoredValue::SmallHash(Pack::decode(bytes, rest)?);
+                let value = StoredValue::SmallHash(Pack::decode(&bytes, rest)?);
                 return Some(Self { expires, value });
             }
             code @ (LIST | SORTED_SET) => {

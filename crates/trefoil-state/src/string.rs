@@ -103,8 +103,13 @@ impl Keyspace<'_> {
 
     /// Returns all bytes of the string under a key, which must hold one if it is there.
     pub(crate) fn string_bytes(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let text = self.string(key)?;
-        text.map(|text| self.read(&text)).transpose()
+        let Some(text) = self.string(key)? else {
+            return Ok(None);
+        };
+        match text.bytes {
+            StringPlace::Short(bytes) => Ok(Some(bytes)),
+            _ => self.read(&text).map(Some),
+        }
     }
 
     /// Returns all bytes of a string.

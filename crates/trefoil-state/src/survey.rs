@@ -84,7 +84,7 @@ impl Keyspace<'_> {
         let before = self.space.scan(&prefix, &place, Direction::Forwards);
         let (mut left, mut n_seen) = (Left::default(), 0);
         for entry in after.chain(before).take(LOOKED_AT_MAX) {
-            let meta = Meta::decode(&entry?.1).ok_or_else(|| damaged("a key"))?;
+            let meta = Meta::decode(entry?.1).ok_or_else(|| damaged("a key"))?;
             n_seen += 1;
             if let Some(expires) = meta.expires {
                 left.add(expires, self.now());

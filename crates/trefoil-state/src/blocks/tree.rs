@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use trefoil_core::{Direction, put_bytes};
 
 use super::BLOCKS;
@@ -13,7 +13,7 @@ use super::block::{self, Grown, HEAD_BYTES, LEAF, unreadable};
 use super::walk::BlockWalk;
 use crate::error::Result;
 use crate::keyspace::Keyspace;
-use crate::layout::put_ordered;
+use crate::layout::{MadeName, kept, put_ordered};
 
 /// The number of the root.
 const ROOT_NUMBER: u64 = 0;
@@ -402,10 +402,9 @@ impl BlockTree {
 
 /// Returns the place of a block.
 fn place(number: u64) -> Bytes {
-    let mut place = BytesMut::with_capacity(BLOCKS.len() + 9);
-    place.put_slice(BLOCKS);
+    let mut place = MadeName::from_slice(BLOCKS);
     put_ordered(&mut place, number);
-    place.freeze()
+    kept(&place)
 }
 
 /// Returns the block below in which something is, or would be, and the index of its first element.

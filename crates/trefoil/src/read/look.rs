@@ -1,12 +1,13 @@
 //! Reading the state: commands that change nothing, all on the state of one moment.
 
+use fastrand::Rng;
 use trefoil_core::{Error, Result};
 use trefoil_state::{
     Call, CommandAccess, CommandError, CommandMoment, Keyspace, Meter, Reply, Survey,
 };
 
 use crate::database::engine::Engine;
-use crate::state::View;
+use crate::state::DurableView;
 use crate::write::transaction::{Executed, Step, Transaction};
 
 /// This many commands that each read little are run at once, on the thread of the caller.
@@ -19,14 +20,14 @@ const SHORT_BYTES_MAX: usize = 1024 * 1024;
 /// long as this is held.
 #[derive(Debug)]
 pub struct StateSnapshot {
-    view: View,
+    view: DurableView,
     moment: CommandMoment,
 }
 
 impl StateSnapshot {
     pub(crate) fn new(engine: &Engine) -> Self {
         Self {
-            view: View::new(&engine.store),
+            view: DurableView::new(&engine.store),
             moment: moment(engine),
         }
     }
@@ -38,8 +39,10 @@ impl StateSnapshot {
         }
         let mut keyspace = Keyspace::new(&mut self.view, self.moment)?.metered(meter);
         let reply = call.run(&mut keyspace);
+        // The next command picks something else.
+        self.moment.seed = Rng::with_seed(self.moment.seed).u64(..);
         // Nothing of this would be written. The commands of Redis are known to be right.
-        if self.view.has_changes() && call.spec().is_of_application() {
+        if self.view.is_written_to && call.spec().is_of_application() {
             let name = call.spec().name;
             return Err(Error::invalid(format!("{name} writes, but says it reads")));
         }
@@ -72,7 +75,7 @@ fn moment(engine: &Engine) -> CommandMoment {
 
 /// Returns how many keys there are, and how many of them expire.
 pub(crate) fn survey(engine: &Engine) -> Result<Survey> {
-    let mut view = View::new(&engine.store);
+    let mut view = DurableView::new(&engine.store);
     Keyspace::new(&mut view, moment(engine))?.survey()
 }
 

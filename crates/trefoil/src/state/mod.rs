@@ -6,12 +6,13 @@
 //! stored_replies the replies of transactions that have a name
 //! tracking       how far writers have come in other logs
 //! view           what a transaction sees and changes: staged entries over durable ones, and the way back
+//! reading        what a command sees that only reads: durable entries
 //! recent_reads   the last few entries that a view has read
 //! store          the durable entries: those since the last checkpoint in memory, the others in a map
 //! memory         how much memory the entries since the last checkpoint take
 //! read_cache     the entries of the map that were read recently, in memory
 //! merged_scan    several scans over entries as one
-//! name           names of entries that compare fast
+//! tree           entries in order, of which a copy costs nothing
 //! snapshot       what replaces changes that the log may drop
 //! change         changes of entries as the log keeps them
 //! ```
@@ -22,8 +23,8 @@
 mod change;
 mod memory;
 mod merged_scan;
-mod name;
 mod read_cache;
+mod reading;
 mod recent_reads;
 mod snapshot;
 mod store;
@@ -31,12 +32,14 @@ mod store;
 mod store_tests;
 mod stored_replies;
 mod tracking;
+mod tree;
 mod view;
 mod watch;
 mod words;
 
 pub(crate) use change::Changes;
 pub(crate) use read_cache::ReadCache;
+pub(crate) use reading::DurableView;
 pub(crate) use snapshot::snapshot_commit;
 pub(crate) use store::{ChangedEntries, STATE_END, StateStore};
 pub(crate) use stored_replies::StoredReplies;

@@ -154,13 +154,16 @@ impl CachedMap {
 
     /// An entry is about to change. Until it has, no reader whose period is not over reads it here,
     /// because what it changes to is in memory meanwhile.
-    pub(super) fn changes(&self, key: &Bytes, value: Option<&Bytes>) {
+    pub(super) fn changes(&self, key: &[u8], value: Option<&[u8]>) {
         let (map, entries) = (self.number, &self.cache.entries);
         match value {
             Some(value) => {
-                let key = key.clone();
-                // An entry that is not here is left out.
-                let _ = entries.replace(CachedEntry { map, key }, value.clone(), true);
+                if entries.peek(&SoughtEntry { map, key }).is_some() {
+                    let key = Bytes::copy_from_slice(key);
+                    let value = Bytes::copy_from_slice(value);
+                    // It may have been dropped meanwhile.
+                    let _ = entries.replace(CachedEntry { map, key }, value, true);
+                }
             }
             None => drop(entries.remove(&SoughtEntry { map, key })),
         }
@@ -210,9 +213,9 @@ mod tests {
             &Arc::default(),
         );
         assert!(cached.get(b"a").unwrap().is_some() && cached.get(b"b").unwrap().is_some());
-        cached.changes(&Bytes::from("a"), Some(&Bytes::from("3")));
-        cached.changes(&Bytes::from("b"), None);
-        cached.changes(&Bytes::from("c"), Some(&Bytes::from("unread")));
+        cached.changes(b"a", Some(b"3"));
+        cached.changes(b"b", None);
+        cached.changes(b"c", Some(b"unread"));
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("3")));
         assert_eq!(
             cached.get(b"b").unwrap(),
@@ -233,7 +236,7 @@ mod tests {
         // A checkpoint changes both, of which one was read before.
         period.end();
         for key in ["a", "b"] {
-            before.changes(&Bytes::from(key), Some(&Bytes::from("new")));
+            before.changes(key.as_bytes(), Some(b"new"));
         }
         map(&storage, &[("a", "new"), ("b", "new"), ("c", "new")]);
         let after = before.later(&live.moment().unwrap(), &next);

@@ -8,13 +8,11 @@
 //! and no checkpoint waits for it.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
-use imbl::OrdMap;
 use parking_lot::Mutex;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
 use trefoil_core::{Direction, Result};
@@ -25,18 +23,14 @@ use super::Watches;
 use super::change::{Changes, EntryChange};
 use super::memory::Memory;
 use super::merged_scan::{MergedScan, ScanSource};
-use super::name::{EntryName, SoughtName};
 use super::read_cache::{CachedMap, Period, ReadCache};
+use super::tree::{ENTRY_BYTES, EntryTree, PackedEntry};
 use super::view::ToClean;
 use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
 
 /// The map that holds the entries.
 pub(super) const MAP: &str = "state";
-
-/// About how much memory an entry takes besides its bytes: 224 as measured, and the 16 of its name
-/// that lie in the tree.
-const ENTRY_BYTES: usize = 240;
 
 /// After the keys of all entries, which begin with letters.
 pub(crate) const STATE_END: &[u8] = &[0xff];
@@ -57,9 +51,6 @@ const GARBAGE_DELAY: u64 = 500;
 
 /// Entries that a group changes: their values, or `None` for those that are gone.
 pub(crate) type ChangedEntries = Vec<(Bytes, Option<Bytes>)>;
-
-/// Entries that changed since the last checkpoint.
-type Changed = OrdMap<EntryName, Option<Bytes>>;
 
 /// The durable entries of a namespace.
 #[derive(Debug)]
@@ -84,9 +75,9 @@ pub(crate) struct StateStore {
 /// What changed since the last checkpoint, and where everything else is.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    live: Changed,
+    live: EntryTree,
     /// What a checkpoint is writing.
-    frozen: Option<Changed>,
+    frozen: Option<EntryTree>,
     memory: Memory,
     pub(super) logged: Logged,
     /// The map as it is, once there is one.
@@ -195,7 +186,7 @@ impl StateStore {
         }
         let mut recent = self.recent.lock();
         for (key, value) in changed {
-            recent.set(key, value);
+            recent.set(&key, value.as_ref());
         }
         publish();
     }
@@ -264,15 +255,20 @@ impl StateStore {
     pub(crate) fn freeze(&self) {
         let mut recent = self.recent.lock();
         let live = std::mem::take(&mut recent.live);
-        let frozen = recent.frozen.take().unwrap_or_default();
         recent.memory.freeze();
         recent.logged.live = 0;
         recent.logged.frozen = recent.logged.now;
         let period = std::mem::take(&mut recent.period);
         recent.ending.push(period);
         recent.map = (recent.map.as_ref()).map(|map| map.later(&map.map, &recent.period));
-        // What changed later counts.
-        recent.frozen = Some(live.union(frozen));
+        recent.frozen = match recent.frozen.take() {
+            Some(mut frozen) => {
+                // What changed later counts.
+                frozen.put_all(&live);
+                Some(frozen)
+            }
+            None => Some(live),
+        };
     }
 
     /// Adds to a batch what a checkpoint has to write.
@@ -284,10 +280,11 @@ impl StateStore {
         };
         ending.iter().for_each(|period| period.end());
         self.fill_logged(batch);
-        for (EntryName { bytes: key, .. }, value) in frozen.iter().flat_map(|frozen| frozen.iter())
-        {
+        let frozen = frozen.unwrap_or_default();
+        for entry in frozen.range(&[], STATE_END, Direction::Forwards) {
+            let (key, value) = (entry.name(), entry.value());
             if let Some(map) = &map {
-                map.changes(key, value.as_ref());
+                map.changes(key, value);
             }
             match value {
                 Some(value) => batch.put(MAP, key.to_vec(), value.to_vec()),
@@ -339,15 +336,16 @@ impl Recent {
         Ok(())
     }
 
-    fn set(&mut self, key: Bytes, value: Option<Bytes>) {
+    fn set(&mut self, key: &[u8], value: Option<&Bytes>) {
         if key == ROOT {
-            self.root.clone_from(&value);
+            self.root = value.cloned();
         }
-        let size = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
-        let (added, key_bytes) = (size(&value), key.len() + ENTRY_BYTES);
-        let (added, removed) = match self.live.insert(EntryName::new(key), value) {
-            Some(before) => (added, size(&before)),
-            None => (added + key_bytes, 0),
+        let size = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
+        let entry = PackedEntry::new(key, value.map(Bytes::as_ref));
+        let added = size(entry.value());
+        let (added, removed) = match self.live.put(entry) {
+            Some(before) => (added, size(before.value())),
+            None => (added + key.len() + ENTRY_BYTES, 0),
         };
         self.memory.change(added, removed);
     }
@@ -372,8 +370,8 @@ fn moment(map: &Arc<dyn Map>) -> Arc<dyn Map> {
 /// The durable entries at a moment.
 #[derive(Debug)]
 pub(crate) struct StoreReader {
-    live: Changed,
-    frozen: Option<Changed>,
+    live: EntryTree,
+    frozen: Option<EntryTree>,
     map: Option<Arc<CachedMap>>,
     root: Option<Bytes>,
 }
@@ -384,12 +382,9 @@ impl StoreReader {
         if key == ROOT {
             return Ok(self.root.clone());
         }
-        let sought = SoughtName::new(key);
-        if let Some(value) = self.live.get(&sought) {
-            return Ok(value.clone());
-        }
-        if let Some(value) = self.frozen.as_ref().and_then(|frozen| frozen.get(&sought)) {
-            return Ok(value.clone());
+        let in_frozen = || self.frozen.as_ref()?.get(key);
+        if let Some(entry) = self.live.get(key).or_else(in_frozen) {
+            return Ok(entry.shared_value());
         }
         match &self.map {
             Some(map) if !self.root.as_ref().is_some_and(|root| is_younger(key, root)) => {
@@ -411,14 +406,9 @@ impl StoreReader {
         let mut sources = vec![ScanSource::changed(over, direction)];
         let changed = [Some(&self.live), self.frozen.as_ref()];
         for changed in changed.into_iter().flatten() {
-            let range = (
-                Bound::Included(SoughtName::new(from)),
-                Bound::Excluded(SoughtName::new(to)),
-            );
-            let changed = changed
-                .range(range)
-                .map(|(name, value)| (&name.bytes, value));
-            sources.push(ScanSource::changed(changed, direction));
+            let changed = changed.range(from, to, direction);
+            let changed = changed.map(|entry| Ok(entry.shared()));
+            sources.push(ScanSource::new(Box::new(changed)));
         }
         if let Some(CachedMap { map, .. }) = self.map.as_deref() {
             let entries = map.scan(from, to, direction);

@@ -1,0 +1,50 @@
+//! The durable entries of a moment, for commands that only read.
+
+use bytes::Bytes;
+use trefoil_core::{Direction, Result};
+use trefoil_state::{Space, SpaceScan};
+
+use super::store::{StateStore, StoreReader};
+
+/// Durable entries that stay as they are.
+#[derive(Debug)]
+pub(crate) struct DurableView {
+    reader: StoreReader,
+    /// Whether somebody wanted to change something.
+    pub(crate) is_written_to: bool,
+}
+
+impl DurableView {
+    pub(crate) fn new(store: &StateStore) -> Self {
+        Self {
+            reader: store.read(),
+            is_written_to: false,
+        }
+    }
+}
+
+impl Space for DurableView {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.reader.get(key)
+    }
+
+    fn set(&mut self, _: Bytes, _: Option<Bytes>) -> Result<()> {
+        self.is_written_to = true;
+        Ok(())
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], direction: Direction) -> SpaceScan<'_> {
+        match from < to {
+            true => self.reader.scan(from, to, direction, std::iter::empty()),
+            false => Box::new(std::iter::empty()),
+        }
+    }
+
+    fn touch(&mut self, _: &Bytes) {}
+
+    fn touch_all(&mut self) {}
+
+    fn due(&mut self, _: u64) {}
+
+    fn garbage(&mut self, _: &Bytes) {}
+}
