@@ -51,6 +51,7 @@ mod reply_memory;
 mod resp;
 mod response;
 mod rpc;
+mod seldom;
 mod server;
 mod service;
 mod sse;

@@ -139,8 +139,6 @@ pub(crate) const RESP_INPUT_BYTES: usize = 16 * 1024;
 pub(crate) const RESP_BATCH_REQUESTS_MAX: usize = 1024;
 /// The most bytes of such requests.
 pub(crate) const RESP_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The most commands that read without a write before them and are carried out together.
-pub(crate) const RESP_BATCH_READS_MAX: usize = 16;
 /// A RESP command that reads a whole collection does so at once if it has at most this many elements.
 pub(crate) const RESP_SHORT_ELEMENTS_MAX: usize = 256;
 /// And one that reads a whole string if it has at most this many bytes.

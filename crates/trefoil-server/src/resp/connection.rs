@@ -20,8 +20,9 @@ use super::parser::Violation;
 use super::session::Session;
 use super::words::error;
 use crate::connections::Guest;
-use crate::limits::RESP_DISCARD_TIMEOUT;
+use crate::limits::{RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_DISCARD_TIMEOUT};
 use crate::panics::caught;
+use crate::seldom::Seldom;
 use crate::server::Stop;
 use crate::service::Shared;
 
@@ -59,11 +60,16 @@ pub(crate) async fn serve(
         output: RespOutput::new(writer, shared, &client, &guest.share),
         session,
     };
+    let must_go = Seldom::new(async {
+        tokio::select! {
+            () = stop.cut.cancelled() => {}
+            () = client.killed.cancelled() => {}
+        }
+    });
     let ended = tokio::select! {
         biased;
         ended = connection.run_or_fail(&stop.drain) => ended,
-        () = stop.cut.cancelled() => return,
-        () = client.killed.cancelled() => return,
+        () = must_go => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "RESP connection ended");
@@ -94,8 +100,20 @@ impl RespConnection<'_> {
     /// Answers requests until the client leaves, or until the server stops and all that has arrived
     /// is answered.
     async fn run(&mut self, drain: &CancellationToken) -> io::Result<()> {
-        let mut drained = pin!(drain.cancelled());
-        let mut patience = pin!(tokio::time::sleep(self.session.config().head_timeout));
+        let (guest, patience) = (
+            Arc::clone(&self.session.guest),
+            self.session.config().head_timeout,
+        );
+        let mut is_over = Seldom::new(async {
+            tokio::select! {
+                () = drain.cancelled() => return,
+                () = tokio::time::sleep(patience) => {}
+            }
+            if guest.is_known() {
+                return drain.cancelled().await;
+            }
+            tracing::debug!("a RESP client does not say who it is");
+        });
         loop {
             self.answer().await?;
             if self.session.is_closing {
@@ -106,12 +124,8 @@ impl RespConnection<'_> {
             self.session.client.unread.store(unread, Ordering::Relaxed);
             let is_open = tokio::select! {
                 biased;
-                () = drained.as_mut() => return Ok(()),
+                () = &mut is_over => return Ok(()),
                 is_open = self.input.more() => is_open,
-                () = patience.as_mut(), if !self.session.guest.is_known() => {
-                    tracing::debug!("a RESP client does not say who it is");
-                    return Ok(());
-                }
             };
             match is_open {
                 Ok(true) => {}
@@ -127,25 +141,47 @@ impl RespConnection<'_> {
 
     /// Answers all requests that have arrived whole.
     async fn answer(&mut self) -> io::Result<()> {
-        while !self.session.is_closing {
-            let (requests, violation) = self.input.requests(self.session.trust());
-            if requests.is_empty() && violation.is_none() {
-                break;
-            }
-            if !requests.is_empty() {
-                self.session.run(requests, &mut self.output).await?;
-                if !self.session.is_stranger() {
-                    self.session.guest.make_known();
-                }
-            }
-            if let (Some(Violation(text)), false) = (violation, self.session.is_closing) {
-                self.session.is_closing = true;
-                self.output
-                    .put(&error(text), self.session.protocol())
-                    .await?;
-            }
+        let mut may_have_more = true;
+        while may_have_more && !self.session.is_closing {
+            may_have_more = self.answer_some().await?;
         }
         self.output.send().await
+    }
+
+    /// Answers requests that have arrived whole, up to a bound. Returns whether there may be more.
+    async fn answer_some(&mut self) -> io::Result<bool> {
+        let (mut n_requests, before) = (0, self.input.buffer.len());
+        let taken = loop {
+            let n_bytes = before - self.input.buffer.len();
+            let is_enough =
+                n_requests == RESP_BATCH_REQUESTS_MAX || n_bytes >= RESP_BATCH_BYTES_MAX;
+            if is_enough || self.session.is_closing {
+                break Ok(true);
+            }
+            match self.input.next(self.session.trust()) {
+                Ok(Some(words)) => {
+                    if n_requests == 0 {
+                        self.session.begin_turn();
+                    }
+                    n_requests += 1;
+                    self.session.request(words, &mut self.output).await?;
+                }
+                Ok(None) => break Ok(false),
+                Err(violation) => break Err(violation),
+            }
+        };
+        if n_requests > 0 {
+            self.session.end_turn(n_requests, &mut self.output).await?;
+            if !self.session.is_stranger() {
+                self.session.guest.make_known();
+            }
+        }
+        if let (Err(Violation(text)), false) = (&taken, self.session.is_closing) {
+            self.session.is_closing = true;
+            let reply = error(text.clone());
+            self.output.put(&reply, self.session.protocol()).await?;
+        }
+        Ok(taken.unwrap_or(false))
     }
 
     /// Closes the connection so that the client can read what it was told, whatever it has sent

@@ -138,6 +138,30 @@ pub(super) fn encode_short(reply: &Reply, protocol: RespVersion, out: &mut Bytes
     is_short
 }
 
+/// How many bytes a reply takes at most besides those of its text.
+const AROUND_BYTES: usize = 40;
+
+/// Returns whether a reply is shorter than so many bytes, and counts them down.
+pub(super) fn is_shorter(reply: &Reply, bytes: &mut usize) -> bool {
+    let text = match reply {
+        Reply::Bulk(bytes) => bytes.len(),
+        Reply::Simple(text) => text.len(),
+        Reply::Error(text) => text.len(),
+        Reply::Text(text) => text.len(),
+        _ => 0,
+    };
+    *bytes = bytes.saturating_sub(text + AROUND_BYTES);
+    *bytes > 0
+        && match reply {
+            Reply::Array(items) | Reply::Set(items) => {
+                items.iter().all(|item| is_shorter(item, bytes))
+            }
+            Reply::Map(pairs) | Reply::Pairs(pairs) => { pairs.iter() }
+                .all(|(first, second)| is_shorter(first, bytes) && is_shorter(second, bytes)),
+            _ => true,
+        }
+}
+
 fn put_leaf(reply: &Reply, protocol: RespVersion, out: &mut BytesMut) {
     let is_three = protocol == RespVersion::Three;
     match reply {
@@ -369,7 +393,10 @@ mod tests {
                         break;
                     }
                 }
-                prop_assert_eq!(pieces, out);
+                prop_assert_eq!(&pieces, &out);
+                prop_assert!(is_shorter(&reply, &mut 1_000_000));
+                let mut bytes = out.len();
+                prop_assert!(!is_shorter(&reply, &mut bytes));
             }
         }
     }

@@ -12,10 +12,7 @@ use super::failure::of_failure;
 use super::parser::{Parser, Trust, Violation};
 use crate::budget::Reservation;
 use crate::connections::Guest;
-use crate::limits::{
-    DISCARD_BYTES_MAX, RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_INPUT_BYTES,
-    RESP_READ_BYTES,
-};
+use crate::limits::{DISCARD_BYTES_MAX, RESP_INPUT_BYTES, RESP_READ_BYTES};
 use crate::service::Shared;
 
 /// Why nothing more is read.
@@ -49,22 +46,9 @@ impl<'a> RespInput<'a> {
         }
     }
 
-    /// Takes requests that are here, up to a bound, and what is wrong with the one after them. Of
-    /// a stranger only one is taken: it may make the client known.
-    pub(super) fn requests(&mut self, trust: Trust) -> (Vec<Vec<Bytes>>, Option<Violation>) {
-        let (mut requests, before) = (Vec::new(), self.buffer.len());
-        let requests_max = match trust {
-            Trust::Stranger => 1,
-            Trust::Known => RESP_BATCH_REQUESTS_MAX,
-        };
-        while requests.len() < requests_max && before - self.buffer.len() < RESP_BATCH_BYTES_MAX {
-            match self.parser.next(&mut self.buffer, trust) {
-                Ok(Some(words)) => requests.push(words),
-                Ok(None) => break,
-                Err(violation) => return (requests, Some(violation)),
-            }
-        }
-        (requests, None)
+    /// Takes the next request; `None` if it is not all here.
+    pub(super) fn next(&mut self, trust: Trust) -> Result<Option<Vec<Bytes>>, Violation> {
+        self.parser.next(&mut self.buffer, trust)
     }
 
     /// Reads more; false if the client has gone. What came before is answered by now.

@@ -202,8 +202,8 @@ impl Session {
             }
             AtOnce::Exec => match self.plan(words) {
                 Ok(plan) if plan.own.is_empty() => {
-                    let shape = ReplyShape::Exec(plan.extra);
-                    return self.transact(plan.transaction, shape, output).await;
+                    self.transact(plan.transaction, ReplyShape::Exec(plan.extra));
+                    return Ok(());
                 }
                 Ok(plan) => {
                     self.settle(output).await?;

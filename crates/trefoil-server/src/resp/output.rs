@@ -14,7 +14,7 @@ use tokio::net::tcp::WriteHalf;
 use trefoil::Reply;
 
 use super::clients::RespClient;
-use super::encoder::{Encoding, RespVersion, encode_short, put_length};
+use super::encoder::{Encoding, RespVersion, encode_short, is_shorter, put_length};
 use crate::budget::{Reservation, Share};
 use crate::limits::{RESP_OUTPUT_BYTES, RESP_REPLY_BYTES, RESP_REPLY_TIMEOUT};
 use crate::service::Shared;
@@ -51,12 +51,29 @@ impl<'a> RespOutput<'a> {
         }
     }
 
-    /// Adds a reply, and sends what there is if that is much. A long one is sent in pieces, between
-    /// which others are served.
-    pub(super) async fn put(&mut self, reply: &Reply, protocol: RespVersion) -> io::Result<()> {
+    /// Adds a reply if it is short and there is room for it. Returns whether it did.
+    pub(super) fn put_short(&mut self, reply: &Reply, protocol: RespVersion) -> bool {
+        let room = self.room.saturating_sub(self.buffer.len());
+        if !is_shorter(reply, &mut { room }) {
+            return false;
+        }
+        self.count(reply);
+        if !encode_short(reply, protocol, &mut self.buffer) {
+            Encoding::new(reply, protocol).fill(&mut self.buffer, usize::MAX);
+        }
+        true
+    }
+
+    fn count(&self, reply: &Reply) {
         if matches!(reply, Reply::Error(_)) {
             self.shared.metrics.resp.errors.inc();
         }
+    }
+
+    /// Adds a reply, and sends what there is if that is much. A long one is sent in pieces, between
+    /// which others are served.
+    pub(super) async fn put(&mut self, reply: &Reply, protocol: RespVersion) -> io::Result<()> {
+        self.count(reply);
         if !encode_short(reply, protocol, &mut self.buffer) {
             let mut encoding = Encoding::new(reply, protocol);
             while encoding.fill(&mut self.buffer, self.room) {

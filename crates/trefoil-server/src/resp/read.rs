@@ -3,33 +3,71 @@
 //! transaction may return much.
 
 use bytes::Bytes;
-use trefoil::{Call, CommandAccess, Database, Meter, OpenDatabase, Reply, Step, Transaction};
+use trefoil::{
+    Call, CommandAccess, Database, Error, Meter, OpenDatabase, Reply, StateSnapshot, Step,
+    Transaction,
+};
 
 use super::failure::{of_error, of_failure};
-use super::session::Outcomes;
 use super::words::{ReplyResult, error};
 use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_REPLY_BYTES, RESP_SHORT_STRING_BYTES_MAX};
 use crate::reply_memory::ReplyMemory;
 use crate::service::blocking;
 
-/// The result of reads on the thread that asks.
+/// The state of one moment, for reads that return little, on the thread that asks.
 #[derive(Debug)]
-pub(super) enum Looked {
-    Replies(Outcomes),
-    /// They return too much for that, or may wait.
-    TooMuch,
-}
+pub(super) struct Glance(StateSnapshot);
 
-/// Reads on this thread, unless it might have to wait.
-pub(super) fn look(database: &Database, reads: &[Call]) -> Looked {
-    if database.may_wait() {
-        return Looked::TooMuch;
+impl Glance {
+    /// Returns the state of this moment; `None` if reading it might have to wait.
+    pub(super) fn new(database: &Database) -> Result<Option<Self>, Error> {
+        match database.may_wait() {
+            true => Ok(None),
+            false => Ok(Some(Self(database.snapshot()?))),
+        }
     }
-    let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
-    match database.look_within(reads, &meter) {
-        Ok(replies) => Looked::Replies(Outcomes::Read(replies.into_iter())),
-        Err(_) if meter.is_exceeded() => Looked::TooMuch,
-        Err(failure) => Looked::Replies(Outcomes::Failed(of_error(&failure))),
+
+    /// Returns the reply; `None` if it is too much for this thread.
+    pub(super) fn look(&mut self, call: &Call) -> Option<Reply> {
+        let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
+        match self.0.look(call, &meter) {
+            Ok(reply) => Some(reply),
+            Err(_) if meter.is_exceeded() => None,
+            Err(failure) => Some(of_error(&failure)),
+        }
+    }
+
+    /// Returns whether the call reads little, as far as that can be told quickly.
+    pub(super) fn is_light(&mut self, call: &Call) -> bool {
+        let (name, words) = (call.spec().name, call.arguments());
+        match name {
+            "mget" => return words.len() <= RESP_SHORT_ELEMENTS_MAX,
+            "object" => return true,
+            // Without a count, a step is small.
+            "scan" => return words.len() == 2,
+            // With one, the same element may be asked for a billion times.
+            "hrandfield" | "srandmember" | "zrandmember" if words.len() > 2 => return false,
+            _ => {}
+        }
+        let keys = call.spec().keys;
+        if (keys.first, keys.last) != (1, 1) || call.spec().is_of_application() {
+            return false;
+        }
+        let (measure, limit) = match name.as_bytes()[0] {
+            b'h' => ("hlen", RESP_SHORT_ELEMENTS_MAX),
+            b'l' => ("llen", RESP_SHORT_ELEMENTS_MAX),
+            b's' => ("scard", RESP_SHORT_ELEMENTS_MAX),
+            b'z' => ("zcard", RESP_SHORT_ELEMENTS_MAX),
+            _ => ("strlen", RESP_SHORT_STRING_BYTES_MAX),
+        };
+        let measure = Bytes::from_static(measure.as_bytes());
+        let Some(Ok(measure)) = Call::new(vec![measure, words[1].clone()]) else {
+            return false;
+        };
+        match self.look(&measure) {
+            Some(Reply::Integer(size)) => usize::try_from(size).is_ok_and(|size| size <= limit),
+            _ => false,
+        }
     }
 }
 
@@ -49,42 +87,6 @@ pub(super) async fn look_elsewhere(
     let mut replies = looked.map_err(|failure| of_error(&failure))?;
     let missing = || error("ERR the command has no reply");
     replies.pop().ok_or_else(missing)
-}
-
-/// Returns whether the call reads little, as far as that can be told quickly.
-pub(super) fn is_light(call: &Call, database: &Database) -> bool {
-    if database.may_wait() {
-        return false;
-    }
-    let (name, words) = (call.spec().name, call.arguments());
-    match name {
-        "mget" => return words.len() <= RESP_SHORT_ELEMENTS_MAX,
-        "object" => return true,
-        // Without a count, a step is small.
-        "scan" => return words.len() == 2,
-        // With one, the same element may be asked for a billion times.
-        "hrandfield" | "srandmember" | "zrandmember" if words.len() > 2 => return false,
-        _ => {}
-    }
-    let keys = call.spec().keys;
-    if (keys.first, keys.last) != (1, 1) || call.spec().is_of_application() {
-        return false;
-    }
-    let (measure, limit) = match name.as_bytes()[0] {
-        b'h' => ("hlen", RESP_SHORT_ELEMENTS_MAX),
-        b'l' => ("llen", RESP_SHORT_ELEMENTS_MAX),
-        b's' => ("scard", RESP_SHORT_ELEMENTS_MAX),
-        b'z' => ("zcard", RESP_SHORT_ELEMENTS_MAX),
-        _ => ("strlen", RESP_SHORT_STRING_BYTES_MAX),
-    };
-    let measure = Bytes::from_static(measure.as_bytes());
-    let Some(Ok(measure)) = Call::new(vec![measure, words[1].clone()]) else {
-        return false;
-    };
-    match database.look(&[measure]).ok().and_then(|mut all| all.pop()) {
-        Some(Reply::Integer(size)) => usize::try_from(size).is_ok_and(|size| size <= limit),
-        _ => false,
-    }
 }
 
 /// Returns whether the replies of a transaction may be as large as what it reads.
@@ -143,7 +145,8 @@ mod tests {
             ("KEYS *", false),
             ("SUNION a b", false),
         ] {
-            assert_eq!(is_light(&call(line), &database), expected, "{line}");
+            let mut glance = Glance::new(&database).unwrap().unwrap();
+            assert_eq!(glance.is_light(&call(line)), expected, "{line}");
         }
     }
 }

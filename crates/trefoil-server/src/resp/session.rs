@@ -2,25 +2,26 @@
 //!
 //! ```text
 //! connection: bytes -> requests, as words
-//!   run       all requests that have arrived, in order
+//!   begin_turn  the first of the requests that have arrived
 //!   request     finds the command, and refuses what the client may not use
 //!   dispatch      answered now, queued for EXEC, or one of the batch
 //!     answer        puts a reply behind those of the batch
-//!     read_soon     adds a read to the batch
+//!     read_now      reads what is durable, and answers
 //!     transact      adds a transaction to the batch
 //!   settle      carries out the batch, and sends its replies
+//!   end_turn    the last of the requests that have arrived
 //! output: replies -> bytes
 //! ```
 //!
 //! Replies leave in the order of the requests. A batch is a run of requests that are carried out
-//! together: either they all read, from what is durable; or the first of them writes, and all are
-//! handed to the writer, which keeps their order and writes them as one group. A request that can be
-//! part of neither first has the batch settled. While there is a batch, a reply that is ready gets
-//! a place in it; otherwise it is sent.
+//! together: the first of them writes, and all are handed to the writer, which keeps their order and
+//! writes them as one group. A request that cannot be part of it first has the batch settled. While
+//! there is a batch, a reply that is ready gets a place in it; otherwise it is sent.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use trefoil::{
@@ -37,11 +38,10 @@ use super::multi::{ClientWatch, Multi, call, merge, of_transaction};
 use super::output::RespOutput;
 use super::pieces;
 use super::profile::{ReplyMode, not_authenticated};
-use super::read::{Looked, answers_much, is_light, look, look_elsewhere};
+use super::read::{Glance, answers_much, look_elsewhere};
 use super::wishes::Wishes;
 use super::words::{ReplyResult, error, is};
 use crate::connections::Guest;
-use crate::limits::RESP_BATCH_READS_MAX;
 use crate::reply_memory::ReplyMemory;
 use crate::service::Shared;
 
@@ -54,6 +54,8 @@ pub(super) struct Session {
     pub(super) namespace: Option<NamespaceId>,
     /// The database of the namespace, while requests are being carried out.
     pub(super) database: Option<OpenDatabase>,
+    /// The state that is read from, while nothing is waited for.
+    glance: Option<Glance>,
     batch: RequestBatch,
     /// The memory that replies take, until they are sent.
     reply_memory: Vec<ReplyMemory>,
@@ -68,13 +70,14 @@ pub(super) struct Session {
     /// Whether the connection ends when everything is answered.
     pub(super) is_closing: bool,
     pub(super) tally: Tally,
+    /// When the requests that are being carried out arrived, by the steady clock.
+    began: Duration,
 }
 
 /// Requests that are carried out together, and the places of their replies.
 #[derive(Debug, Default)]
 struct RequestBatch {
     slots: Vec<ReplySlot>,
-    reads: Vec<Call>,
     transactions: Vec<Transaction>,
 }
 
@@ -93,7 +96,7 @@ struct ReplySlot {
 pub(super) enum ReplyShape {
     /// It is there.
     Ready(Reply),
-    /// From the next read, or from the only step of the next transaction.
+    /// From the only step of the next transaction.
     Single,
     /// From all steps of the next transaction, and these.
     Exec(Vec<(usize, Reply)>),
@@ -102,7 +105,6 @@ pub(super) enum ReplyShape {
 /// The results of a batch, in order.
 #[derive(Debug)]
 pub(super) enum Outcomes {
-    Read(std::vec::IntoIter<Reply>),
     Executed(std::vec::IntoIter<Result<Executed, Error>>),
     /// Nothing was carried out: all get this error.
     Failed(Reply),
@@ -115,7 +117,6 @@ impl Outcomes {
         match (shape, self) {
             (ReplyShape::Ready(reply), _) => reply,
             (_, Self::Failed(reply)) => reply.clone(),
-            (_, Self::Read(replies)) => replies.next().unwrap_or_else(missing),
             (ReplyShape::Single, Self::Executed(executed)) => match executed.next() {
                 Some(Ok(executed)) => executed.replies.into_iter().next().unwrap_or_else(missing),
                 Some(Err(failure)) => of_error(&failure),
@@ -144,6 +145,7 @@ impl Session {
             protocol: RespVersion::default(),
             namespace: None,
             database: None,
+            glance: None,
             batch: RequestBatch::default(),
             reply_memory: Vec::new(),
             multi: None,
@@ -153,38 +155,40 @@ impl Session {
             is_silent: false,
             is_closing: false,
             tally: Tally::default(),
+            began: Duration::ZERO,
         };
         session.leave();
         session
     }
 
-    /// Carries out requests that have arrived together, and replies to all of them unless the
-    /// connection fails.
-    pub(super) async fn run(
+    /// Begins to carry out requests that have arrived together.
+    pub(super) fn begin_turn(&mut self) {
+        self.began = self.shared.clock().steady();
+    }
+
+    /// Ends what was begun: replies to all of the requests, of which there were so many.
+    pub(super) async fn end_turn(
         &mut self,
-        requests: Vec<Vec<Bytes>>,
+        n_requests: usize,
         output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
-        let began = self.shared.clock().steady();
-        let total = &self.shared.resp.requests;
-        total.fetch_add(requests.len() as u64, Ordering::Relaxed);
-        let batch = &self.shared.metrics.resp.batch;
-        batch.observe(requests.len() as f64);
-        for words in requests {
-            self.request(words, output).await?;
-            if self.is_closing {
-                break;
-            }
-        }
         self.settle(output).await?;
         self.database = None;
         self.reply_memory.clear();
-        let time = self.record_activity().saturating_sub(began);
+        let total = &self.shared.resp.requests;
+        total.fetch_add(n_requests as u64, Ordering::Relaxed);
+        self.shared.metrics.resp.batch.observe(n_requests as f64);
+        let time = self.record_activity().saturating_sub(self.began);
         self.tally.flush(&self.shared, time);
         Ok(())
     }
 
-    async fn request(&mut self, words: Vec<Bytes>, output: &mut RespOutput<'_>) -> io::Result<()> {
+    /// Carries out a request, or adds it to the batch.
+    pub(super) async fn request(
+        &mut self,
+        words: Vec<Bytes>,
+        output: &mut RespOutput<'_>,
+    ) -> io::Result<()> {
         self.begin_request();
         match self.shared.resp.catalogue.find(&words) {
             Ok(found) if self.is_stranger() && !is_for_strangers(found) => {
@@ -237,9 +241,10 @@ impl Session {
             self.add_slot(ReplyShape::Ready(reply));
             return Ok(());
         }
-        if self.is_silent {
+        if self.is_silent || output.put_short(&reply, self.protocol) {
             return Ok(());
         }
+        self.glance = None;
         output.put(&reply, self.protocol).await
     }
 
@@ -287,7 +292,7 @@ impl Session {
         match spec.access {
             CommandAccess::Read => self.read(call, output).await,
             CommandAccess::FastRead if self.batch.transactions.is_empty() => {
-                self.read_soon(call, output).await
+                self.read_now(call, output).await
             }
             // The writer does not read a long string for a client.
             CommandAccess::FastRead if spec.name == "get" && self.is_long(&call).await => {
@@ -298,14 +303,28 @@ impl Session {
                 if access == CommandAccess::Write {
                     transaction.id = self.wishes.commit_id.take();
                 }
-                self.transact(transaction, ReplyShape::Single, output).await
+                self.transact(transaction, ReplyShape::Single);
+                Ok(())
             }
         }
     }
 
     async fn is_long(&mut self, call: &Call) -> bool {
-        let database = self.database().await;
-        database.is_ok_and(|database| !is_light(call, &database))
+        match self.glance().await {
+            Ok(Some(glance)) => !glance.is_light(call),
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Returns the state to read from on this thread; `None` if that might have to wait. It stays the
+    /// same until something is waited for.
+    async fn glance(&mut self) -> ReplyResult<Option<&mut Glance>> {
+        if self.glance.is_none() {
+            let database = self.database().await?;
+            self.glance = Glance::new(&database).map_err(|failure| of_error(&failure))?;
+        }
+        Ok(self.glance.as_mut())
     }
 
     /// Carries out a command that may read much: after the writes before it, and elsewhere if it
@@ -314,66 +333,63 @@ impl Session {
         if !self.batch.transactions.is_empty() {
             self.settle(output).await?;
         }
+        let is_light = match self.glance().await {
+            Ok(Some(glance)) => glance.is_light(&call),
+            Ok(None) => false,
+            Err(reply) => return self.answer(reply, output).await,
+        };
+        match is_light {
+            true => self.read_now(call, output).await,
+            false => Box::pin(self.read_long(call, output)).await,
+        }
+    }
+
+    /// Reads on this thread if that returns little.
+    async fn read_now(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
+        let reply = match self.glance().await {
+            Ok(Some(glance)) => glance.look(&call),
+            Ok(None) => None,
+            Err(reply) => Some(reply),
+        };
+        match reply {
+            Some(reply) => self.answer(reply, output).await,
+            None => Box::pin(self.read_long(call, output)).await,
+        }
+    }
+
+    /// Reads for a long reply: sends it in pieces if that is possible. Other replies are made on a
+    /// thread for such work, with memory that is taken for them.
+    async fn read_long(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
+        self.settle(output).await?;
         let database = match self.database().await {
             Ok(database) => database,
             Err(reply) => return self.answer(reply, output).await,
         };
-        if is_light(&call, &database) {
-            return self.read_soon(call, output).await;
-        }
-        self.settle(output).await?;
         if self.is_silent {
             return Ok(());
         }
-        match Box::pin(self.read_long(&database, call, output)).await? {
+        let reply = match pieces::answer(&database, &call, self.protocol, output).await {
+            Some(sent) => sent?,
+            None => {
+                let memory = ReplyMemory::new(&self.guest.share);
+                let reply = look_elsewhere(database, call, &memory).await;
+                self.reply_memory.push(memory);
+                Some(flat(reply))
+            }
+        };
+        match reply {
             Some(reply) => self.answer(reply, output).await,
             None => Ok(()),
         }
     }
 
-    /// Reads for a long reply: sends it in pieces if that is possible, and returns `None` then. Other
-    /// replies are made on a thread for such work, with memory that is taken for them.
-    async fn read_long(
-        &mut self,
-        database: &OpenDatabase,
-        call: Call,
-        output: &mut RespOutput<'_>,
-    ) -> io::Result<Option<Reply>> {
-        if let Some(sent) = pieces::answer(database, &call, self.protocol, output).await {
-            return sent;
-        }
-        let memory = ReplyMemory::new(&self.guest.share);
-        let reply = look_elsewhere(database.clone(), call, &memory).await;
-        self.reply_memory.push(memory);
-        Ok(Some(flat(reply)))
-    }
-
-    /// Adds a read to the batch.
-    async fn read_soon(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
-        if self.batch.reads.len() >= RESP_BATCH_READS_MAX {
-            self.settle(output).await?;
-        }
-        self.batch.reads.push(call);
-        self.add_slot(ReplyShape::Single);
-        Ok(())
-    }
-
     /// Adds a transaction to the batch.
-    pub(super) async fn transact(
-        &mut self,
-        mut transaction: Transaction,
-        shape: ReplyShape,
-        output: &mut RespOutput<'_>,
-    ) -> io::Result<()> {
-        if !self.batch.reads.is_empty() {
-            self.settle(output).await?;
-        }
+    pub(super) fn transact(&mut self, mut transaction: Transaction, shape: ReplyShape) {
         if answers_much(&transaction) {
             transaction.allowance = Some(self.reply_allowance());
         }
         self.batch.transactions.push(transaction);
         self.add_slot(shape);
-        Ok(())
     }
 
     /// Lets a transaction take memory for its replies, before it is written.
@@ -399,7 +415,8 @@ impl Session {
                 Ok(step) => {
                     let mut transaction = Transaction::new().with_steps([step]);
                     transaction.id = self.wishes.commit_id.take();
-                    return self.transact(transaction, ReplyShape::Single, output).await;
+                    self.transact(transaction, ReplyShape::Single);
+                    return Ok(());
                 }
             },
             action => {
@@ -442,19 +459,13 @@ impl Session {
 
     /// Carries out the batch, and sends its replies in order.
     pub(super) async fn settle(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+        self.glance = None;
         if self.batch.slots.is_empty() {
             return Ok(());
         }
         let batch = std::mem::take(&mut self.batch);
         let mut outcomes = match self.database().await {
             Err(reply) => Outcomes::Failed(reply),
-            Ok(database) if batch.transactions.is_empty() => match look(&database, &batch.reads) {
-                Looked::Replies(outcomes) => outcomes,
-                Looked::TooMuch => {
-                    let settled = self.settle_one_by_one(&database, batch, output);
-                    return Box::pin(settled).await;
-                }
-            },
             Ok(database) => self.execute(&database, batch.transactions).await,
         };
         for slot in batch.slots {
@@ -463,58 +474,16 @@ impl Session {
             if is_new && matches!(reply, Reply::Error(_)) {
                 self.shared.resp.usage.fail(slot.command);
             }
-            if !slot.is_silent {
+            if !slot.is_silent && !output.put_short(&reply, self.protocol) {
                 output.put(&reply, self.protocol).await?;
             }
         }
         Ok(())
-    }
-
-    /// Does the same with reads that together return too much for one thread and one buffer.
-    async fn settle_one_by_one(
-        &mut self,
-        database: &OpenDatabase,
-        batch: RequestBatch,
-        output: &mut RespOutput<'_>,
-    ) -> io::Result<()> {
-        let mut reads = batch.reads.into_iter();
-        for slot in batch.slots {
-            let reply = match slot.shape {
-                ReplyShape::Ready(reply) => Some(reply),
-                ReplyShape::Single | ReplyShape::Exec(_) => match reads.next() {
-                    Some(call) if !slot.is_silent => {
-                        let reply = self.read_one(database, call, output).await?;
-                        if matches!(reply, Some(Reply::Error(_))) {
-                            self.shared.resp.usage.fail(slot.command);
-                        }
-                        reply
-                    }
-                    _ => None,
-                },
-            };
-            if let Some(reply) = reply.filter(|_| !slot.is_silent) {
-                output.put(&reply, self.protocol).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads on this thread if that returns little. `None`: the reply is sent.
-    async fn read_one(
-        &mut self,
-        database: &OpenDatabase,
-        call: Call,
-        output: &mut RespOutput<'_>,
-    ) -> io::Result<Option<Reply>> {
-        match look(database, std::slice::from_ref(&call)) {
-            Looked::Replies(mut outcomes) => Ok(Some(outcomes.take(ReplyShape::Single))),
-            Looked::TooMuch => Box::pin(self.read_long(database, call, output)).await,
-        }
     }
 
     /// Hands transactions to the writer.
     pub(super) async fn execute(
-        &self,
+        &mut self,
         database: &OpenDatabase,
         transactions: Vec<Transaction>,
     ) -> Outcomes {

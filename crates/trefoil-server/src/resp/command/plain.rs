@@ -87,7 +87,7 @@ fn check_timeout(timeout: i64) -> ReplyResult<()> {
 }
 
 /// Sleeps, for tests.
-pub(in super::super) async fn sleep(session: &Session, words: &[Bytes]) -> ReplyResult {
+pub(in super::super) async fn sleep(session: &mut Session, words: &[Bytes]) -> ReplyResult {
     if !session.config().test_mode {
         return Err(error("ERR DEBUG command not allowed outside of test mode"));
     }
