@@ -45,7 +45,7 @@ impl Shared {
             config,
             budget,
             metrics: Metrics::new(&namespaces),
-            resp: RespClients::new(namespaces.commands().clone(), namespaces.clock().clone()),
+            resp: RespClients::new(namespaces.commands(), namespaces.clock().clone()),
             namespaces,
             closing: CancellationToken::new(),
         }

@@ -54,7 +54,7 @@ pub(super) struct Totals {
 
 impl RespClients {
     /// No clients yet, who may use these commands.
-    pub(crate) fn new(commands: Commands, clock: Clock) -> Self {
+    pub(crate) fn new(commands: &Commands, clock: Clock) -> Self {
         let catalogue = Catalogue::new(commands);
         Self {
             by_id: Mutex::default(),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn clients_see_their_own_namespace_and_the_administrator_sees_all() {
-        let clients = RespClients::new(Commands::redis().clone(), Clock::default());
+        let clients = RespClients::new(Commands::redis(), Clock::default());
         let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let names = ["default", "a", "b", "a"].map(|name| NamespaceId::new(name).unwrap());
         let entered = names.clone().map(|name| {

@@ -89,9 +89,8 @@ impl Tally {
     /// Tells how many there were, and how long they took together.
     pub(super) fn flush(&mut self, shared: &Shared, time: Duration) {
         let last = (self.command, std::mem::take(&mut self.count));
-        let before = std::mem::take(&mut self.before);
-        let total = last.1 + before.iter().map(|(_, count)| count).sum::<u64>();
-        let runs = before.into_iter().chain([last]);
+        let total = last.1 + self.before.iter().map(|(_, count)| count).sum::<u64>();
+        let runs = self.before.drain(..).chain([last]);
         for (command, count) in runs.filter(|(_, count)| *count > 0) {
             if let Some(counts) = shared.resp.usage.of(command) {
                 let part = time.mul_f64(count as f64 / total as f64);

@@ -113,21 +113,20 @@ impl Parser {
 
     /// Reads `*N`; false if the line is not all there.
     fn begin(&mut self, buffer: &mut BytesMut, trust: Trust) -> Result<bool, Violation> {
-        let Some(line) = line(buffer, 0, "too big mbulk count string")? else {
-            return Ok(false);
+        let (count, end) = match plain_number(buffer, 1) {
+            Some(number) => number,
+            None => match count(buffer)? {
+                Some(number) => number,
+                None => return Ok(false),
+            },
         };
-        let count = parse_integer(&buffer[1..line.0]);
-        let count = count.filter(|count| *count <= WORDS_MAX);
-        let count = count.ok_or_else(|| Violation::new("invalid multibulk length"))?;
-        // None, or less than none, asks for nothing.
-        let count = usize::try_from(count).unwrap_or(0);
         if trust == Trust::Stranger && count > RESP_STRANGER_WORDS_MAX {
             return Err(Violation::new("unauthenticated multibulk length"));
         }
         if count == 0 {
-            buffer.advance(line.1);
+            buffer.advance(end);
         } else {
-            self.position = line.1;
+            self.position = end;
             self.words_left = count;
         }
         Ok(true)
@@ -156,18 +155,17 @@ impl Parser {
     /// Reads `$N`; `None` if the line is not all there.
     fn word_header(&mut self, buffer: &BytesMut, trust: Trust) -> Result<Option<usize>, Violation> {
         let start = self.position;
-        let Some(line) = line(buffer, start, "too big bulk count string")? else {
-            return Ok(None);
+        let plain = match buffer.get(start) {
+            Some(b'$') => plain_number(buffer, start + 1),
+            _ => None,
         };
-        let marker = buffer[start];
-        if marker != b'$' {
-            let marker = char::from(marker);
-            return Err(Violation::new(&format!("expected '$', got '{marker}'")));
-        }
-        let length = parse_integer(&buffer[start + 1..line.0]);
-        let length = length.and_then(|length| usize::try_from(length).ok());
-        let length = length.filter(|length| *length <= REQUEST_BYTES_MAX);
-        let length = length.ok_or_else(|| Violation::new("invalid bulk length"))?;
+        let (length, end) = match plain {
+            Some(number) => number,
+            None => match length(buffer, start)? {
+                Some(number) => number,
+                None => return Ok(None),
+            },
+        };
         let is_stranger = trust == Trust::Stranger;
         if is_stranger && length > RESP_STRANGER_WORD_BYTES_MAX {
             return Err(Violation::new("unauthenticated bulk length"));
@@ -176,11 +174,11 @@ impl Parser {
             Trust::Stranger => RESP_STRANGER_REQUEST_BYTES_MAX,
             Trust::Known => RESP_REQUEST_BYTES_MAX,
         };
-        if line.1 + length > bytes_max {
+        if end + length > bytes_max {
             let text = format!("a request may have {bytes_max} bytes");
             return Err(Violation::new(&text));
         }
-        self.position = line.1;
+        self.position = end;
         self.word_length = Some(length);
         Ok(Some(length))
     }
@@ -202,6 +200,57 @@ impl Parser {
         self.words.shrink_to(KEPT_SPANS);
         words
     }
+}
+
+/// The digits of numbers that are read at once.
+const PLAIN_DIGITS_MAX: usize = 7;
+
+/// Reads a number that is written as nearly all are: a few digits, and the end of the line. Returns it
+/// and where the next line begins; `None` if it has to be looked at more closely.
+fn plain_number(buffer: &[u8], start: usize) -> Option<(usize, usize)> {
+    let mut number = 0;
+    for n_digits in 0..=PLAIN_DIGITS_MAX {
+        match *buffer.get(start + n_digits)? {
+            digit @ b'0'..=b'9' if n_digits == 0 || number > 0 => {
+                number = number * 10 + usize::from(digit - b'0');
+            }
+            b'\r' if n_digits > 0 => {
+                let end = start + n_digits + 2;
+                return (end <= buffer.len()).then_some((number, end));
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Reads `*N`: how many words follow, and where. `None` if the line is not all there.
+fn count(buffer: &[u8]) -> Result<Option<(usize, usize)>, Violation> {
+    let Some(line) = line(buffer, 0, "too big mbulk count string")? else {
+        return Ok(None);
+    };
+    let count = parse_integer(&buffer[1..line.0]);
+    let count = count.filter(|count| *count <= WORDS_MAX);
+    let count = count.ok_or_else(|| Violation::new("invalid multibulk length"))?;
+    // None, or less than none, asks for nothing.
+    Ok(Some((usize::try_from(count).unwrap_or(0), line.1)))
+}
+
+/// Reads `$N`: how long the next word is, and where it begins. `None` if the line is not all there.
+fn length(buffer: &[u8], start: usize) -> Result<Option<(usize, usize)>, Violation> {
+    let Some(line) = line(buffer, start, "too big bulk count string")? else {
+        return Ok(None);
+    };
+    let marker = buffer[start];
+    if marker != b'$' {
+        let marker = char::from(marker);
+        return Err(Violation::new(&format!("expected '$', got '{marker}'")));
+    }
+    let length = parse_integer(&buffer[start + 1..line.0]);
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| *length <= REQUEST_BYTES_MAX);
+    let length = length.ok_or_else(|| Violation::new("invalid bulk length"))?;
+    Ok(Some((length, line.1)))
 }
 
 /// Finds the end of the line that begins at `start`: where its text ends and where the next line

@@ -4,11 +4,11 @@
 //! Requests that arrive together are carried out together, so each gets an equal part of the time.
 //! It lasts until the reply is there, which for a write is until it is on disk.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use prometheus_client::metrics::counter::Counter;
 
 use super::metrics::UNKNOWN_COMMAND;

@@ -2,10 +2,12 @@
 //! applications say of themselves.
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use trefoil::application::Application;
 use trefoil::{CommandAccess, CommandSpec, Commands};
 
 use super::super::words::{integer, is};
+use super::{FoundCommand, by_name};
 use crate::VERSION;
 
 /// The categories of commands, in Redis' order and as it writes them.
@@ -73,15 +75,15 @@ pub(super) enum KeyPlace {
 /// Every command of the server, and what is told of it.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    /// The commands on the state.
-    pub(super) commands: Commands,
+    /// The commands that have no subcommands, by name.
+    pub(super) by_name: HashMap<&'static [u8], FoundCommand>,
     /// Every command and every subcommand, by name.
     entries: Vec<CatalogueEntry>,
 }
 
 impl Catalogue {
     /// The commands of the server itself, and these on the state.
-    pub(crate) fn new(commands: Commands) -> Self {
+    pub(crate) fn new(commands: &Commands) -> Self {
         let lines = include_str!("catalogue.txt").lines();
         let lines = lines.filter(|line| !line.starts_with('#'));
         let mut entries: Vec<CatalogueEntry> = lines.filter_map(parse).collect();
@@ -90,7 +92,10 @@ impl Catalogue {
             entries.extend(specs.map(|spec| CatalogueEntry::of_application(application, spec)));
         }
         entries.sort_unstable_by_key(|entry| entry.name);
-        Self { commands, entries }
+        Self {
+            by_name: by_name(commands),
+            entries,
+        }
     }
 
     /// Returns every command and every subcommand, by name.
@@ -304,7 +309,7 @@ mod tests {
     use super::*;
 
     fn catalogue() -> Catalogue {
-        Catalogue::new(Options::default().commands)
+        Catalogue::new(&Options::default().commands)
     }
 
     #[test]
@@ -328,7 +333,7 @@ mod tests {
     fn every_command_is_told_of_as_it_is() {
         let catalogue = catalogue();
         let mut names: BTreeSet<&str> = catalogue.names().collect();
-        for spec in catalogue.commands.iter() {
+        for spec in Options::default().commands.iter() {
             let entry = catalogue
                 .entry(spec.name)
                 .unwrap_or_else(|| panic!("{}", spec.name));

@@ -10,12 +10,12 @@ mod event;
 mod info;
 mod plain;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use trefoil::{CommandSpec, Reply};
+use hashbrown::HashMap;
+use trefoil::{CommandSpec, Commands, Reply};
 
 use super::session::Session;
 use super::wishes::Wish;
@@ -195,9 +195,9 @@ impl Catalogue {
     /// Returns the command that these words name; there is at least one. An error says that there
     /// is none, or that it takes another number of words.
     pub(super) fn find(&self, words: &[Bytes]) -> ReplyResult<FoundCommand> {
-        let found = match self.commands.find(&words[0]) {
-            Some(spec) => FoundCommand::State(spec),
-            None => find_own(words)?,
+        let found = match self.find_plain(&words[0]) {
+            Some(found) => found,
+            None => find_sub(words)?,
         };
         let arity = found.arity();
         let is_right = match usize::try_from(arity) {
@@ -209,6 +209,15 @@ impl Catalogue {
         } else {
             Err(wrong_number(found.name()))
         }
+    }
+
+    /// Returns the command of this name, in any case, if it has no subcommands.
+    fn find_plain(&self, name: &[u8]) -> Option<FoundCommand> {
+        let mut lower = [0; NAME_BYTES_MAX];
+        let lower = lower.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.by_name.get(&*lower).copied()
     }
 
     /// Returns the command that words name which it does not take, as in too few of them.
@@ -226,17 +235,22 @@ fn wrong_number(name: &str) -> Reply {
     ))
 }
 
-fn find_own(words: &[Bytes]) -> ReplyResult<FoundCommand> {
+/// Returns the commands that have no subcommands, by name.
+fn by_name(commands: &Commands) -> HashMap<&'static [u8], FoundCommand> {
+    // The name of a subcommand is none by itself.
+    let is_plain = |own: &&Own| !own.name.contains('|') && !CONTAINERS.contains(&own.name);
+    let own = OWN.iter().filter(is_plain).map(FoundCommand::Own);
+    let all = own.chain(commands.iter().map(FoundCommand::State));
+    all.map(|found| (found.name().as_bytes(), found)).collect()
+}
+
+/// Returns the command of a name that is followed by that of a subcommand.
+fn find_sub(words: &[Bytes]) -> ReplyResult<FoundCommand> {
     static BY_NAME: LazyLock<HashMap<&str, &Own>> =
         LazyLock::new(|| OWN.iter().map(|own| (own.name, own)).collect());
     let mut name = lower(&words[0]).ok_or_else(|| unknown(words))?;
-    let Some(container) = CONTAINERS.into_iter().find(|container| *container == name) else {
-        // The name of a subcommand is none by itself.
-        let own = BY_NAME.get(name.as_str()).filter(|_| !name.contains('|'));
-        return own
-            .map(|own| FoundCommand::Own(own))
-            .ok_or_else(|| unknown(words));
-    };
+    let container = CONTAINERS.into_iter().find(|container| *container == name);
+    let container = container.ok_or_else(|| unknown(words))?;
     if let Some(subcommand) = words.get(1) {
         let subname = lower(subcommand).ok_or_else(|| unknown_sub(container, subcommand))?;
         name = format!("{container}|{subname}");
@@ -298,7 +312,7 @@ mod tests {
     use super::*;
 
     fn find(words: &[Bytes]) -> ReplyResult<FoundCommand> {
-        Catalogue::new(Options::default().commands).find(words)
+        Catalogue::new(&Options::default().commands).find(words)
     }
 
     #[track_caller]
