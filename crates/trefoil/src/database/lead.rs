@@ -20,7 +20,7 @@ use crate::write::{Flight, Led};
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
 
-/// How long the syncs of late may have taken for a thread that serves connections to wait for the
+/// How long recent syncs may have taken for a thread that serves connections to wait for the
 /// next one. Its other connections wait for as long.
 const SHORT_SYNC_MAX: Duration = Duration::from_micros(500);
 

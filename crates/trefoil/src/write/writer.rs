@@ -42,7 +42,7 @@ pub(crate) struct Writer {
     clock: Clock,
     /// How many groups in a row had one request.
     n_calm: AtomicUsize,
-    /// About how many nanoseconds a group of late took to be written and synced.
+    /// About how many nanoseconds a recent group took to be written and synced.
     recent_sync: AtomicU64,
     /// Held by the leader.
     next: Mutex<Next>,
@@ -104,7 +104,7 @@ impl Writer {
         self.n_calm.load(Ordering::Relaxed) >= CALM_GROUPS_MIN
     }
 
-    /// About how long a group of late took to be written and synced.
+    /// About how long a recent group took to be written and synced.
     pub(crate) fn recent_sync(&self) -> Duration {
         Duration::from_nanos(self.recent_sync.load(Ordering::Relaxed))
     }
