@@ -35,8 +35,9 @@ pub(super) const MAP: &str = "state";
 /// After the keys of all entries, which begin with letters.
 pub(crate) const STATE_END: &[u8] = &[0xff];
 
-/// When so much of memory is taken by what changed, it is time for a checkpoint.
-const RECENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// When so much of memory is taken by what changed, it is time for a checkpoint. While that is written,
+/// and in the map until the next one, the same takes memory several times.
+const RECENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// When so much of the log is changes, and so many times as much as of memory, it is time too: the
 /// same entries change again and again.
 const LOGGED_BYTES_MIN: u64 = 8 * 1024 * 1024;
