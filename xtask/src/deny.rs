@@ -31,6 +31,7 @@ struct GraphRules {
 #[serde(deny_unknown_fields)]
 struct LicenceRules {
     allow: Vec<String>,
+    #[serde(default)]
     exceptions: Vec<LicenceException>,
 }
 
