@@ -1,5 +1,6 @@
 //! Bytes in any pieces, requests in any number, and clients that break the rules.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,23 @@ fn a_pipeline_is_answered_in_order_however_it_is_split() {
     let replies: Vec<String> = (0..12).map(|_| client.reply().to_string()).collect();
     assert_eq!(replies.join(" "), expected);
     assert!(client.buffer.is_empty());
+}
+
+#[test]
+fn random_picks_of_one_pipeline_differ() {
+    let server = TestServer::test_mode();
+    let mut client = Client::connect(&server);
+    let members: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let words: Vec<&str> = ["SADD", "s"]
+        .into_iter()
+        .chain(members.iter().map(String::as_str))
+        .collect();
+    client.write(&request(&words));
+    assert_eq!(client.reply(), Value::Integer(100));
+    client.write(&request(&["SRANDMEMBER", "s"]).repeat(64));
+    let picked: HashSet<String> = (0..64).map(|_| client.reply().to_string()).collect();
+    // About 47 are expected; that there are so few by chance does not happen.
+    assert!(picked.len() > 16, "{picked:?}");
 }
 
 #[test]
