@@ -4,12 +4,16 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use trefoil::limits::{
-    BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, EVENT_TYPE_BYTES_MAX, STREAM_NAME_BYTES_MAX,
+    BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, EVENT_TYPE_BYTES_MAX, STREAM_LIST_MAX,
+    STREAM_NAME_BYTES_MAX,
 };
 use trefoil::{ConsumerGroup, Direction, Error};
 
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, fields, number, present, text};
+
+/// How many names are listed if the client does not say.
+const LIST_LIMIT_DEFAULT: usize = 100;
 
 /// The first argument, a stream's name.
 pub(super) fn stream_name<'a>(call: &RpcCall<'a>, missing: &str) -> Result<Cow<'a, str>> {
@@ -111,6 +115,17 @@ pub(super) fn direction(value: Option<&RawValue>) -> Result<Direction> {
             "options.direction must be \"forwards\" or \"backwards\"",
         )),
     }
+}
+
+/// The option `limit` of a list of names.
+pub(super) fn list_limit(limit: Option<i64>) -> Result<usize> {
+    let Some(limit) = limit else {
+        return Ok(LIST_LIMIT_DEFAULT);
+    };
+    usize::try_from(limit)
+        .ok()
+        .filter(|limit| (1..=STREAM_LIST_MAX).contains(limit))
+        .ok_or_else(|| Failure::invalid(format!("limit must be between 1 and {STREAM_LIST_MAX}")))
 }
 
 /// A position that may be given as a negative number.

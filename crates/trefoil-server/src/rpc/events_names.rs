@@ -4,26 +4,23 @@
 //! byte order, after `cursor`: with how many events, and where the last one is. It goes beyond
 //! EventoDB.
 
-use trefoil::limits::STREAM_LIST_MAX;
 use trefoil::{Database, List, NameInfo};
 
 use super::Context;
-use crate::error::{Failure, Result};
-use crate::json::{RpcCall, present, put_number, put_string, text};
+use super::arguments::{list_limit, text_option};
+use crate::error::Result;
+use crate::json::{RpcCall, present, put_number, put_string};
 use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 use crate::strict;
 
-/// How many names are listed if the client does not say.
-const LIMIT_DEFAULT: usize = 100;
-
 pub(super) async fn types(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let list = parse(call, "options")?;
+    let list = parse(call)?;
     answer(context, move |database| database.types(&list)).await
 }
 
 pub(super) async fn tags(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let list = parse(call, "options")?;
+    let list = parse(call)?;
     answer(context, move |database| database.tags(&list)).await
 }
 
@@ -50,26 +47,16 @@ async fn answer(
     Ok(response::json(out))
 }
 
-fn parse(call: &RpcCall<'_>, what: &str) -> Result<List> {
-    let Some(options) = present(call.argument(0)) else {
-        return Ok(List::new(LIMIT_DEFAULT));
+fn parse(call: &RpcCall<'_>) -> Result<List> {
+    let [prefix, limit, cursor] = match present(call.argument(0)) {
+        None => [None; 3],
+        Some(options) => strict::object(options, "options", ["prefix", "limit", "cursor"])?,
     };
-    let [prefix, limit, cursor] = strict::object(options, what, ["prefix", "limit", "cursor"])?;
-    let beginning = |value, name: &str| match present(value) {
-        None => Ok(String::new()),
-        Some(value) => text(value)
-            .map(std::borrow::Cow::into_owned)
-            .ok_or_else(|| Failure::invalid(format!("{name} must be a string"))),
-    };
-    let limit = match strict::optional_position(present(limit), "limit")? {
-        None => LIMIT_DEFAULT,
-        Some(limit) => usize::try_from(limit)
-            .ok()
-            .filter(|limit| (1..=STREAM_LIST_MAX).contains(limit))
-            .ok_or_else(|| {
-                Failure::invalid(format!("limit must be between 1 and {STREAM_LIST_MAX}"))
-            })?,
-    };
-    let list = List::new(limit).with_prefix(beginning(prefix, "prefix")?);
-    Ok(list.after(beginning(cursor, "cursor")?))
+    let limit = strict::optional_position(present(limit), "limit")?;
+    let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let prefix = text_option(present(prefix), "prefix")?.unwrap_or_default();
+    let cursor = text_option(present(cursor), "cursor")?.unwrap_or_default();
+    Ok(List::new(list_limit(limit)?)
+        .with_prefix(prefix)
+        .after(cursor))
 }

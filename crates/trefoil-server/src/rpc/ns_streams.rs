@@ -4,17 +4,13 @@
 //! "version"}]`, in byte order of their names, after `cursor`. The prefix is taken literally.
 
 use trefoil::List;
-use trefoil::limits::STREAM_LIST_MAX;
 
 use super::Context;
-use super::arguments::{number_option, options, text_option};
-use crate::error::{Failure, Result};
+use super::arguments::{list_limit, number_option, options, text_option};
+use crate::error::Result;
 use crate::json::{RpcCall, put_number, put_string, put_time};
 use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
-
-/// How many streams are listed if the client does not say.
-const LIMIT_DEFAULT: usize = 100;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let list = parse(call)?;
@@ -39,15 +35,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
 
 fn parse(call: &RpcCall<'_>) -> Result<List> {
     let [prefix, limit, cursor] = options(call.argument(0), ["prefix", "limit", "cursor"])?;
-    let limit = match number_option(limit, "limit")? {
-        None => LIMIT_DEFAULT,
-        Some(limit) => usize::try_from(limit)
-            .ok()
-            .filter(|limit| (1..=STREAM_LIST_MAX).contains(limit))
-            .ok_or_else(|| {
-                Failure::invalid(format!("limit must be between 1 and {STREAM_LIST_MAX}"))
-            })?,
-    };
+    let limit = list_limit(number_option(limit, "limit")?)?;
     let prefix = text_option(prefix, "prefix")?.unwrap_or_default();
     let cursor = text_option(cursor, "cursor")?.unwrap_or_default();
     Ok(List::new(limit).with_prefix(prefix).after(cursor))

@@ -10,6 +10,7 @@ use trefoil_storage::MemoryStorage;
 
 use super::Background;
 use super::deferred::WAITING_RUNS_MAX;
+use super::eventually::eventually;
 use crate::database::engine::Engine;
 use crate::{Clock, ManualTime, Options, Transaction};
 
@@ -59,17 +60,6 @@ impl Busy {
 /// Long enough for what should not be done to be done.
 fn wait_a_while() {
     std::thread::sleep(Duration::from_millis(60));
-}
-
-/// Waits for what other threads do.
-fn eventually(is_done: impl Fn() -> bool) {
-    for _ in 0..3000 {
-        if is_done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it was not done");
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod cleaning;
 pub(crate) mod deferred;
 #[cfg(test)]
 mod deferred_tests;
+#[cfg(test)]
+mod eventually;
 pub(crate) mod exclusive;
 pub(crate) mod quiet;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use trefoil_core::{Commit, Error, NewEvent, Timestamp};
 
+use super::eventually::eventually;
 use super::quiet::QUIET_MILLIS;
 use crate::index::SMALL_TAIL_EVENTS;
 use crate::time::NEVER;
@@ -43,17 +44,6 @@ fn write(database: &Database, n_events: usize) {
         database.commit(Commit::new(left)).unwrap();
         left = rest;
     }
-}
-
-/// Waits for what other threads do.
-fn eventually(is_done: impl Fn() -> bool) {
-    for _ in 0..3000 {
-        if is_done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it was not done");
 }
 
 #[test]
