@@ -62,11 +62,6 @@ const ERRORS = {
 };
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, PAGE] = [20, 1000, 1000];
 
-/** @param {any[]} row @returns {StoredEvent} */
-function eventOf([id, stream, type, position, globalPosition, data, metadata, time, tags]) {
-  return { id, stream, type, position, globalPosition, data, metadata, time, tags };
-}
-
 /** A random UUID; `crypto.randomUUID` is missing in pages that come over plain HTTP. */
 function uuid() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -196,9 +191,8 @@ export class Trefoil {
    * @param {Query} query @param {{ after?: number }} [options]
    * @returns {Promise<{ events: StoredEvent[], head: number }>}
    */
-  async query(query, { after = 0 } = {}) {
-    const found = await this.#repeat('events.query', { items: [], ...query }, { after });
-    return { events: found.events.map(eventOf), head: found.head };
+  query(query, { after = 0 } = {}) {
+    return this.#repeat('events.query', { items: [], ...query }, { after, as: 'objects' });
   }
 
   /**
@@ -210,9 +204,9 @@ export class Trefoil {
   async *read(query, { after, direction = 'forwards', limit = Infinity } = {}) {
     for (let left = limit; left > 0; ) {
       const batchSize = Math.min(PAGE, left);
-      const options = { direction, batchSize, ...(after === undefined ? {} : { after }) };
+      const options = { direction, batchSize, as: 'objects', ...(after === undefined ? {} : { after }) };
       const page = await this.#repeat('events.query', { items: [], ...query }, options);
-      for (const event of page.events.map(eventOf)) {
+      for (const event of page.events) {
         yield event;
         after = event.globalPosition;
       }
@@ -228,7 +222,7 @@ export class Trefoil {
    * @returns {AsyncGenerator<StoredEvent, void, void>}
    */
   async *subscribe(query, { after = 0, signal } = {}) {
-    const path = `/events?query=${encodeURIComponent(JSON.stringify({ items: [], ...query }))}`;
+    const path = `/events?as=objects&query=${encodeURIComponent(JSON.stringify({ items: [], ...query }))}`;
     for (let ms = FIRST_PAUSE_MS; !signal?.aborted; ms = Math.min(2 * ms, LONGEST_PAUSE_MS)) {
       try {
         for await (const event of this.#follow(path, after, signal)) {
@@ -265,7 +259,7 @@ export class Trefoil {
         text = messages.pop() ?? '';
         for (const message of messages) {
           const line = message.split('\n').find((line) => line.startsWith('data: '));
-          if (line) yield eventOf(this.parse(line.slice(6)));
+          if (line) yield this.parse(line.slice(6));
         }
       }
     } finally {

@@ -74,20 +74,14 @@ export async function look(...commands) {
   return (await call('commit', { state: commands, strict: false })).state;
 }
 
-/** @param {any[]} row @returns {StoredEvent} */
-function eventOf([id, stream, type, position, globalPosition, data, metadata, time, tags]) {
-  return { id, stream, type, position, globalPosition, data, metadata, time, tags };
-}
-
 /**
  * Reads one page of the events that match.
  * @param {Query} query
  * @param {{ after?: number, from?: number, direction?: string, batchSize?: number }} options
  * @returns {Promise<{ events: StoredEvent[], head: number }>}
  */
-export async function readPage(query, options) {
-  const { events, head } = await call('events.query', { items: [], ...query }, options);
-  return { events: events.map(eventOf), head };
+export function readPage(query, options) {
+  return call('events.query', { items: [], ...query }, { ...options, as: 'objects' });
 }
 
 /**

@@ -254,25 +254,24 @@ fn the_members_of_a_group_get_each_event_once_over_sse_as_by_reading() {
     assert_eq!(total, 120, "every event belongs to one member");
 }
 
-/// `/events` sends the rows of `events.query`, with the global position as the id.
+/// `/events` sends what `events.query` returns, with the global position as the id.
 #[test]
-fn events_carry_their_rows_and_ids() {
+fn events_carry_what_queries_return_and_ids() {
     let server = Server::in_test_mode();
     let mut client = server.client();
     let event = json!({"stream": "full-1", "type": "T", "data": {"a": "line\nbreak"}, "metadata": {"m": 1}, "tags": ["a", "b"]});
     client.rpc(&json!(["commit", {"events": [event]}])).ok();
     client.write("full-2", &json!({}));
-    let events = Sse::open(
-        &server,
-        &format!("/events?token={ADMIN}&category=full&type=T"),
-        &[],
-    );
-    let (id, row) = events.event();
-    assert_eq!(id.as_deref(), Some("1"));
-    let read = json!(["events.query", {"category": "full"}, {"batchSize": 1}]);
-    assert_eq!(json!([row]), client.rpc(&read).ok()["events"]);
-    assert!(
-        events.is_silent_for(Duration::from_millis(100)),
-        "another type was sent"
-    );
+    for shape in ["arrays", "objects"] {
+        let path = format!("/events?token={ADMIN}&category=full&type=T&as={shape}");
+        let events = Sse::open(&server, &path, &[]);
+        let (id, event) = events.event();
+        assert_eq!(id.as_deref(), Some("1"));
+        let read = json!(["events.query", {"category": "full"}, {"batchSize": 1, "as": shape}]);
+        assert_eq!(json!([event]), client.rpc(&read).ok()["events"]);
+        assert!(
+            events.is_silent_for(Duration::from_millis(100)),
+            "another type was sent"
+        );
+    }
 }

@@ -36,8 +36,8 @@ async function causeOf({ metadata }) {
   const { causationMessageGlobalPosition, causationMessageStreamName, causationMessagePosition } = metadata ?? {};
   if (Number.isInteger(causationMessageGlobalPosition)) return causationMessageGlobalPosition;
   if (typeof causationMessageStreamName !== 'string' || !Number.isInteger(causationMessagePosition)) return undefined;
-  const [row] = await call('stream.get', causationMessageStreamName, { position: causationMessagePosition, batchSize: 1 });
-  return row?.[2] === causationMessagePosition ? row[3] : undefined;
+  const [event] = await call('stream.get', causationMessageStreamName, { position: causationMessagePosition, batchSize: 1, as: 'objects' });
+  return event?.position === causationMessagePosition ? event.globalPosition : undefined;
 }
 
 /** @param {{ names: string[] }} props */

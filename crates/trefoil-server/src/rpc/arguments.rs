@@ -9,6 +9,7 @@ use trefoil::limits::{
 };
 use trefoil::{ConsumerGroup, Direction, Error};
 
+use super::rows::EventShape;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, fields, number, present, text};
 
@@ -81,6 +82,12 @@ pub(super) fn flag_option(value: Option<&RawValue>, name: &str) -> Result<bool> 
         Some("true") => Ok(true),
         Some(_) => Err(Failure::invalid(format!("{name} must be true or false"))),
     }
+}
+
+/// The option `as`: how events are written if not in their usual shape.
+pub(super) fn shape_option(value: Option<&RawValue>, usual: EventShape) -> Result<EventShape> {
+    let asked = text_option(value, "options.as")?;
+    usual.or_as_asked(asked.as_deref(), "options.as")
 }
 
 /// The option `type`: an empty one filters nothing.

@@ -1,5 +1,5 @@
 //! `["events.query", {items?, stream? | category?}, {after? | from?, direction?, batchSize?,
-//! explain?}]`
+//! explain?, as?}]`
 //!
 //! Reads the events that a query matches, by global position, and answers `{"events": [row, …],
 //! "head": n}`, where `head` is the position up to which the read saw every event. Without a
@@ -9,9 +9,9 @@
 use trefoil::{Direction, Event, Selection, StartAt};
 
 use super::Context;
-use super::arguments::{batch_size, direction};
+use super::arguments::{batch_size, direction, shape_option};
 use super::explanation;
-use super::rows::{EventRows, RowShape};
+use super::rows::{EventRows, EventShape};
 use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, present, put_number};
@@ -22,7 +22,11 @@ use crate::service::blocking;
 use crate::strict;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let QueryRequest { read, explain } = parse(call)?;
+    let QueryRequest {
+        read,
+        shape,
+        explain,
+    } = parse(call)?;
     let database = context.database().await?;
     if explain {
         let explanation = blocking(move || database.explain(&read)).await??;
@@ -30,7 +34,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     }
     let pages = Pages::new(database, read);
     let writer = RowsAndHead {
-        rows: EventRows::new(RowShape::WHOLE),
+        rows: EventRows::new(shape),
         head: pages.head(),
     };
     let body = Reading::new(pages, writer, context.share).body().await?;
@@ -39,6 +43,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
 
 struct QueryRequest {
     read: Selection,
+    shape: EventShape,
     explain: bool,
 }
 
@@ -49,12 +54,13 @@ fn parse(call: &RpcCall<'_>) -> Result<QueryRequest> {
     let Some(options) = present(call.argument(1)) else {
         return Ok(QueryRequest {
             read,
+            shape: EventShape::WHOLE_ROW,
             explain: false,
         });
     };
-    let names = ["after", "from", "direction", "batchSize", "explain"];
+    let names = ["after", "from", "direction", "batchSize", "explain", "as"];
     let options = strict::object(options, "options", names)?;
-    let [after, from, order, size, explain] = options.map(present);
+    let [after, from, order, size, explain, shape] = options.map(present);
     read.direction = direction(order)?;
     let after = strict::optional_position(after, "options.after")?;
     read.from = match (after, strict::optional_position(from, "options.from")?) {
@@ -70,8 +76,11 @@ fn parse(call: &RpcCall<'_>) -> Result<QueryRequest> {
     if size.is_some() {
         read.limit = batch_size(size)?;
     }
-    let explain = strict::flag(explain, "options.explain")?;
-    Ok(QueryRequest { read, explain })
+    Ok(QueryRequest {
+        read,
+        shape: shape_option(shape, EventShape::WHOLE_ROW)?,
+        explain: strict::flag(explain, "options.explain")?,
+    })
 }
 
 /// The position behind one that is left out.

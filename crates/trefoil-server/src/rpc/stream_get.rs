@@ -1,16 +1,18 @@
-//! `["stream.get", streamName, {position?, globalPosition?, batchSize?, direction?, type?, tags?}]`
+//! `["stream.get", streamName, {position?, globalPosition?, batchSize?, direction?, type?, tags?,
+//! as?}]`
 //!
 //! Reads a stream and answers an array of rows. `position` is inclusive; `globalPosition` replaces
-//! it. A negative `batchSize` means without limit. `direction` ("forwards" or "backwards"),
-//! `type` and `tags` (whether rows end with the tags) go beyond EventoDB.
+//! it. A negative `batchSize` means without limit. `direction` ("forwards" or "backwards"), `type`,
+//! `tags` (whether rows end with the tags) and `as` go beyond EventoDB.
 
 use trefoil::{Direction, Selection, StartAt};
 
 use super::Context;
 use super::arguments::{
-    batch_size, direction, flag_option, number_option, options, position, stream_name, type_option,
+    batch_size, direction, flag_option, number_option, options, position, shape_option,
+    stream_name, type_option,
 };
-use super::rows::{EventRows, RowShape};
+use super::rows::{EventRows, EventShape};
 use crate::error::Result;
 use crate::json::RpcCall;
 use crate::pages::Pages;
@@ -18,19 +20,15 @@ use crate::reading::Reading;
 use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let (read, has_tags) = parse(call)?;
-    let shape = RowShape {
-        has_stream: false,
-        has_tags,
-    };
+    let (read, shape) = parse(call)?;
     answer_rows(context, read, shape).await
 }
 
-/// Returns the rows of a read.
+/// Returns the events of a read.
 pub(super) async fn answer_rows(
     context: Context<'_>,
     read: Selection,
-    shape: RowShape,
+    shape: EventShape,
 ) -> Result<HttpAnswer> {
     let database = context.database().await?;
     let reading = Reading::new(
@@ -41,7 +39,7 @@ pub(super) async fn answer_rows(
     Ok(response::json_body(reading.body().await?))
 }
 
-fn parse(call: &RpcCall<'_>) -> Result<(Selection, bool)> {
+fn parse(call: &RpcCall<'_>) -> Result<(Selection, EventShape)> {
     let stream = stream_name(call, "stream.get requires at least 1 argument: streamName")?;
     let names = [
         "position",
@@ -50,8 +48,9 @@ fn parse(call: &RpcCall<'_>) -> Result<(Selection, bool)> {
         "direction",
         "type",
         "tags",
+        "as",
     ];
-    let [start, global, size, order, event_type, tags] = options(call.argument(1), names)?;
+    let [start, global, size, order, event_type, tags, shape] = options(call.argument(1), names)?;
     let start = number_option(start, "options.position")?;
     let global = number_option(global, "options.globalPosition")?;
     let mut read = Selection::stream(stream).limit(batch_size(size)?);
@@ -63,5 +62,9 @@ fn parse(call: &RpcCall<'_>) -> Result<(Selection, bool)> {
         (None, None) => StartAt::StreamPosition(0),
     };
     read.filter.event_type = type_option(event_type)?;
-    Ok((read, flag_option(tags, "options.tags")?))
+    let usual = EventShape::Row {
+        has_stream: false,
+        has_tags: flag_option(tags, "options.tags")?,
+    };
+    Ok((read, shape_option(shape, usual)?))
 }

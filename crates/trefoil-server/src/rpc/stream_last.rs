@@ -1,23 +1,24 @@
-//! `["stream.last", streamName, {type?, tags?}]`
+//! `["stream.last", streamName, {type?, tags?, as?}]`
 //!
 //! Answers the row of a stream's last event, optionally the last of one type, or `null`. `tags`
-//! (whether the row ends with the tags) goes beyond EventoDB.
+//! (whether the row ends with the tags) and `as` go beyond EventoDB.
 
 use super::Context;
-use super::arguments::{flag_option, options, stream_name, type_option};
-use super::rows::{RowShape, put_row};
+use super::arguments::{flag_option, options, shape_option, stream_name, type_option};
+use super::rows::{EventShape, put_event};
 use crate::error::Result;
 use crate::json::RpcCall;
 use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let stream = stream_name(call, "stream.last requires at least 1 argument: streamName")?;
-    let [event_type, tags] = options(call.argument(1), ["type", "tags"])?;
+    let [event_type, tags, shape] = options(call.argument(1), ["type", "tags", "as"])?;
     let event_type = type_option(event_type)?;
-    let shape = RowShape {
+    let usual = EventShape::Row {
         has_stream: false,
         has_tags: flag_option(tags, "options.tags")?,
     };
+    let shape = shape_option(shape, usual)?;
     let (database, event_type) = (context.database().await?, event_type.as_deref());
     let last = match database.may_wait() {
         true => database.last_async(&stream, event_type).await?,
@@ -27,6 +28,6 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
         return Ok(response::json("null"));
     };
     let mut out = Vec::new();
-    put_row(&mut out, &event, shape);
+    put_event(&mut out, &event, shape);
     Ok(response::json(out))
 }

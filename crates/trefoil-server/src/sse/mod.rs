@@ -22,6 +22,7 @@ use crate::connections::Guest;
 use crate::error::Result;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::response::{self, Chunks, HttpAnswer, HttpBody};
+use crate::rpc::rows::EventShape;
 use crate::service::Shared;
 
 pub(crate) use frame::FeedKind;
@@ -39,6 +40,7 @@ pub(crate) async fn answer(
         Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
     };
     let database = shared.database(&access.namespace).await?;
+    let shape = request.shape;
     let read = request.into_read(database.head());
     let subscription = database.subscribe(read);
     let feed = SseFeed {
@@ -47,6 +49,7 @@ pub(crate) async fn answer(
         _database: database,
         subscriber: Subscriber::new(Arc::clone(shared)),
         kind,
+        shape,
     };
     let ready = stream::once(async { Ok(Bytes::from_static(frame::READY)) });
     let body = HttpBody::Stream(ready.chain(feed.into_chunks()).boxed());
@@ -81,6 +84,7 @@ struct SseFeed {
     _database: OpenDatabase,
     subscriber: Subscriber,
     kind: FeedKind,
+    shape: EventShape,
 }
 
 impl SseFeed {
@@ -106,7 +110,7 @@ impl SseFeed {
             Ok((events, mut reservation)) => {
                 let mut out = Vec::with_capacity(events.len() * 128);
                 for event in &events {
-                    frame::put(&mut out, event, self.kind);
+                    frame::put(&mut out, event, self.kind, self.shape);
                 }
                 reservation.shrink_to(out.len());
                 reservation.grow_anyway(out.len());

@@ -1,6 +1,6 @@
 //! What a subscription asks for: `stream=s | category=c | all=true`, `query=<json>` or any number
 //! of `type=t` and `tag=t`, `position=n`, `consumer=m&size=n`, and for `/events` also
-//! `correlation=c` and the header `Last-Event-ID`.
+//! `correlation=c`, `as=objects` and the header `Last-Event-ID`.
 //!
 //! `consumerGroupMember` and `consumerGroupSize` are other words for `consumer` and `size`.
 //!
@@ -15,11 +15,14 @@ use trefoil::{ConsumerGroup, Query as EventQuery, QueryItem, Selection, Source, 
 use super::FeedKind;
 use crate::criteria::Criteria;
 use crate::query::QueryString;
+use crate::rpc::rows::EventShape;
 
 /// What is to be sent.
 #[derive(Debug)]
 pub(super) struct FeedRequest {
     read: Selection,
+    /// How events are written.
+    pub(super) shape: EventShape,
     /// Whether the past is left out.
     is_live_only: bool,
 }
@@ -39,7 +42,7 @@ impl FeedRequest {
 }
 
 /// The parameters of `/events`. Those of `/subscribe` are not checked, as in EventoDB.
-const PARAMETERS: [&str; 12] = [
+const PARAMETERS: [&str; 13] = [
     "stream",
     "category",
     "all",
@@ -52,6 +55,7 @@ const PARAMETERS: [&str; 12] = [
     "consumerGroupMember",
     "consumerGroupSize",
     "correlation",
+    "as",
 ];
 
 /// Reads the query string; the error is the text of the answer.
@@ -78,14 +82,21 @@ pub(super) fn parse(parts: &Parts, kind: FeedKind) -> Result<FeedRequest, String
         None => StartAt::Edge,
     };
     read.filter.group = group(query)?;
+    let mut shape = EventShape::WHOLE_ROW;
     if kind == FeedKind::Event {
+        let asked = shape.or_as_asked(query.get("as").as_deref(), "as");
+        shape = asked.map_err(|failure| failure.message)?;
         read.filter.correlation = query.get("correlation").map(Into::into);
         if let Some(last) = last_event_id(parts)? {
             read.from = StartAt::Position(last.saturating_add(1));
             is_live_only = false;
         }
     }
-    Ok(FeedRequest { read, is_live_only })
+    Ok(FeedRequest {
+        read,
+        shape,
+        is_live_only,
+    })
 }
 
 fn is_all(query: QueryString<'_>) -> bool {
