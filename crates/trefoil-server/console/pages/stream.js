@@ -30,8 +30,8 @@ function Jump({ stream }) {
   const jump = async (/** @type {any} */ event) => {
     event.preventDefault();
     const position = Number(event.target.elements.position.value);
-    const [event] = await call('stream.get', stream, { position, batchSize: 1, as: 'objects' });
-    if (event) go(linkTo('event', [String(event.globalPosition)]));
+    const [found] = await call('stream.get', stream, { position, batchSize: 1, as: 'objects' });
+    if (found) go(linkTo('event', [String(found.globalPosition)]));
     else setProblem('No such event');
   };
   return html`<form class="inline" onSubmit=${jump}><input name="position" type="number" min="0" required
