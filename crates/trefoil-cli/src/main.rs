@@ -5,6 +5,7 @@
 mod arguments;
 mod client;
 mod command;
+mod contexts;
 mod eventodb;
 mod exit;
 mod input;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     // What is stored, by whatever library, is its owner's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let arguments = arguments::normalise(std::env::args_os());
-    let is_json = arguments.iter().any(|argument| argument == "--json");
+    let is_json = output::OutputFormat::is_json_wanted(&arguments);
     match command::Cli::try_parse_from(arguments) {
         Ok(cli) => cli.run(),
         Err(error) => exit::report_usage(&error, is_json),

@@ -4,7 +4,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::output::visible;
+use crate::output::{Look, QUIET, STREAM, TAGS, TYPE, visible};
 
 /// A row of `stream.get`: id, type, position, global position, data, metadata, time, tags. A
 /// server that is older than they are does not tell the tags.
@@ -100,19 +100,31 @@ impl EventRow {
     }
 }
 
-/// One line: global position, time, stream and position in it or a dash, type, tags if there are
-/// any, data.
-impl std::fmt::Display for ShownEvent {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}  {}  ", self.global_position, self.time)?;
-        match self.stream.as_str() {
-            "" => formatter.write_str("-")?,
-            stream => write!(formatter, "{}@{}", visible(stream), self.position)?,
-        }
-        write!(formatter, "  {}  ", visible(&self.event_type))?;
-        if !self.tags.is_empty() {
-            write!(formatter, "[{}]  ", visible(&self.tags.join(", ")))?;
-        }
-        formatter.write_str(&visible(self.data.get()))
+impl ShownEvent {
+    /// One line: global position, time, stream and position in it or a dash, type, tags if there
+    /// are any, data.
+    pub(crate) fn line(&self, look: &Look) -> String {
+        let time = look.time(&self.time);
+        let stream = match self.stream.as_str() {
+            "" => "-".to_owned(),
+            stream => {
+                let position = look.paint(QUIET, format_args!("@{}", self.position));
+                format!("{}{position}", look.paint(STREAM, visible(stream)))
+            }
+        };
+        let tags = match self.tags.is_empty() {
+            true => String::new(),
+            false => {
+                let tags = self.tags.join(", ");
+                look.paint(TAGS, format_args!("[{}]", visible(&tags))) + "  "
+            }
+        };
+        format!(
+            "{}  {}  {stream}  {}  {tags}{}",
+            look.paint(QUIET, self.global_position),
+            look.paint(QUIET, time),
+            look.paint(TYPE, visible(&self.event_type)),
+            visible(self.data.get())
+        )
     }
 }

@@ -1,9 +1,11 @@
 //! A client of a running server: requests over HTTP, and errors as the server tells them.
 
+mod connection;
 mod event;
 mod sse;
 mod tls;
 
+pub(crate) use connection::{Address, ConnectionArguments, is_encrypted};
 pub(crate) use event::{EventRow, ShownEvent, StreamRow};
 pub(crate) use sse::SseFrames;
 
@@ -13,77 +15,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use trefoil::Token;
 use ureq::http::Response;
 use ureq::{Agent, Body};
-
-use crate::exit::UsageError;
 
 /// How long a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The most bytes of an error's text that are shown.
 const ERROR_BYTES_MAX: u64 = 64 * 1024;
-
-/// Where the server is.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Address {
-    /// Address of the server
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "TREFOIL_URL",
-        default_value = "http://127.0.0.1:8080"
-    )]
-    url: String,
-}
-
-/// Where the server is and what it lets in.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct ConnectionArguments {
-    #[command(flatten)]
-    address: Address,
-
-    /// Token of the namespace [default: the development token]
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "TREFOIL_TOKEN",
-        hide_env_values = true
-    )]
-    token: Option<String>,
-}
-
-impl ConnectionArguments {
-    pub(crate) fn client(&self) -> anyhow::Result<HttpClient> {
-        self.address.client(self.token.as_deref())
-    }
-}
-
-impl Address {
-    /// Returns a client that shows this token; the development token if there is none.
-    pub(crate) fn client(&self, token: Option<&str>) -> anyhow::Result<HttpClient> {
-        let is_encrypted = self.url.starts_with("https://");
-        if !is_encrypted && !self.url.starts_with("http://") {
-            let url = &self.url;
-            let text = format!("{url:?} is not a URL that begins with http:// or https://");
-            return Err(UsageError(text).into());
-        }
-        let development = Token::development();
-        let token = token.unwrap_or(development.reveal());
-        let file = is_encrypted.then(|| std::env::var_os("SSL_CERT_FILE"));
-        let config = Agent::config_builder()
-            .tls_config(tls::config(file.flatten())?)
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .user_agent(concat!("trefoil/", env!("CARGO_PKG_VERSION")));
-        Ok(HttpClient {
-            agent: config.build().into(),
-            url: self.url.trim_end_matches('/').to_owned(),
-            authorization: format!("Bearer {token}"),
-        })
-    }
-}
 
 /// A server that answered with an error.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +45,21 @@ pub(crate) struct HttpClient {
 pub(crate) type QueryPairs<'a> = &'a [(&'a str, &'a str)];
 
 impl HttpClient {
+    /// A client of the server there that shows this token.
+    fn new(url: &str, token: &str) -> anyhow::Result<Self> {
+        let file = is_encrypted(url)?.then(|| std::env::var_os("SSL_CERT_FILE"));
+        let config = Agent::config_builder()
+            .tls_config(tls::config(file.flatten())?)
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .user_agent(concat!("trefoil/", env!("CARGO_PKG_VERSION")));
+        Ok(Self {
+            agent: config.build().into(),
+            url: url.trim_end_matches('/').to_owned(),
+            authorization: format!("Bearer {token}"),
+        })
+    }
+
     /// Calls a method: the request is `[method, argument, …]`.
     pub(crate) fn call<T: DeserializeOwned>(&self, request: &impl Serialize) -> anyhow::Result<T> {
         let body = serde_json::to_vec(request)?;

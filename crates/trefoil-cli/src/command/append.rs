@@ -122,7 +122,7 @@ impl Arguments {
         let client = self.connection.client()?;
         let committed: CommitReply = client.call(&("commit", commit))?;
         let [appended] = committed.events;
-        if output.json {
+        if !output.is_text() {
             return Ok(output.value(&appended)?);
         }
         let AppendedEvent {

@@ -26,9 +26,9 @@ struct CategoryRow {
 }
 
 const COLUMNS: &[Column<CategoryRow>] = &[
-    ("CATEGORY", |row| row.category.clone()),
-    ("EVENTS", |row| row.message_count.to_string()),
-    ("STREAMS", |row| row.stream_count.to_string()),
+    Column::Text("CATEGORY", |row| row.category.clone()),
+    Column::Text("EVENTS", |row| row.message_count.to_string()),
+    Column::Text("STREAMS", |row| row.stream_count.to_string()),
 ];
 
 impl Arguments {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::logging::Format;
-use crate::output::{Column, CommandOutput};
+use crate::output::{Column, CommandOutput, OutputFormat};
 use crate::settings::{Flags, KeySet, ServerSettings, SettingLayers, Shown};
 
 /// Settings from flags, from the environment and from a file.
@@ -22,9 +22,9 @@ pub(super) struct Configured<Set: KeySet> {
 }
 
 const COLUMNS: &[Column<Shown>] = &[
-    ("SETTING", |shown| shown.name.to_owned()),
-    ("VALUE", |shown| shown.value.clone()),
-    ("SOURCE", |shown| shown.source.clone()),
+    Column::Text("SETTING", |shown| shown.name.to_owned()),
+    Column::Text("VALUE", |shown| shown.value.clone()),
+    Column::Text("SOURCE", |shown| shown.source.clone()),
 ];
 
 impl<Set: KeySet> Configured<Set> {
@@ -42,7 +42,7 @@ impl<Set: KeySet> Configured<Set> {
         )?;
         if layers.log_format()? == Format::Json {
             // Whoever reads the log line by line reads what else is said, too.
-            output.json = true;
+            output.format = OutputFormat::Ndjson;
         }
         let settings = ServerSettings::new(&layers)?;
         if self.print_config {

@@ -50,7 +50,7 @@ impl Arguments {
 fn announce(output: &mut CommandOutput, bound: &Bound) -> std::io::Result<()> {
     let token = Token::development();
     let token = token.reveal();
-    if output.json {
+    if !output.is_text() {
         output.value(&bound.to_json(Some(token)))?;
         return output.flush();
     }

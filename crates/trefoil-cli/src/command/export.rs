@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use flate2::Compression;
@@ -12,7 +12,7 @@ use serde_json::json;
 use trefoil::Timestamp;
 
 use crate::client::ConnectionArguments;
-use crate::output::progress;
+use crate::output::{OutputFlag, progress};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     gzip: bool,
     /// Write to this file, which appears when it is complete [default: standard output]
-    #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputFlag::file_parser())]
+    output: Option<OutputFlag>,
     #[command(flatten)]
     connection: ConnectionArguments,
 }
@@ -58,8 +58,8 @@ impl Arguments {
     pub(crate) fn run(self, json: bool) -> anyhow::Result<()> {
         let bar = progress(None)?;
         let events = match &self.output {
-            None => self.write_to(io::stdout().lock(), &bar)?.0,
-            Some(path) => self.write_file(path, &bar)?,
+            Some(OutputFlag::File(path)) => self.write_file(path, &bar)?,
+            _ => self.write_to(io::stdout().lock(), &bar)?.0,
         };
         bar.finish_and_clear();
         match json {

@@ -26,6 +26,7 @@ impl Follower<'_> {
         client: &HttpClient,
         output: &mut CommandOutput,
     ) -> anyhow::Result<()> {
+        output.require_lines()?;
         let mut pause = PAUSE_MIN;
         let mut connected = false;
         loop {

@@ -41,7 +41,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let limit = self.limit.unwrap_or(usize::MAX);
-        let is_json = output.json;
+        let is_json = output.format.is_json();
+        output.begin_list();
         for_each(&self.directory.databases()?, is_json, |database| {
             let inspection = inspect(LocalHome::claim_existing(database)?)?;
             match (self.records, &self.keys) {
@@ -54,37 +55,37 @@ impl Arguments {
 }
 
 const SEGMENTS: &[Column<Value>] = &[
-    ("SEGMENT", |row| row["segment"].to_string()),
-    ("KIND", |row| text(&row["kind"])),
-    ("EVENTS", |row| row["events"].to_string()),
-    ("RECORDS", |row| row["records"].to_string()),
-    ("POSITIONS", |row| {
+    Column::Text("SEGMENT", |row| row["segment"].to_string()),
+    Column::Text("KIND", |row| text(&row["kind"])),
+    Column::Text("EVENTS", |row| row["events"].to_string()),
+    Column::Text("RECORDS", |row| row["records"].to_string()),
+    Column::Text("POSITIONS", |row| {
         range(row, "firstPosition", "lastPosition")
     }),
-    ("COMMITS", |row| range(row, "firstCommit", "lastCommit")),
-    ("FILE BYTES", |row| row["fileBytes"].to_string()),
-    ("PLAIN BYTES", |row| row["plainBytes"].to_string()),
+    Column::Text("COMMITS", |row| range(row, "firstCommit", "lastCommit")),
+    Column::Text("FILE BYTES", |row| row["fileBytes"].to_string()),
+    Column::Text("PLAIN BYTES", |row| row["plainBytes"].to_string()),
 ];
 
 const RUNS: &[Column<Value>] = &[
-    ("RUN", |row| text(&row["run"])),
-    ("EVENTS", |row| row["events"].to_string()),
-    ("POSITIONS", |row| {
+    Column::Text("RUN", |row| text(&row["run"])),
+    Column::Text("EVENTS", |row| row["events"].to_string()),
+    Column::Text("POSITIONS", |row| {
         range(row, "firstPosition", "lastPosition")
     }),
 ];
 
 const RECORDS: &[Column<Value>] = &[
-    ("OFFSET", |row| {
+    Column::Text("OFFSET", |row| {
         row["offset"]
             .as_u64()
             .map_or("-".into(), |offset| offset.to_string())
     }),
-    ("FIRST COMMIT", |row| row["firstCommit"].to_string()),
-    ("COMMITS", |row| row["commits"].to_string()),
-    ("FIRST POSITION", |row| row["firstPosition"].to_string()),
-    ("EVENTS", |row| row["events"].to_string()),
-    ("BYTES", |row| row["bytes"].to_string()),
+    Column::Text("FIRST COMMIT", |row| row["firstCommit"].to_string()),
+    Column::Text("COMMITS", |row| row["commits"].to_string()),
+    Column::Text("FIRST POSITION", |row| row["firstPosition"].to_string()),
+    Column::Text("EVENTS", |row| row["events"].to_string()),
+    Column::Text("BYTES", |row| row["bytes"].to_string()),
 ];
 
 fn text(value: &Value) -> String {
@@ -103,12 +104,12 @@ fn print_summary(
     let segments: Vec<Value> = inspection.segments.iter().map(segment).collect();
     let runs: Vec<Value> = inspection.runs.iter().map(run).collect();
     let commit = inspection.checkpoint_commit;
-    if output.json {
+    if !output.is_text() {
         let summary = json!({
             "database": database, "checkpointCommit": commit, "segments": segments, "runs": runs,
             "snapshot": inspection.snapshot.map(snapshot),
         });
-        return Ok(output.value(&summary)?);
+        return Ok(output.item(&summary)?);
     }
     output.line(database.display())?;
     output.line(format_args!(
@@ -192,9 +193,9 @@ fn print_keys(
             return false;
         }
         left -= 1;
-        printed = match output.json {
-            true => output.value(&json!({"key": key, "value": value})),
-            false => output.line(format_args!("{}  {}", visible(key), visible(value))),
+        printed = match output.is_text() {
+            false => output.item(&json!({"key": key, "value": value})),
+            true => output.line(format_args!("{}  {}", visible(key), visible(value))),
         };
         printed.is_ok()
     })?;

@@ -4,6 +4,7 @@ mod append;
 mod categories;
 mod completions;
 mod configured;
+mod context;
 mod databases;
 mod dev;
 mod export;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit::{self, CODES};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, OutputFlag};
 
 /// An event database: one durable log per namespace, seen as streams, categories and tags.
 #[derive(Debug, Parser)]
@@ -39,7 +40,11 @@ use crate::output::CommandOutput;
 #[command(args_override_self = true)]
 #[command(after_help = format!("{EXAMPLES}\n\n{CODES}"))]
 pub(crate) struct Cli {
-    /// Print data as JSON: one object per line
+    /// Print data in this form; the default is for people
+    #[arg(long, global = true, value_name = "FORMAT", value_parser = OutputFlag::format_parser())]
+    output: Option<OutputFlag>,
+
+    /// Short for --output ndjson: one JSON object per line
     #[arg(long, global = true)]
     json: bool,
 
@@ -75,6 +80,8 @@ enum TrefoilCommand {
     Tail(tail::Arguments),
     /// Reserve, sell and show the seats of an event
     Seats(seats::Arguments),
+    /// Add, select and list servers that have a name
+    Context(context::Arguments),
     /// List streams
     Streams(streams::Arguments),
     /// List categories
@@ -97,11 +104,16 @@ enum TrefoilCommand {
 
 impl Cli {
     pub(crate) fn run(self) -> ExitCode {
-        let mut output = CommandOutput::new(self.json);
+        let format = match OutputFlag::format(self.output.as_ref(), self.json) {
+            Ok(format) => format,
+            Err(error) => return exit::report(&error, self.json),
+        };
+        let mut output = CommandOutput::new(format);
         let done = self.command.run(&mut output);
-        match done.and_then(|()| Ok(output.flush()?)) {
+        let finished = output.finish(done.is_err());
+        match done.and_then(|()| Ok(finished?)) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => exit::report(&error, output.json),
+            Err(error) => exit::report(&error, output.format.is_json()),
         }
     }
 }
@@ -118,9 +130,10 @@ impl TrefoilCommand {
             Self::Query(arguments) => arguments.run(output),
             Self::Tail(arguments) => arguments.run(output),
             Self::Seats(arguments) => arguments.run(output),
+            Self::Context(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
             Self::Categories(arguments) => arguments.run(output),
-            Self::Export(arguments) => arguments.run(output.json),
+            Self::Export(arguments) => arguments.run(output.format.is_json()),
             Self::Import(arguments) => arguments.run(output),
             Self::Verify(arguments) => arguments.run(output),
             Self::Repair(arguments) => arguments.run(output),

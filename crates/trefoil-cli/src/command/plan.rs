@@ -28,7 +28,7 @@ struct ShownPlanTerm {
 
 impl ShownPlan {
     pub(super) fn print(&self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        if output.json {
+        if !output.is_text() {
             return Ok(output.value(self)?);
         }
         let Self {

@@ -98,6 +98,9 @@ impl Arguments {
             stream: self.stream.as_deref(),
             category: self.category.as_deref(),
         };
+        if !self.explain {
+            output.begin_list();
+        }
         match (self.explain, self.last) {
             (true, _) => self.explain(&client, &criteria, output),
             (false, Some(last)) => {

@@ -79,6 +79,7 @@ struct ReadRange<'a> {
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
+        output.begin_list();
         let client = self.connection.client()?;
         let source = self.source.source()?;
         let filtered = self.correlation.is_some() || self.group.is_some();
@@ -175,9 +176,9 @@ fn check_exists(client: &HttpClient, stream: &str) -> anyhow::Result<()> {
 }
 
 pub(super) fn print(event: &ShownEvent, output: &mut CommandOutput) -> anyhow::Result<()> {
-    match output.json {
-        true => output.value(event)?,
-        false => output.line(event)?,
+    match output.is_text() {
+        true => output.line(event.line(&output.look))?,
+        false => output.item(event)?,
     }
     Ok(())
 }

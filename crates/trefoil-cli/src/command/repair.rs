@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        let is_json = output.json;
+        let is_json = output.format.is_json();
+        output.begin_list();
         for_each(&self.directory.databases()?, is_json, |database| {
             repair_one(database, output)
         })
@@ -41,9 +42,9 @@ fn repair_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()>
     let repaired = claimed.and_then(|claim| repair(claim, &Options::default()));
     bar.finish_and_clear();
     let events = repaired?.events;
-    match output.json {
-        true => output.value(&json!({"database": database, "events": events}))?,
-        false => output.line(format_args!(
+    match output.is_text() {
+        false => output.item(&json!({"database": database, "events": events}))?,
+        true => output.line(format_args!(
             "{}  {events} events indexed again",
             database.display()
         ))?,

@@ -218,7 +218,7 @@ fn announce(
     bound: &Bound,
     token: Option<&Token>,
 ) -> std::io::Result<()> {
-    if output.json {
+    if !output.is_text() {
         let token = token.map(Token::reveal);
         output.value(&bound.to_json(token))?;
         return output.flush();

@@ -37,9 +37,9 @@ struct ListedStream {
 }
 
 const COLUMNS: &[Column<ListedStream>] = &[
-    ("STREAM", |row| row.stream.clone()),
-    ("VERSION", |row| row.version.to_string()),
-    ("LAST ACTIVITY", |row| row.last_activity.clone()),
+    Column::Text("STREAM", |row| row.stream.clone()),
+    Column::Text("VERSION", |row| row.version.to_string()),
+    Column::Time("LAST ACTIVITY", |row| row.last_activity.clone()),
 ];
 
 impl Arguments {

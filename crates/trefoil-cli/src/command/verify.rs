@@ -29,7 +29,9 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        let (databases, is_json) = (self.directory.databases()?, output.json);
+        let databases = self.directory.databases()?;
+        let is_json = output.format.is_json();
+        output.begin_list();
         let checked = match LocalHome::open_existing(self.directory.path())? {
             Some(home) => print_registry(home.registry(), &verify_registry(&home)?, output),
             None => Ok(()),
@@ -47,11 +49,11 @@ fn print_registry(
         namespaces,
         findings,
     } = registry;
-    match output.json {
-        true => output.value(&json!({
+    match output.is_text() {
+        false => output.item(&json!({
             "registry": meta, "namespaces": namespaces, "findings": findings_json(findings),
         }))?,
-        false => {
+        true => {
             let verdict = verdict(findings);
             let meta = meta.display();
             output.line(format_args!("{meta}  {namespaces} namespaces: {verdict}"))?;
@@ -91,9 +93,9 @@ fn verify_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()>
     });
     bar.finish_and_clear();
     let report = report?;
-    match output.json {
-        true => output.value(&to_json(database, &report))?,
-        false => print(database, &report, output)?,
+    match output.is_text() {
+        false => output.item(&to_json(database, &report))?,
+        true => print(database, &report, output)?,
     }
     output.flush()?;
     fail_on(&report.findings)

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
-        if output.json {
+        if !output.is_text() {
             let version = json!({"version": VERSION, "eventodb": EVENTODB, "platform": platform});
             return Ok(output.value(&version)?);
         }

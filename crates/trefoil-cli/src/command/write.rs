@@ -79,7 +79,7 @@ impl Arguments {
         let client = self.connection.client()?;
         let written: WrittenEvent =
             client.call(&("stream.write", &self.stream, message, options))?;
-        if output.json {
+        if !output.is_text() {
             return Ok(output.value(&written)?);
         }
         let WrittenEvent {

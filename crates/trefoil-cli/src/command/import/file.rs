@@ -65,9 +65,9 @@ impl FileArguments {
         lines.run(input)?;
         lines.import.bar.finish_and_clear();
         let imported = lines.import.imported;
-        match output.json {
-            true => output.value(&json!({"imported": imported}))?,
-            false => output.line(format_args!("imported {imported} events"))?,
+        match output.is_text() {
+            false => output.value(&json!({"imported": imported}))?,
+            true => output.line(format_args!("imported {imported} events"))?,
         }
         Ok(())
     }

@@ -103,13 +103,9 @@ struct Create {
 struct Administrator {
     #[command(flatten)]
     address: Address,
-    /// Token that is allowed to do it: that of `default`, or of the namespace if it has one [default: the development token]
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "TREFOIL_TOKEN",
-        hide_env_values = true
-    )]
+    /// Token that is allowed to do it: that of `default`, or of the namespace if it has one [env:
+    /// TREFOIL_TOKEN] [default: that of the context, else the development token]
+    #[arg(long, value_name = "TOKEN")]
     admin_token: Option<String>,
 }
 
@@ -218,7 +214,7 @@ fn create(arguments: Create, output: &mut CommandOutput) -> anyhow::Result<()> {
     } = arguments.administrator;
     let client = address.client(admin_token.as_deref())?;
     let created: Created = client.call(&("ns.create", &arguments.id, options))?;
-    if output.json {
+    if !output.is_text() {
         return Ok(output.value(&created)?);
     }
     eprintln!(
@@ -230,10 +226,10 @@ fn create(arguments: Create, output: &mut CommandOutput) -> anyhow::Result<()> {
 
 fn list(client: &HttpClient, output: &mut CommandOutput) -> anyhow::Result<()> {
     const COLUMNS: &[Column<ListedNamespace>] = &[
-        ("NAMESPACE", |row| row.namespace.clone()),
-        ("EVENTS", |row| row.message_count.to_string()),
-        ("CREATED", |row| row.created_at.clone()),
-        ("DESCRIPTION", |row| row.description.clone()),
+        Column::Text("NAMESPACE", |row| row.namespace.clone()),
+        Column::Text("EVENTS", |row| row.message_count.to_string()),
+        Column::Time("CREATED", |row| row.created_at.clone()),
+        Column::Text("DESCRIPTION", |row| row.description.clone()),
     ];
     let listed: Vec<ListedNamespace> = client.call(&("ns.list",))?;
     Ok(output.table(&listed, COLUMNS)?)
@@ -241,25 +237,25 @@ fn list(client: &HttpClient, output: &mut CommandOutput) -> anyhow::Result<()> {
 
 fn info(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
     const COLUMNS: &[Column<NamespaceInfo>] = &[
-        ("NAMESPACE", |row| row.namespace.clone()),
-        ("EVENTS", |row| row.message_count.to_string()),
-        ("STREAMS", |row| row.stream_count.to_string()),
-        ("CREATED", |row| row.created_at.clone()),
-        ("LAST ACTIVITY", |row| {
+        Column::Text("NAMESPACE", |row| row.namespace.clone()),
+        Column::Text("EVENTS", |row| row.message_count.to_string()),
+        Column::Text("STREAMS", |row| row.stream_count.to_string()),
+        Column::Time("CREATED", |row| row.created_at.clone()),
+        Column::Time("LAST ACTIVITY", |row| {
             row.last_activity.clone().unwrap_or_else(|| "never".into())
         }),
-        ("DESCRIPTION", |row| row.description.clone()),
+        Column::Text("DESCRIPTION", |row| row.description.clone()),
     ];
     let info: NamespaceInfo = client.call(&("ns.info", id))?;
-    if let Some(reason) = info.refuses_writes.as_ref().filter(|_| !output.json) {
+    if let Some(reason) = info.refuses_writes.as_ref().filter(|_| output.is_text()) {
         eprintln!("'{id}' takes no writes before `trefoil ns reopen {id}`: {reason}");
     }
-    Ok(output.table(&[info], COLUMNS)?)
+    Ok(output.record(&info, COLUMNS)?)
 }
 
 fn reopen(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
     let reopened: Reopened = client.call(&("ns.reopen", id))?;
-    if output.json {
+    if !output.is_text() {
         return Ok(output.value(&reopened)?);
     }
     eprintln!("Opened '{}' again.", reopened.namespace);
@@ -268,7 +264,7 @@ fn reopen(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::
 
 fn delete(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
     let deleted: Deleted = client.call(&json!(["ns.delete", id]))?;
-    if output.json {
+    if !output.is_text() {
         return Ok(output.value(&deleted)?);
     }
     let Deleted {

@@ -54,7 +54,7 @@ impl Arguments {
             Some(directory) => self.rotate_in(directory)?,
             None => self.rotate_on_server()?,
         };
-        if output.json {
+        if !output.is_text() {
             return Ok(output.value(&rotated)?);
         }
         let namespace = &rotated.namespace;

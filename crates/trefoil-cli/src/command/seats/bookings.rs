@@ -65,12 +65,12 @@ struct CountsAfter {
 impl Reserve {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<Reserved>] = &[
-            ("BOOKING", |row| row.booking.clone()),
-            ("STATUS", |row| row.status.clone()),
-            ("SEATS", |row| row.seats.join(" ")),
-            ("PRICE", |row| row.total_price.to_string()),
-            ("HELD UNTIL", |row| held_until(row.expires_at)),
-            ("AVAILABLE", |row| row.stats.available.to_string()),
+            Column::Text("BOOKING", |row| row.booking.clone()),
+            Column::Text("STATUS", |row| row.status.clone()),
+            Column::Text("SEATS", |row| row.seats.join(" ")),
+            Column::Text("PRICE", |row| row.total_price.to_string()),
+            Column::Time("HELD UNTIL", |row| held_until(row.expires_at)),
+            Column::Text("AVAILABLE", |row| row.stats.available.to_string()),
         ];
         let arguments = json!({
             "event": self.event, "section": self.section, "booking": self.booking,
@@ -78,7 +78,7 @@ impl Reserve {
             "holdMs": self.hold_ms, "max": self.max,
         });
         let reserved: Reserved = self.common.call("seats.reserve", &arguments)?;
-        Ok(output.table(&[reserved], COLUMNS)?)
+        Ok(output.record(&reserved, COLUMNS)?)
     }
 }
 
@@ -137,13 +137,13 @@ impl Release {
 impl BookingArguments {
     fn settle(self, method: &str, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<Settled>] = &[
-            ("BOOKING", |row| row.booking.clone()),
-            ("STATUS", |row| row.status.clone()),
-            ("SEATS", |row| row.seats.join(" ")),
+            Column::Text("BOOKING", |row| row.booking.clone()),
+            Column::Text("STATUS", |row| row.status.clone()),
+            Column::Text("SEATS", |row| row.seats.join(" ")),
         ];
         let arguments = json!({ "booking": self.booking, "buyer": self.buyer });
         let settled: Settled = self.common.call(method, &arguments)?;
-        Ok(output.table(&[settled], COLUMNS)?)
+        Ok(output.record(&settled, COLUMNS)?)
     }
 }
 
@@ -177,19 +177,19 @@ struct ShownBooking {
 impl BookingLookup {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<ShownBooking>] = &[
-            ("BOOKING", |row| row.booking.clone()),
-            ("STATUS", |row| row.status.clone()),
-            ("BUYER", |row| row.buyer.clone()),
-            ("EVENT", |row| row.event.clone()),
-            ("SECTION", |row| row.section.clone()),
-            ("SEATS", |row| row.seats.join(" ")),
-            ("PRICE", |row| row.total_price.to_string()),
-            ("CHANGED", |row| time(row.updated_at)),
+            Column::Text("BOOKING", |row| row.booking.clone()),
+            Column::Text("STATUS", |row| row.status.clone()),
+            Column::Text("BUYER", |row| row.buyer.clone()),
+            Column::Text("EVENT", |row| row.event.clone()),
+            Column::Text("SECTION", |row| row.section.clone()),
+            Column::Text("SEATS", |row| row.seats.join(" ")),
+            Column::Text("PRICE", |row| row.total_price.to_string()),
+            Column::Time("CHANGED", |row| time(row.updated_at)),
         ];
         let arguments = json!({ "booking": self.booking });
         let found: Option<ShownBooking> = self.common.call("seats.booking", &arguments)?;
         let text = || format!("there is no booking {}", self.booking);
         let booking = found.ok_or_else(|| NotFound(text()))?;
-        Ok(output.table(&[booking], COLUMNS)?)
+        Ok(output.record(&booking, COLUMNS)?)
     }
 }

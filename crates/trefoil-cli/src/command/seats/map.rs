@@ -66,7 +66,7 @@ impl Arguments {
             "range": self.range, "owners": self.owners,
         });
         let map: ShownMap = self.common.call("seats.map", &arguments)?;
-        if output.json {
+        if !output.is_text() {
             return Ok(output.value(&map)?);
         }
         let (first_row, first_number) = self.corner();
@@ -106,10 +106,10 @@ fn list(
     output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     const COLUMNS: &[Column<OwnedSeat>] = &[
-        ("SEAT", |row| row.seat.clone()),
-        ("STATUS", |row| row.status.to_owned()),
-        ("BUYER", |row| row.buyer.clone()),
-        ("BOOKING", |row| row.booking.clone()),
+        Column::Text("SEAT", |row| row.seat.clone()),
+        Column::Text("STATUS", |row| row.status.to_owned()),
+        Column::Text("BUYER", |row| row.buyer.clone()),
+        Column::Text("BOOKING", |row| row.booking.clone()),
     ];
     let mut owned = Vec::new();
     for (row, seats) in (first_row..).zip(&map.seats) {

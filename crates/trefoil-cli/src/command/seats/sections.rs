@@ -57,13 +57,13 @@ struct ShownSection {
 impl Init {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<ShownSection>] = &[
-            ("EVENT", |row| row.event.clone()),
-            ("SECTION", |row| row.section.clone()),
-            ("ROWS", |row| row.rows.to_string()),
-            ("SEATS PER ROW", |row| row.seats_per_row.to_string()),
-            ("PRICE", |row| row.price.to_string()),
-            ("MAX PER BOOKING", |row| row.max_per_booking.to_string()),
-            ("MAX PER BUYER", |row| match row.max_per_buyer {
+            Column::Text("EVENT", |row| row.event.clone()),
+            Column::Text("SECTION", |row| row.section.clone()),
+            Column::Text("ROWS", |row| row.rows.to_string()),
+            Column::Text("SEATS PER ROW", |row| row.seats_per_row.to_string()),
+            Column::Text("PRICE", |row| row.price.to_string()),
+            Column::Text("MAX PER BOOKING", |row| row.max_per_booking.to_string()),
+            Column::Text("MAX PER BUYER", |row| match row.max_per_buyer {
                 0 => "any".to_owned(),
                 n => n.to_string(),
             }),
@@ -74,7 +74,7 @@ impl Init {
             "maxPerBooking": self.max_per_booking, "maxPerBuyer": self.max_per_buyer,
         });
         let config: ShownSection = self.common.call("seats.init", &arguments)?;
-        Ok(output.table(&[config], COLUMNS)?)
+        Ok(output.record(&config, COLUMNS)?)
     }
 }
 
@@ -91,10 +91,11 @@ impl Sections {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let arguments = json!({ "event": self.event });
         let sections: Vec<String> = self.common.call("seats.sections", &arguments)?;
+        output.begin_list();
         for section in sections {
-            match output.json {
-                true => output.value(&json!({ "section": section }))?,
-                false => output.line(visible(&section))?,
+            match output.is_text() {
+                false => output.item(&json!({ "section": section }))?,
+                true => output.line(visible(&section))?,
             }
         }
         Ok(())
@@ -129,18 +130,18 @@ struct ShownStats {
 impl ShowStats {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         const COLUMNS: &[Column<ShownStats>] = &[
-            ("EVENT", |row| row.event.clone()),
-            ("SECTION", |row| {
+            Column::Text("EVENT", |row| row.event.clone()),
+            Column::Text("SECTION", |row| {
                 row.section.clone().unwrap_or_else(|| "(all)".to_owned())
             }),
-            ("AVAILABLE", |row| row.available.to_string()),
-            ("RESERVED", |row| row.reserved.to_string()),
-            ("SOLD", |row| row.sold.to_string()),
-            ("TOTAL", |row| row.total.to_string()),
+            Column::Text("AVAILABLE", |row| row.available.to_string()),
+            Column::Text("RESERVED", |row| row.reserved.to_string()),
+            Column::Text("SOLD", |row| row.sold.to_string()),
+            Column::Text("TOTAL", |row| row.total.to_string()),
         ];
         let arguments = json!({ "event": self.event, "section": self.section });
         let counted: ShownStats = self.common.call("seats.stats", &arguments)?;
-        Ok(output.table(&[counted], COLUMNS)?)
+        Ok(output.record(&counted, COLUMNS)?)
     }
 }
 
@@ -164,10 +165,11 @@ impl CheckSeats {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let arguments = json!({ "event": self.event, "section": self.section });
         let violations: Vec<String> = self.common.call("seats.check", &arguments)?;
+        output.begin_list();
         for violation in &violations {
-            match output.json {
-                true => output.value(&json!({ "violation": violation }))?,
-                false => output.line(visible(violation))?,
+            match output.is_text() {
+                false => output.item(&json!({ "violation": violation }))?,
+                true => output.line(visible(violation))?,
             }
         }
         match violations.len() {

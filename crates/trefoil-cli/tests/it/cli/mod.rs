@@ -1,10 +1,12 @@
 //! The command line: help, settings, exit codes, and each client command against a real server.
 
 mod client;
+mod context;
 mod grpc;
 mod help;
 mod https;
 mod migration;
+mod output;
 mod pages;
 mod resp;
 mod seats;
@@ -95,6 +97,27 @@ fn text(output: &Output) -> String {
 
 fn errors(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Runs a command in a terminal, and returns all that it showed there.
+fn in_terminal(command: &Command) -> String {
+    let quote = |word: &std::ffi::OsStr| {
+        let word = word.to_str().unwrap().replace('\'', r"'\''");
+        format!("'{word}'")
+    };
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line: Vec<String> = words.map(quote).collect();
+    let mut script = Command::new("script");
+    script.args(["-qefc", &line.join(" "), "/dev/null"]);
+    script.env("TERM", "xterm").stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => script.env(name, value),
+            None => script.env_remove(name),
+        };
+    }
+    let output = script.output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A process that is killed when it is dropped.

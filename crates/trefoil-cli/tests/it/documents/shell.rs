@@ -93,6 +93,8 @@ impl Shell {
                 format!("http://127.0.0.1:{}", self.ports[0].1),
             )
             .env_remove("TREFOIL_TOKEN")
+            .env_remove("TREFOIL_CONTEXT")
+            .env_remove("XDG_CONFIG_HOME")
             // redis-cli prints as it does on a terminal.
             .env("FAKETTY", "1")
             .envs(self.variables.iter().cloned())

@@ -238,6 +238,8 @@ pub(crate) fn binary() -> Command {
             command.env_remove(&name);
         }
     }
+    // Nobody's contexts.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 

@@ -99,11 +99,11 @@ impl Arguments {
             .sources
             .bring(&mut source, &transfer.import.client)?;
         let imported = transfer.import.imported;
-        match output.json {
-            true => {
+        match output.is_text() {
+            false => {
                 output.value(&json!({"imported": imported, "skipped": skipped, "head": there}))?;
             }
-            false => output.line(format_args!(
+            true => output.line(format_args!(
                 "imported {imported} events, up to position {there}"
             ))?,
         }
