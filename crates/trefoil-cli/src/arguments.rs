@@ -24,7 +24,8 @@ pub(crate) fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
     let mut normalised: Vec<OsString> = arguments.next().into_iter().collect();
     let mut only_values = false;
     for argument in arguments {
-        only_values |= argument == "--";
+        // The words of a command on the state are the user's.
+        only_values |= argument == "--" || normalised.get(1).is_some_and(|first| first == "state");
         let doubled = (!only_values)
             .then(|| double_dash(&argument, &known))
             .flatten();
@@ -108,6 +109,10 @@ mod tests {
             &["write", "a-1", "T", "--", "-port"],
         );
         check(&["-h"], &["-h"]);
+        check(
+            &["state", "SET", "k", "-url"],
+            &["state", "SET", "k", "-url"],
+        );
         check(
             &["export", "-url", "http://x"],
             &["export", "--url", "http://x"],

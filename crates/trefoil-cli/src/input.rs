@@ -9,12 +9,30 @@ use crate::exit::UsageError;
 
 /// A JSON value given as an argument, kept byte for byte; `-` reads standard input.
 pub(crate) fn json_value(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
-    let mut text = argument.to_owned();
-    if argument == "-" {
-        text.clear();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.with_context(|| format!("cannot read {what} from standard input"))?;
+    match argument {
+        "-" => json(what, stdin(what)?),
+        text => json(what, text.to_owned()),
     }
+}
+
+/// The JSON value in a file, kept byte for byte; `-` reads standard input.
+pub(crate) fn json_file(what: &str, path: &str) -> anyhow::Result<Box<RawValue>> {
+    if path == "-" {
+        return json(what, stdin(what)?);
+    }
+    let text = std::fs::read_to_string(path);
+    json(
+        what,
+        text.with_context(|| format!("cannot read {what} from {path}"))?,
+    )
+}
+
+fn stdin(what: &str) -> anyhow::Result<String> {
+    let text = std::io::read_to_string(std::io::stdin());
+    text.with_context(|| format!("cannot read {what} from standard input"))
+}
+
+fn json(what: &str, text: String) -> anyhow::Result<Box<RawValue>> {
     let value = RawValue::from_string(text);
     value.map_err(|error| UsageError(format!("{what} is not JSON: {error}")).into())
 }

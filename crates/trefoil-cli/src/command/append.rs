@@ -1,12 +1,14 @@
 //! `trefoil append`: one event with tags, if nothing stands in its way.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
-use super::terms::{GuardArguments, ItemArguments, QueryArguments};
+use anyhow::Context as _;
+
+use super::commit::{CommitCondition, CommitEvent, CommitReply, CommitRequest};
+use super::terms::GuardArguments;
 use crate::client::ConnectionArguments;
 use crate::input::{json_object, json_value};
-use crate::output::{CommandOutput, visible};
+use crate::output::CommandOutput;
 
 const EXAMPLES: &str = "A condition names types and tags: type=A,type=B,tag=x,tag=y is an event of type A or B with both
 tags. The event is written only if there is no such event, or none after a position; otherwise the
@@ -58,84 +60,30 @@ pub(crate) struct Arguments {
     connection: ConnectionArguments,
 }
 
-#[derive(Serialize)]
-struct CommitRequest<'a> {
-    conditions: Vec<CommitCondition<'a>>,
-    events: [CommitEvent<'a>; 1],
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum CommitCondition<'a> {
-    #[serde(rename_all = "camelCase")]
-    Version {
-        stream: &'a str,
-        expected_version: i64,
-    },
-    NoMatch {
-        query: QueryArguments<'a>,
-        after: Option<u64>,
-    },
-}
-
-#[derive(Serialize)]
-struct CommitEvent<'a> {
-    stream: Option<&'a str>,
-    #[serde(rename = "type")]
-    event_type: &'a str,
-    data: Box<RawValue>,
-    metadata: Option<Box<RawValue>>,
-    tags: &'a [String],
-    id: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct CommitReply {
-    events: [AppendedEvent; 1],
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AppendedEvent {
-    id: String,
-    stream: String,
-    position: i64,
-    global_position: u64,
-}
-
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let metadata = self.metadata.as_deref();
         let metadata = metadata.map(|text| json_object("metadata", text));
-        let event = CommitEvent {
+        let event = CommitEvent::Parts {
             stream: self.stream.as_deref(),
             event_type: &self.event_type,
-            data: json_value("data", &self.data)?,
+            data: Cow::Owned(json_value("data", &self.data)?),
             metadata: metadata.transpose()?,
             tags: &self.tags,
             id: self.id.as_deref(),
         };
         let commit = CommitRequest {
             conditions: self.conditions(),
-            events: [event],
+            events: vec![event],
+            ..CommitRequest::default()
         };
         let client = self.connection.client()?;
         let committed: CommitReply = client.call(&("commit", commit))?;
-        let [appended] = committed.events;
-        if !output.is_text() {
-            return Ok(output.value(&appended)?);
-        }
-        let AppendedEvent {
-            position,
-            global_position,
-            ..
-        } = appended;
-        match &self.stream {
-            None => output.line(global_position)?,
-            Some(stream) => output.line(format_args!(
-                "{}@{position}  {global_position}",
-                visible(stream)
-            ))?,
+        let appended = committed.events.first();
+        let appended = appended.context("the server's answer has no event")?;
+        match output.is_text() {
+            true => output.line(appended)?,
+            false => output.value(appended)?,
         }
         Ok(())
     }
@@ -146,21 +94,8 @@ impl Arguments {
             stream,
             expected_version,
         });
-        let guards = self.guards.iter().map(|guard| CommitCondition::NoMatch {
-            query: QueryArguments::of(&guard.item),
-            after: guard.after.or(self.after),
-        });
+        let guards = self.guards.iter();
+        let guards = guards.map(|guard| CommitCondition::none_of(guard, self.after));
         version.into_iter().chain(guards).collect()
-    }
-}
-
-impl<'a> QueryArguments<'a> {
-    /// The events of one alternative, wherever they stand.
-    fn of(item: &'a ItemArguments) -> Self {
-        Self {
-            items: vec![item],
-            stream: None,
-            category: None,
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod append;
 mod categories;
+mod commit;
 mod completions;
 mod configured;
 mod context;
@@ -19,6 +20,7 @@ mod repair;
 mod seats;
 mod serve;
 mod source;
+mod state;
 mod streams;
 mod tail;
 mod terms;
@@ -72,6 +74,10 @@ enum TrefoilCommand {
     Write(write::Arguments),
     /// Append one event with tags, under conditions
     Append(append::Arguments),
+    /// Commit events and changes of the state under conditions, all or nothing
+    Commit(commit::Arguments),
+    /// Run a command on the state, as redis-cli does
+    State(state::Arguments),
     /// Read the events of a stream, of a category, or all
     Read(read::Arguments),
     /// Find events by type and tags
@@ -126,6 +132,8 @@ impl TrefoilCommand {
             Self::Ns(arguments) => arguments.run(output),
             Self::Write(arguments) => arguments.run(output),
             Self::Append(arguments) => arguments.run(output),
+            Self::Commit(arguments) => arguments.run(output),
+            Self::State(arguments) => arguments.run(output),
             Self::Read(arguments) => arguments.run(output),
             Self::Query(arguments) => arguments.run(output),
             Self::Tail(arguments) => arguments.run(output),

@@ -40,6 +40,11 @@ impl Look {
         }
     }
 
+    /// Whether a person looks at a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.clock.is_some()
+    }
+
     /// The text in a style.
     pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
         match self.has_colour {

@@ -53,6 +53,12 @@ impl CommandOutput {
         writeln!(self.writer, "{line}")
     }
 
+    /// One line of any bytes.
+    pub(crate) fn bytes_line(&mut self, line: &[u8]) -> std::io::Result<()> {
+        self.writer.write_all(line)?;
+        self.writer.write_all(b"\n")
+    }
+
     /// The whole answer, for programs.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> std::io::Result<()> {
         if self.format == OutputFormat::Csv {

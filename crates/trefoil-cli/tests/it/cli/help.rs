@@ -15,6 +15,8 @@ const COMMANDS: &[&str] = &[
     "ns token",
     "write",
     "append",
+    "commit",
+    "state",
     "read",
     "query",
     "tail",

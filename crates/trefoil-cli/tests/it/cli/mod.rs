@@ -1,6 +1,7 @@
 //! The command line: help, settings, exit codes, and each client command against a real server.
 
 mod client;
+mod commit;
 mod context;
 mod grpc;
 mod help;
@@ -11,6 +12,7 @@ mod pages;
 mod resp;
 mod seats;
 mod server;
+mod state;
 mod tags;
 mod tail;
 mod token;
