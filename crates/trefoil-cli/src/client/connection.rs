@@ -193,8 +193,6 @@ pub(crate) fn is_encrypted(url: &str) -> anyhow::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn contexts() -> Contexts {
@@ -203,13 +201,11 @@ mod tests {
             token_file: None,
             token: token.map(str::to_owned),
         };
-        let mut contexts = Contexts {
-            contexts: BTreeMap::from([
-                ("prod".to_owned(), server("https://prod", Some("secret"))),
-                ("open".to_owned(), server("http://open", None)),
-            ]),
-            ..Contexts::default()
-        };
+        let mut contexts = Contexts::default();
+        contexts.contexts.extend([
+            ("prod".to_owned(), server("https://prod", Some("secret"))),
+            ("open".to_owned(), server("http://open", None)),
+        ]);
         contexts.select("prod").unwrap();
         contexts
     }
