@@ -61,6 +61,7 @@ mod web;
 
 pub use config::{Config, GrpcConfig, RespConfig, Tls};
 pub use limits::{CLIENT_MEMORY_MIN, CONNECTION_THREADS_MAX};
+pub use memory::memory_limit;
 pub use server::Server;
 pub use web::Web;
 

@@ -10,10 +10,16 @@ const UNKNOWN_BYTES: u64 = 1 << 30;
 
 /// The memory for clients unless it is configured.
 pub(crate) fn client_memory_default() -> usize {
-    let bytes = available(Path::new("/")) / CLIENT_MEMORY_FRACTION;
+    let bytes = memory_limit() / CLIENT_MEMORY_FRACTION;
     usize::try_from(bytes)
         .unwrap_or(usize::MAX)
         .max(CLIENT_MEMORY_MIN)
+}
+
+/// Returns the memory that a process may use: what the machine has, or less if a control group
+/// says so.
+pub fn memory_limit() -> u64 {
+    available(Path::new("/"))
 }
 
 /// Returns the memory that the process has now, if the system says it.

@@ -2,11 +2,15 @@
 
 mod connection;
 mod event;
+mod metrics;
+mod server;
 mod sse;
 mod tls;
 
 pub(crate) use connection::{Address, ConnectionArguments, is_encrypted};
 pub(crate) use event::{EventRow, ShownEvent, StreamRow};
+pub(crate) use metrics::MetricsReading;
+pub(crate) use server::NamespaceInfo;
 pub(crate) use sse::SseFrames;
 
 use std::io::Read as _;
@@ -20,6 +24,9 @@ use ureq::{Agent, Body};
 
 /// How long a server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most bytes of a text that is read whole.
+const TEXT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The most bytes of an error's text that are shown.
 const ERROR_BYTES_MAX: u64 = 64 * 1024;
@@ -38,7 +45,7 @@ pub(crate) struct ServerError {
 pub(crate) struct HttpClient {
     agent: Agent,
     url: String,
-    authorization: String,
+    token: String,
 }
 
 /// Parameters of a query string.
@@ -56,7 +63,7 @@ impl HttpClient {
         Ok(Self {
             agent: config.build().into(),
             url: url.trim_end_matches('/').to_owned(),
-            authorization: format!("Bearer {token}"),
+            token: token.to_owned(),
         })
     }
 
@@ -78,7 +85,7 @@ impl HttpClient {
         body: &[u8],
     ) -> anyhow::Result<Body> {
         let request = self.agent.post(format!("{}{path}", self.url));
-        let request = request.header("Authorization", &self.authorization);
+        let request = request.header("Authorization", self.authorization());
         let request = request.header("Content-Type", "application/json");
         let request = request.query_pairs(query.iter().copied());
         self.accept(request.send(body))
@@ -92,15 +99,64 @@ impl HttpClient {
         last_seen: Option<u64>,
     ) -> anyhow::Result<Body> {
         let request = self.agent.get(format!("{}{path}", self.url));
-        let mut request = request.header("Authorization", &self.authorization);
+        let mut request = request.header("Authorization", self.authorization());
         if let Some(position) = last_seen {
             request = request.header("Last-Event-ID", position);
         }
         self.accept(request.query_pairs(query.iter().copied()).call())
     }
 
+    /// Where the server is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whether the server is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        let host = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        ["127.", "localhost", "[::1]"]
+            .iter()
+            .any(|local| host.starts_with(local))
+    }
+
+    fn authorization(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
+    /// The token that it shows. Never print it.
+    fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The text at a path that anybody may read.
+    fn text(&self, path: &str) -> anyhow::Result<String> {
+        let answer = self.agent.get(format!("{}{path}", self.url)).call();
+        read_text(self.accept(answer)?)
+    }
+
+    /// The same, whatever the status is.
+    fn text_of_any_status(&self, path: &str) -> anyhow::Result<String> {
+        read_text(self.ask(path)?.into_body())
+    }
+
+    /// The header `Date` of an answer.
+    fn date(&self, path: &str) -> anyhow::Result<Option<String>> {
+        let answer = self.ask(path)?;
+        let date = answer.headers().get("date");
+        Ok(date.and_then(|date| date.to_str().ok()).map(str::to_owned))
+    }
+
+    fn ask(&self, path: &str) -> anyhow::Result<Response<Body>> {
+        let answer = self.agent.get(format!("{}{path}", self.url)).call();
+        answer.with_context(|| self.cannot_reach())
+    }
+
+    fn cannot_reach(&self) -> String {
+        format!("cannot reach the server at {}", self.url)
+    }
+
     fn accept(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Body> {
-        let answer = answer.with_context(|| format!("cannot reach the server at {}", self.url))?;
+        let answer = answer.with_context(|| self.cannot_reach())?;
         let status = answer.status();
         let body = answer.into_body();
         if status.is_success() {
@@ -108,6 +164,11 @@ impl HttpClient {
         }
         Err(server_error(status.as_u16(), body).into())
     }
+}
+
+fn read_text(body: Body) -> anyhow::Result<String> {
+    let text = std::io::read_to_string(body.into_reader().take(TEXT_BYTES_MAX));
+    text.context("the server's answer cannot be read")
 }
 
 /// The error in `{"error": {"code", "message"}}`, or whatever else the server said.

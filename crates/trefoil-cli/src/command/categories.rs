@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::ConnectionArguments;
+use crate::client::{ConnectionArguments, HttpClient};
 use crate::output::{Column, CommandOutput};
 
 const EXAMPLES: &str = "Examples:
@@ -17,12 +17,13 @@ pub(crate) struct Arguments {
     connection: ConnectionArguments,
 }
 
+/// A category, and how much it has.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CategoryRow {
-    category: String,
-    message_count: u64,
-    stream_count: u64,
+pub(super) struct CategoryRow {
+    pub(super) category: String,
+    pub(super) message_count: u64,
+    pub(super) stream_count: u64,
 }
 
 const COLUMNS: &[Column<CategoryRow>] = &[
@@ -33,7 +34,12 @@ const COLUMNS: &[Column<CategoryRow>] = &[
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        let rows: Vec<CategoryRow> = self.connection.client()?.call(&("ns.categories",))?;
+        let rows = list(&self.connection.client()?)?;
         Ok(output.table(&rows, COLUMNS)?)
     }
+}
+
+/// All categories by name.
+pub(super) fn list(client: &HttpClient) -> anyhow::Result<Vec<CategoryRow>> {
+    client.call(&("ns.categories",))
 }

@@ -8,15 +8,18 @@ mod configured;
 mod context;
 mod databases;
 mod dev;
+mod doctor;
 mod export;
 mod follow;
 mod import;
+mod info;
 mod inspect;
 mod ns;
 mod plan;
 mod query;
 mod read;
 mod repair;
+mod report;
 mod seats;
 mod serve;
 mod source;
@@ -88,6 +91,12 @@ enum TrefoilCommand {
     Seats(seats::Arguments),
     /// Add, select and list servers that have a name
     Context(context::Arguments),
+    /// Show what a server says about itself
+    Info(info::Arguments),
+    /// Check a server and this machine, and say what to do
+    Doctor(doctor::Arguments),
+    /// Report streams, types, categories and growth
+    Report(report::Arguments),
     /// List streams
     Streams(streams::Arguments),
     /// List categories
@@ -139,6 +148,9 @@ impl TrefoilCommand {
             Self::Tail(arguments) => arguments.run(output),
             Self::Seats(arguments) => arguments.run(output),
             Self::Context(arguments) => arguments.run(output),
+            Self::Info(arguments) => arguments.run(output),
+            Self::Doctor(arguments) => arguments.run(output),
+            Self::Report(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
             Self::Categories(arguments) => arguments.run(output),
             Self::Export(arguments) => arguments.run(output.format.is_json()),

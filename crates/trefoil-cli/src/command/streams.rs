@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::client::ConnectionArguments;
+use crate::client::{ConnectionArguments, HttpClient};
 use crate::output::{Column, CommandOutput};
 
 /// How many streams are asked for at a time.
@@ -28,12 +28,13 @@ pub(crate) struct Arguments {
     connection: ConnectionArguments,
 }
 
-#[derive(Serialize, Deserialize)]
+/// A stream, and what it had last.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ListedStream {
-    stream: String,
-    version: u64,
-    last_activity: String,
+pub(super) struct ListedStream {
+    pub(super) stream: String,
+    pub(super) version: u64,
+    pub(super) last_activity: String,
 }
 
 const COLUMNS: &[Column<ListedStream>] = &[
@@ -45,19 +46,33 @@ const COLUMNS: &[Column<ListedStream>] = &[
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let client = self.connection.client()?;
-        let limit = self.limit.unwrap_or(usize::MAX);
         let mut rows: Vec<ListedStream> = Vec::new();
-        while rows.len() < limit {
-            let asked = PAGE.min(limit - rows.len());
-            let cursor = rows.last().map_or("", |row| row.stream.as_str());
-            let options = json!({"prefix": self.prefix, "limit": asked, "cursor": cursor});
-            let page: Vec<ListedStream> = client.call(&("ns.streams", options))?;
-            let is_last = page.len() < asked;
-            rows.extend(page);
-            if is_last {
-                break;
-            }
-        }
+        let limit = self.limit.unwrap_or(usize::MAX);
+        for_each_page(&client, &self.prefix, limit, |page| rows.extend(page))?;
         Ok(output.table(&rows, COLUMNS)?)
     }
+}
+
+/// Lists streams by name, page by page, so that nobody has to hold them all.
+pub(super) fn for_each_page(
+    client: &HttpClient,
+    prefix: &str,
+    limit: usize,
+    mut take: impl FnMut(Vec<ListedStream>),
+) -> anyhow::Result<()> {
+    let (mut left, mut cursor) = (limit, String::new());
+    while left > 0 {
+        let asked = PAGE.min(left);
+        let options = json!({"prefix": prefix, "limit": asked, "cursor": cursor});
+        let page: Vec<ListedStream> = client.call(&("ns.streams", options))?;
+        left -= page.len().min(left);
+        let Some(last) = page.last() else { break };
+        cursor.clone_from(&last.stream);
+        let is_last = page.len() < asked;
+        take(page);
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -20,6 +20,13 @@ pub(crate) const TYPE: Style = AnsiColor::Green.on_default();
 /// Tags.
 pub(crate) const TAGS: Style = AnsiColor::Yellow.on_default();
 
+/// What is as it should be.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// What somebody should look at.
+pub(crate) const WORRYING: Style = AnsiColor::Yellow.on_default();
+/// What is wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+
 /// How text looks.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {

@@ -7,10 +7,12 @@ mod csv;
 mod format;
 mod look;
 mod progress;
+mod units;
 
 pub(crate) use format::{OutputFlag, OutputFormat};
-pub(crate) use look::{HEAD, Look, QUIET, STREAM, TAGS, TYPE};
+pub(crate) use look::{BAD, GOOD, HEAD, Look, QUIET, STREAM, TAGS, TYPE, WORRYING};
 pub(crate) use progress::{count_progress, progress, spinner};
+pub(crate) use units::{count, duration, short, size};
 
 use std::borrow::Cow;
 use std::io::{BufWriter, Stdout, Write as _};
@@ -140,6 +142,17 @@ impl CommandOutput {
             true => Ok(()),
             false => self.line(body),
         }
+    }
+
+    /// Names and what they stand for, a line each. A time is told as in a table.
+    pub(crate) fn facts(&mut self, facts: &[(&str, String)]) -> std::io::Result<()> {
+        let names = facts.iter().map(|(name, _)| name.chars().count());
+        let width = names.max().unwrap_or(0);
+        facts.iter().try_for_each(|(name, fact)| {
+            let name = self.look.paint(HEAD, format_args!("{name:<width$}"));
+            let fact = self.look.time(fact);
+            writeln!(self.writer, "{name}  {}", visible(&fact))
+        })
     }
 
     /// Sends what is buffered on its way.

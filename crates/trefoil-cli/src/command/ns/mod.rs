@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::client::{Address, ConnectionArguments, HttpClient};
+use crate::client::{Address, ConnectionArguments, HttpClient, NamespaceInfo};
 use crate::input::{confirm, json_object};
 use crate::output::{Column, CommandOutput};
 
@@ -150,19 +150,6 @@ struct ListedNamespace {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NamespaceInfo {
-    namespace: String,
-    description: String,
-    created_at: String,
-    message_count: u64,
-    stream_count: u64,
-    last_activity: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refuses_writes: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Deleted {
     namespace: String,
     deleted_at: String,
@@ -246,7 +233,7 @@ fn info(client: &HttpClient, id: &str, output: &mut CommandOutput) -> anyhow::Re
         }),
         Column::Text("DESCRIPTION", |row| row.description.clone()),
     ];
-    let info: NamespaceInfo = client.call(&("ns.info", id))?;
+    let info = client.namespace_info(id)?;
     if let Some(reason) = info.refuses_writes.as_ref().filter(|_| output.is_text()) {
         eprintln!("'{id}' takes no writes before `trefoil ns reopen {id}`: {reason}");
     }

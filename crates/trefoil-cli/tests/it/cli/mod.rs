@@ -7,6 +7,7 @@ mod grpc;
 mod help;
 mod https;
 mod migration;
+mod operator;
 mod output;
 mod pages;
 mod resp;
