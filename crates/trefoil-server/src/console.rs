@@ -3,20 +3,17 @@
 //! The files are open. What the page shows comes from the API and needs a token. A server whose token
 //! is no secret tells it to the page in `/console.json`.
 
-use std::io::Write as _;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use hyper::StatusCode;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use trefoil::Token;
-use uuid::Uuid;
 
 use crate::error::{Failure, Result};
-use crate::response::{self, HttpAnswer, HttpBody};
+use crate::response::HttpAnswer;
+use crate::served_file::ServedFile;
 use crate::service::Shared;
 use crate::{Config, VERSION};
 
@@ -81,19 +78,15 @@ const FILES: &[(&str, &[u8])] = &files![
     "view.js",
 ];
 
-/// What the browser is told about every file: it runs no script but these, shows the page in no
-/// frame, tells nobody where it was, and asks whether it has the newest version.
-const HEADERS: [(HeaderName, HeaderValue); 7] = [
+/// What the browser is told besides: it runs no script but these, shows the page in no frame, and
+/// tells nobody where it was.
+const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
             "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
              object-src 'none'; require-trusted-types-for 'script'",
         ),
-    ),
-    (
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
     ),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     (
@@ -104,69 +97,27 @@ const HEADERS: [(HeaderName, HeaderValue); 7] = [
         HeaderName::from_static("cross-origin-resource-policy"),
         HeaderValue::from_static("same-origin"),
     ),
-    (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-    (header::VARY, HeaderValue::from_static("accept-encoding")),
 ];
 
-/// A file as it is sent.
-#[derive(Debug)]
-struct ConsoleFile {
-    name: &'static str,
-    content_type: HeaderValue,
-    version: HeaderValue,
-    plain: Bytes,
-    compressed: Bytes,
-}
-
-/// Made when the first browser asks.
-static CONSOLE: LazyLock<Vec<ConsoleFile>> = LazyLock::new(|| {
+/// The files by name; made when the first browser asks.
+static CONSOLE: LazyLock<Vec<(&str, ServedFile)>> = LazyLock::new(|| {
     let all = FILES.iter().copied().chain([CLIENT, ("", PAGE)]);
-    all.map(|(name, body)| ConsoleFile::new(name, body))
-        .collect()
+    let served = |(name, body)| {
+        (
+            name,
+            ServedFile::new(content_type(name), Bytes::from_static(body)),
+        )
+    };
+    all.map(served).collect()
 });
 
-impl ConsoleFile {
-    fn new(name: &'static str, body: &'static [u8]) -> Self {
-        let content_type = match name.rsplit('.').next() {
-            Some("js") => "text/javascript; charset=utf-8",
-            Some("css") => "text/css; charset=utf-8",
-            Some("svg") => "image/svg+xml",
-            _ => "text/html; charset=utf-8",
-        };
-        let version = format!(
-            "W/\"{}\"",
-            Uuid::new_v5(&Uuid::NAMESPACE_OID, body).simple()
-        );
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        // Writing into a buffer in memory does not fail.
-        let _ = encoder.write_all(body);
-        Self {
-            name,
-            content_type: HeaderValue::from_static(content_type),
-            version: HeaderValue::try_from(version).unwrap_or(HeaderValue::from_static("W/\"\"")),
-            plain: Bytes::from_static(body),
-            compressed: encoder.finish().unwrap_or_default().into(),
-        }
-    }
-
-    fn answer(&self, headers: &HeaderMap) -> HttpAnswer {
-        let is_known = headers.get(header::IF_NONE_MATCH) == Some(&self.version);
-        let is_compressed = response::accepts_gzip(headers);
-        let (status, body) = match (is_known, is_compressed) {
-            (true, _) => (StatusCode::NOT_MODIFIED, Bytes::new()),
-            (false, true) => (StatusCode::OK, self.compressed.clone()),
-            (false, false) => (StatusCode::OK, self.plain.clone()),
-        };
-        let content_type = self.content_type.clone();
-        let mut answer = response::answer(status, content_type, HttpBody::Whole(body));
-        let headers = answer.headers_mut();
-        headers.extend(HEADERS);
-        headers.insert(header::ETAG, self.version.clone());
-        if is_compressed && !is_known {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        }
-        answer
-    }
+fn content_type(name: &str) -> HeaderValue {
+    HeaderValue::from_static(match name.rsplit('.').next() {
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "text/html; charset=utf-8",
+    })
 }
 
 /// Returns whether a path belongs to the console.
@@ -177,22 +128,19 @@ pub(crate) fn has(path: &str) -> bool {
 /// The file, or what the page needs to know about the server.
 pub(crate) fn answer(shared: &Shared, parts: &Parts) -> Result<HttpAnswer> {
     let path = parts.uri.path();
-    if path == FACTS {
-        let mut answer = response::json(facts(&shared.config));
-        answer.headers_mut().extend(HEADERS);
-        return Ok(answer);
-    }
-    let name = path.strip_prefix(FOLDER).filter(|name| !name.is_empty());
-    let name = name.or((path == ROOT).then_some(""));
-    let file = CONSOLE.iter().find(|file| Some(file.name) == name);
-    match file {
-        Some(file) => Ok(file.answer(&parts.headers)),
-        None => Err(Failure::new(
-            StatusCode::NOT_FOUND,
-            "NOT_FOUND",
-            "Endpoint not found",
-        )),
-    }
+    let mut answer = if path == FACTS {
+        let facts = facts(&shared.config);
+        let file = ServedFile::new(HeaderValue::from_static("application/json"), facts.into());
+        file.answer(&parts.headers)
+    } else {
+        let name = path.strip_prefix(FOLDER).filter(|name| !name.is_empty());
+        let name = name.or((path == ROOT).then_some(""));
+        let file = CONSOLE.iter().find(|(known, _)| Some(*known) == name);
+        let missing = || Failure::new(StatusCode::NOT_FOUND, "NOT_FOUND", "Endpoint not found");
+        file.ok_or_else(missing)?.1.answer(&parts.headers)
+    };
+    answer.headers_mut().extend(HEADERS);
+    Ok(answer)
 }
 
 /// `{"version", "token", "respPort"}`. The token is that of a server where it keeps nobody out.
@@ -241,26 +189,10 @@ mod tests {
         let mut listed: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
         listed.sort_unstable();
         assert_eq!(listed, there);
-        let bytes: usize = CONSOLE.iter().map(|file| file.compressed.len()).sum();
+        let bytes: usize = CONSOLE
+            .iter()
+            .map(|(_, file)| file.compressed_bytes())
+            .sum();
         assert!(bytes < BYTES_MAX, "{bytes}");
-    }
-
-    #[test]
-    fn a_browser_that_has_a_file_is_told_so() {
-        let file = &CONSOLE[0];
-        let mut headers = HeaderMap::new();
-        assert_eq!(file.answer(&headers).status(), StatusCode::OK);
-        headers.insert(header::IF_NONE_MATCH, file.version.clone());
-        let again = file.answer(&headers);
-        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-        assert_eq!(again.headers()[header::ETAG], file.version);
-        headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("W/\"old\""));
-        headers.insert(
-            header::ACCEPT_ENCODING,
-            HeaderValue::from_static("gzip, br"),
-        );
-        let newer = file.answer(&headers);
-        assert_eq!(newer.status(), StatusCode::OK);
-        assert_eq!(newer.headers()[header::CONTENT_ENCODING], "gzip");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) const CONSOLE_ENDPOINT: &str = "/";
 /// What stands for every path that is no endpoint.
 pub(crate) const OTHER_ENDPOINT: &str = "other";
 
-const ENDPOINTS: [&str; 11] = [
+pub(crate) const ENDPOINTS: [&str; 12] = [
     "/rpc",
     "/dcb/read",
     "/dcb/append",
@@ -40,6 +40,7 @@ const ENDPOINTS: [&str; 11] = [
     "/ready",
     "/version",
     "/metrics",
+    "/openapi.json",
 ];
 
 /// What requests are told apart by.

@@ -22,7 +22,7 @@ use crate::panics::caught;
 use crate::query::QueryString;
 use crate::resp::RespClients;
 use crate::response::{self, HttpAnswer};
-use crate::{Config, VERSION, console, dcb, export, import, ready, rpc, sse};
+use crate::{Config, VERSION, console, dcb, export, import, openapi, ready, rpc, sse};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -158,6 +158,10 @@ impl Exchange<'_> {
             "/ready" => ready::answer(&self.shared).await,
             "/version" => Ok(response::json(format!("{{\"version\":\"{VERSION}\"}}"))),
             "/metrics" => Ok(self.shared.metrics.answer(&self.shared)),
+            "/openapi.json" => {
+                self.require_method(&[Method::GET, Method::HEAD])?;
+                Ok(openapi::answer(&self.parts.headers))
+            }
             CONSOLE_ENDPOINT => {
                 self.require_method(&[Method::GET, Method::HEAD])?;
                 console::answer(&self.shared, &self.parts)

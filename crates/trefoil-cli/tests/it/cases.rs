@@ -1,6 +1,8 @@
 //! Runs the conformance cases in `cases/*.txt` against the binary, in both modes.
 
-use serde_json::Value;
+use std::cell::RefCell;
+
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{ADMIN, Case, Client, Kept, Response, Server, cases, matches, run_all};
@@ -52,15 +54,20 @@ fn every_number_of_the_list_has_a_case() {
     }
 }
 
-/// Runs the cases of a mode: those that name no other one at the end of their title.
-fn run(server: &Server, mode: &str) {
+/// Runs the cases of a mode: those that name no other one at the end of their title. Returns what was
+/// asked and answered: method, path, body, status, content type and body.
+pub(crate) fn run(server: &Server, mode: &str) -> Vec<Value> {
+    let exchanges = RefCell::new(Vec::new());
     let mut cases = cases("cases");
     cases.retain(|case| {
         let title = case.title.strip_suffix(']');
         let wanted = title.and_then(|title| title.rsplit_once(" ["));
         wanted.is_none_or(|(_, wanted)| wanted == mode)
     });
-    run_all(&cases, |case| Runner::new(server, case).run(case));
+    run_all(&cases, |case| {
+        Runner::new(server, case, &exchanges).run(case)
+    });
+    exchanges.into_inner()
 }
 
 /// One case in its namespace.
@@ -74,10 +81,11 @@ struct Runner<'a> {
     pending: Option<(String, String, String)>,
     answer: Option<Response>,
     kept: Kept,
+    exchanges: &'a RefCell<Vec<Value>>,
 }
 
 impl<'a> Runner<'a> {
-    fn new(server: &'a Server, case: &Case) -> Self {
+    fn new(server: &'a Server, case: &Case, exchanges: &'a RefCell<Vec<Value>>) -> Self {
         let namespace = format!("case-{}", case.place);
         let token = server.client().create_namespace(&namespace);
         Self {
@@ -89,6 +97,7 @@ impl<'a> Runner<'a> {
             pending: None,
             answer: None,
             kept: Kept::new(),
+            exchanges,
         }
     }
 
@@ -145,7 +154,18 @@ impl<'a> Runner<'a> {
         let answer = self
             .client
             .try_request(method, path, &headers, body.as_bytes());
-        self.answer = Some(answer.unwrap());
+        let answer = answer.unwrap();
+        let content_type = answer.header("content-type").unwrap_or_default();
+        let exchange = json!([
+            method,
+            path,
+            body,
+            answer.status,
+            content_type,
+            answer.text()
+        ]);
+        self.exchanges.borrow_mut().push(exchange);
+        self.answer = Some(answer);
     }
 
     fn repeat(&mut self, line: &str) -> Result<(), String> {

@@ -16,6 +16,7 @@ mod eventodb;
 mod harness;
 mod hostile;
 mod namespaces;
+mod openapi;
 mod python;
 mod releases;
 mod seats;

@@ -100,14 +100,21 @@ fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     }
 }
 
-async fn run(
-    context: Context<'_>,
-    method: &str,
-    call: &RpcCall<'_>,
-    labels: &mut RequestLabels,
-) -> Result<HttpAnswer> {
-    macro_rules! methods {
-        ($($name:literal => $run:path,)*) => {
+/// Runs a method, and lists all of them with their descriptions in `/openapi.json`. A method without
+/// a description does not compile.
+macro_rules! methods {
+    ($($name:literal => $run:path,)*) => {
+        /// Every method, and the file that describes it.
+        pub(crate) const METHODS: &[(&str, &str)] = &[
+            $(($name, include_str!(concat!("../openapi/methods/", $name, ".json"))),)*
+        ];
+
+        async fn run(
+            context: Context<'_>,
+            method: &str,
+            call: &RpcCall<'_>,
+            labels: &mut RequestLabels,
+        ) -> Result<HttpAnswer> {
             match method {
                 $($name => {
                     labels.method = $name;
@@ -115,41 +122,42 @@ async fn run(
                 })*
                 _ => Err(unknown(method)),
             }
-        };
-    }
-    methods! {
-        "stream.write" => stream_write::run,
-        "stream.get" => stream_get::run,
-        "stream.last" => stream_last::run,
-        "stream.version" => stream_version::run,
-        "category.get" => category_get::run,
-        "commit" => commit::run,
-        "events.query" => events_query::run,
-        "events.head" => events_head::run,
-        "events.tags" => events_names::tags,
-        "events.tracking" => events_tracking::run,
-        "events.types" => events_names::types,
-        "position.at" => position_at::run,
-        "ns.create" => ns_create::run,
-        "ns.delete" => ns_delete::run,
-        "ns.token" => ns_token::run,
-        "ns.list" => ns_list::run,
-        "ns.info" => ns_info::run,
-        "ns.reopen" => ns_reopen::run,
-        "ns.streams" => ns_streams::run,
-        "ns.categories" => ns_categories::run,
-        "seats.init" => seats::init,
-        "seats.sections" => seats::sections,
-        "seats.stats" => seats::stats,
-        "seats.map" => seats::map,
-        "seats.reserve" => seats::reserve,
-        "seats.finalize" => seats::finalize,
-        "seats.release" => seats::release,
-        "seats.booking" => seats::booking,
-        "seats.check" => seats::check,
-        "sys.version" => sys::version,
-        "sys.health" => sys::health,
-    }
+        }
+    };
+}
+
+methods! {
+    "stream.write" => stream_write::run,
+    "stream.get" => stream_get::run,
+    "stream.last" => stream_last::run,
+    "stream.version" => stream_version::run,
+    "category.get" => category_get::run,
+    "commit" => commit::run,
+    "events.query" => events_query::run,
+    "events.head" => events_head::run,
+    "events.tags" => events_names::tags,
+    "events.tracking" => events_tracking::run,
+    "events.types" => events_names::types,
+    "position.at" => position_at::run,
+    "ns.create" => ns_create::run,
+    "ns.delete" => ns_delete::run,
+    "ns.token" => ns_token::run,
+    "ns.list" => ns_list::run,
+    "ns.info" => ns_info::run,
+    "ns.reopen" => ns_reopen::run,
+    "ns.streams" => ns_streams::run,
+    "ns.categories" => ns_categories::run,
+    "seats.init" => seats::init,
+    "seats.sections" => seats::sections,
+    "seats.stats" => seats::stats,
+    "seats.map" => seats::map,
+    "seats.reserve" => seats::reserve,
+    "seats.finalize" => seats::finalize,
+    "seats.release" => seats::release,
+    "seats.booking" => seats::booking,
+    "seats.check" => seats::check,
+    "sys.version" => sys::version,
+    "sys.health" => sys::health,
 }
 
 /// The longest method name that an error repeats.
