@@ -18,6 +18,7 @@ use page::Page;
 use shell::Shell;
 
 use crate::harness::Server;
+use crate::python;
 
 /// How many blocks of a page are not run. All others are.
 const NOT_RUN: &[(&str, usize)] = &[
@@ -29,11 +30,11 @@ const NOT_RUN: &[(&str, usize)] = &[
 ];
 
 /// What the commands need besides Trefoil; `cargo xtask test` installs them.
-const PROGRAMS: &[&str] = &["curl", "redis-cli"];
+const PROGRAMS: &[&str] = &["curl", "node", "redis-cli"];
 
 #[test]
 fn every_command_of_the_documentation_does_what_it_shows() {
-    if !has_programs() {
+    if !has_programs() || !python::has("httpx") {
         return;
     }
     let mut n_commands = 0;

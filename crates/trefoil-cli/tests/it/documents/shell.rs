@@ -3,6 +3,7 @@
 //! Variables and functions that a command sets are there for those after it.
 
 use std::io::{BufRead as _, BufReader, PipeReader};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -40,7 +41,7 @@ impl Shell {
                 ("6666", server.resp_port.to_string()),
                 ("50051", server.grpc_port.to_string()),
             ],
-            here: TempDir::new().unwrap(),
+            here: here(),
             variables: Vec::new(),
             functions: String::new(),
         }
@@ -88,6 +89,7 @@ impl Shell {
             .args(["-c", &script])
             .env("PATH", format!("{}:{path}", directory.display()))
             .env("HOME", self.here.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .env(
                 "TREFOIL_URL",
                 format!("http://127.0.0.1:{}", self.ports[0].1),
@@ -110,6 +112,14 @@ impl Shell {
             lines: read(reader),
         }
     }
+}
+
+/// A directory that looks like a clone of the repository to the commands of pages.
+fn here() -> TempDir {
+    let here = TempDir::new().unwrap();
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients");
+    symlink(clients.canonicalize().unwrap(), here.path().join("clients")).unwrap();
+    here
 }
 
 /// A command under way.
