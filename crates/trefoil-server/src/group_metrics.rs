@@ -21,7 +21,7 @@ pub(crate) struct GroupMetrics(pub(crate) Namespaces);
 
 impl Collector for GroupMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let stats = self.0.stats();
+        let stats = self.0.stats().groups;
         let help = "Commits that were written with one sync";
         let mut put = |name, help, unit: Option<Unit>, histogram, limits, per_unit| {
             let unit = unit.as_ref();
@@ -56,7 +56,7 @@ impl Collector for GroupMetrics {
                 "Time to decide and encode a group",
                 &stats.staging,
             ),
-            ("group_sync", "Time to write and sync a group", &stats.sync),
+            ("group_sync", "Time to make a written group durable", &stats.sync),
             (
                 "group_publishing",
                 "Time to make a durable group visible",

@@ -14,6 +14,7 @@
 use std::fmt::Debug;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use trefoil_core::limits::{GROUP_BYTES_MAX, GROUP_COMMITS_MAX};
@@ -269,10 +270,24 @@ pub struct Usage {
     pub log_used_bytes: u64,
     /// Bytes of the maps on disk.
     pub map_bytes: u64,
+    /// Bytes of those of the maps that batches are written to.
+    pub written_map_bytes: u64,
     /// Segments (or what stands for them) that are not compressed.
     pub plain_segments: u64,
     /// Segments that are compressed.
     pub compressed_segments: u64,
+}
+
+/// What a storage has done since it was opened, as far as it tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StorageWork {
+    /// How long it took to hand groups to the operating system, without the time to make them
+    /// durable.
+    pub writing: Duration,
+    /// How often it compressed a part of the log.
+    pub compressions: u64,
+    /// The bytes that those parts had before.
+    pub compressed_bytes: u64,
 }
 
 /// What a step of work that can wait leaves to be done.
@@ -353,6 +368,14 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Returns the bytes of the keys and values.
+    pub fn n_bytes(&self) -> u64 {
+        let bytes = |(_, key, value): &(String, Vec<u8>, Option<Vec<u8>>)| {
+            key.len() + value.as_ref().map_or(0, Vec::len)
+        };
+        self.changes.iter().map(bytes).sum::<usize>() as u64
+    }
+
     /// Sets `key` of `map`.
     pub fn put(&mut self, map: &str, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
         self.changes
@@ -494,6 +517,11 @@ pub trait Storage: Send + Sync + Debug {
     /// How much room the namespace takes.
     fn usage(&self) -> Result<Usage> {
         Ok(Usage::default())
+    }
+
+    /// Returns what it has done.
+    fn work(&self) -> StorageWork {
+        StorageWork::default()
     }
 
     /// Returns how many bytes of memory its caches take.

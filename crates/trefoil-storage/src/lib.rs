@@ -20,8 +20,8 @@ mod range;
 pub use completion::{Completer, Completion, Pending};
 pub use contract::{
     Batch, Entry, Fill, FindMap, Group, GroupLimits, Items, KEY_BYTES_MAX, Label, LogEnd, Map,
-    ReadReach, Record, Scan, Sink, Snapshot, Storage, StoredItem, Upkeep, Usage, VisitEntry,
-    VisitItem, VisitLabel,
+    ReadReach, Record, Scan, Sink, Snapshot, Storage, StorageWork, StoredItem, Upkeep, Usage,
+    VisitEntry, VisitItem, VisitLabel,
 };
-pub use local::{LocalOptions, LocalStorage};
+pub use local::{LocalOptions, LocalStorage, Stopwatch};
 pub use memory::MemoryStorage;

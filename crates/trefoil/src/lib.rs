@@ -58,13 +58,13 @@ mod index;
 mod namespaces;
 mod read;
 mod state;
+mod stats;
 mod time;
 pub mod tools;
 mod write;
 
 pub use database::host::{Host, TurnWork};
 pub use database::options::Options;
-pub use database::stats::{HistogramSnapshot, StatsSnapshot};
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{
     MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace,
@@ -76,6 +76,9 @@ pub use read::listing::{CategoryInfo, List, NameInfo, StreamInfo};
 pub use read::look::StateSnapshot;
 pub use read::subscription::Subscription;
 pub use state::{Watch, Word};
+pub use stats::{
+    BackgroundWork, Histogram, HistogramSnapshot, StatsSnapshot, Striped, TotalStats, WorkStats,
+};
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
     Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,

@@ -25,14 +25,14 @@ use trefoil_core::{Damage, Error, Result};
 
 use crate::edits::Edits;
 use crate::{
-    Batch, Completion, Fill, Group, LogEnd, Map, ReadReach, Record, Snapshot, Storage, StoredItem,
-    Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
+    Batch, Completion, Fill, Group, LogEnd, Map, ReadReach, Record, Snapshot, Storage, StorageWork,
+    StoredItem, Upkeep, Usage, VisitEntry, VisitItem, VisitLabel,
 };
 
 pub use inspect::{RecordInfo, SegmentInfo, SegmentKind};
 pub use log::recovery::LogRecovery;
 pub use log::settle::Cut;
-pub use options::LocalOptions;
+pub use options::{LocalOptions, Stopwatch};
 pub use verify::{Finding, LogReport, Progress};
 
 use disk::{Disk, RealDisk};
@@ -248,10 +248,15 @@ impl Storage for LocalStorage {
     fn usage(&self) -> Result<Usage> {
         let mut usage = Usage {
             map_bytes: self.maps.disk_bytes()?,
+            written_map_bytes: self.maps.written_disk_bytes()?,
             ..Usage::default()
         };
         self.log.add_usage(&mut usage);
         Ok(usage)
+    }
+
+    fn work(&self) -> StorageWork {
+        self.log.work()
     }
 
     fn cached_bytes(&self) -> u64 {

@@ -1,6 +1,8 @@
 //! How a namespace on disk is tuned.
 
+use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::disk::{Disk, RealDisk};
 
@@ -8,6 +10,22 @@ use super::disk::{Disk, RealDisk};
 const SEGMENT_BYTES_MIN: u64 = 256 * 1024;
 /// Where the doubling of segment sizes ends.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Measures how long something takes.
+pub trait Stopwatch: Debug + Send + Sync {
+    /// Returns the time since some moment in the past, by a clock that is never set.
+    fn elapsed(&self) -> Duration;
+}
+
+/// A stopwatch that stands still, where nobody wants to know.
+#[derive(Debug, Clone, Copy, Default)]
+struct StoppedWatch;
+
+impl Stopwatch for StoppedWatch {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
 
 /// Settings of a [`LocalStorage`](super::LocalStorage).
 #[derive(Debug, Clone)]
@@ -27,6 +45,8 @@ pub struct LocalOptions {
     pub cached_files_max: usize,
     /// Where changes to the log's files go; tests put a failing disk here.
     pub disk: Arc<dyn Disk>,
+    /// Measures the work that the storage tells of.
+    pub stopwatch: Arc<dyn Stopwatch>,
 }
 
 impl Default for LocalOptions {
@@ -39,6 +59,7 @@ impl Default for LocalOptions {
             cache_bytes: 32 * 1024 * 1024,
             cached_files_max: 64,
             disk: Arc::new(RealDisk),
+            stopwatch: Arc::new(StoppedWatch),
         }
     }
 }

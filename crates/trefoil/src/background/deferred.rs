@@ -16,6 +16,7 @@ use trefoil_storage::Upkeep;
 use super::Lane;
 use super::exclusive::Exclusive;
 use crate::database::engine::{Engine, report};
+use crate::stats::BackgroundWork;
 
 /// How long work that should wait does before it is looked at again.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -46,7 +47,7 @@ pub(crate) const UPKEEP: DeferredWork = DeferredWork {
     name: "upkeep of the log",
     lane: Lane::Upkeep,
     exclusive: |engine| &engine.upkeep,
-    step: |engine, is_busy| engine.storage.maintain(is_busy),
+    step: |engine, is_busy| engine.keep_up(is_busy),
 };
 
 /// Merges of the index.
@@ -93,7 +94,8 @@ impl Engine {
             });
         }
         let pace = Pace::new(self, &is_overdue);
-        let has_merged = self.index.merge(&|| pace.step())?;
+        let merge = || self.index.merge(&|| pace.step());
+        let has_merged = self.measure(BackgroundWork::Merge, merge)?;
         Ok(if has_merged {
             Upkeep::More
         } else {

@@ -35,8 +35,8 @@ use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
 
 use crate::database::host::Host;
-use crate::database::stats::Stats;
 use crate::state::ReadCache;
+use crate::stats::SharedStats;
 use crate::time::clock::Clock;
 use crate::time::timer::TimerThread;
 
@@ -188,7 +188,7 @@ pub(crate) struct Background {
     /// What time it is for all databases.
     pub(crate) clock: Clock,
     /// What all databases have counted.
-    pub(crate) stats: Arc<Stats>,
+    pub(crate) stats: Arc<SharedStats>,
     /// Wakes databases when something of them is due.
     pub(crate) timer: Arc<TimerThread>,
     /// How much memory is taken by what all databases have not written to disk yet: the tails of

@@ -14,11 +14,11 @@ use crate::background::write_load::WriteLoad;
 use crate::background::{Background, Lane, Tenant};
 use crate::database::DatabaseShared;
 use crate::database::recovery::{checkpoint, replay};
-use crate::database::stats::Stats;
 use crate::index::Index;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
 use crate::state::StateStore;
+use crate::stats::{BackgroundWork, GroupStats};
 use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
@@ -99,7 +99,7 @@ impl Engine {
                 Arc::clone(&store),
                 Arc::clone(&wake),
                 clock.clone(),
-                Stats::within(&background.stats),
+                GroupStats::within(&background.stats.groups),
                 (front, seed),
             ),
             wake,
@@ -151,10 +151,10 @@ impl Engine {
     ) -> Result<(Vec<Condition>, CheckedConditions)> {
         let mut check = ConditionCheck::new(self, &conditions);
         if check.reads_nothing() {
-            return Ok((conditions, check.finish()));
+            return Ok((conditions, check.finish(self)));
         }
         if !self.may_wait && check.advance(self, &conditions)? {
-            return Ok((conditions, check.finish()));
+            return Ok((conditions, check.finish(self)));
         }
         self.check_elsewhere(conditions, check).await
     }
@@ -174,7 +174,7 @@ impl Engine {
                 }
                 match check.advance(&engine, &conditions) {
                     Ok(false) => {}
-                    Ok(true) => break Ok(check.finish()),
+                    Ok(true) => break Ok(check.finish(&engine)),
                     Err(error) => break Err(error),
                 }
             };
@@ -358,10 +358,33 @@ impl Engine {
         });
     }
 
+    /// Does one step of the upkeep of the log.
+    pub(crate) fn keep_up(&self, is_busy: bool) -> Result<Upkeep> {
+        let mut upkeep = Upkeep::Done;
+        self.measure(BackgroundWork::Compression, || {
+            let before = self.storage.work();
+            upkeep = self.storage.maintain(is_busy)?;
+            let after = self.storage.work();
+            let bytes = after.compressed_bytes - before.compressed_bytes;
+            Ok((after.compressions > before.compressions).then_some(bytes))
+        })?;
+        Ok(upkeep)
+    }
+
+    /// Does work behind the scenes that is measured. Returns whether there was something to do.
+    pub(crate) fn measure(
+        &self,
+        work: BackgroundWork,
+        perform: impl FnOnce() -> Result<Option<u64>>,
+    ) -> Result<bool> {
+        let stats = &self.background.stats;
+        stats.measure(work, self.clock(), perform)
+    }
+
     /// Does all upkeep that there is, however busy the writer.
     fn keep_up_while_open(&self) -> Result<()> {
         while !self.is_closing.load(Ordering::SeqCst) {
-            if self.storage.maintain(false)? == Upkeep::Done {
+            if self.keep_up(false)? == Upkeep::Done {
                 break;
             }
         }
@@ -370,7 +393,9 @@ impl Engine {
 
     /// Writes the frozen tail, unless `go_on` says that there is no time for that.
     pub(crate) fn save_frozen_tail(&self, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
-        checkpoint(&self.index, &self.store, go_on)?;
+        self.measure(BackgroundWork::Checkpoint, || {
+            checkpoint(&self.index, &self.store, go_on)
+        })?;
         report("marking the log", self.storage.mark());
         Ok(())
     }
@@ -389,14 +414,18 @@ impl Engine {
     pub(crate) fn write_snapshot(self: &Arc<Self>, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         let moment = self.checkpoints.perform(|| -> Result<_> {
             // One that failed may be in the map all the same.
-            checkpoint(&self.index, &self.store, &|| Ok(()))?;
+            let checkpoint = || checkpoint(&self.index, &self.store, &|| Ok(()));
+            self.measure(BackgroundWork::Checkpoint, checkpoint)?;
             let (commit, _) = self.index.checkpoint_end();
             Ok(self.store.moment(commit))
         })?;
         let Some(moment) = moment else {
             return Ok(());
         };
-        self.store.write_snapshot(&moment, go_on)?;
+        self.measure(BackgroundWork::Snapshot, || {
+            self.store.write_snapshot(&moment, go_on)?;
+            Ok(self.storage.snapshot().map(|snapshot| snapshot.bytes))
+        })?;
         self.defer(UPKEEP);
         Ok(())
     }
@@ -423,7 +452,8 @@ impl Engine {
         if self.store.has_changed_since_snapshot() {
             self.snapshots.perform(|| self.write_snapshot(&go_on))?;
         }
-        self.merges.perform(|| self.index.merge_all(&go_on))?;
+        let merge = || self.measure(BackgroundWork::Merge, || self.index.merge_all(&go_on));
+        self.merges.perform(merge)?;
         self.upkeep.perform(|| self.keep_up_while_open())
     }
 

@@ -17,7 +17,8 @@ use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::host::{Host, TurnWork};
 use crate::database::test_storage::TestStorage;
-use crate::{Clock, Options, read};
+use crate::read::{self, LogMoment};
+use crate::{Clock, Options};
 
 /// A thread that serves connections: this one.
 #[derive(Default)]
@@ -238,9 +239,7 @@ fn slow_syncs_are_left_to_the_background() {
     assert_eq!(served.thread.n_works(), 0, "this thread would wait");
     let held = served.storage.take_held();
     assert_eq!(writing.position(), None);
-    let (head, layers) = (served.engine.writer.head(), served.engine.index.layers());
-    let storage = served.engine.storage.as_ref();
-    let page = read::read_all(storage, &layers, head, &Selection::all()).unwrap();
+    let page = read::read_all(&LogMoment::new(&served.engine), &Selection::all()).unwrap();
     assert_eq!(page.events.len() as u64, n_slow);
     held.complete();
     assert_eq!(writing.wait(), n_slow + 1);

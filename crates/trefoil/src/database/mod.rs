@@ -13,7 +13,6 @@ pub(crate) mod recovery;
 mod recovery_tests;
 mod reopen;
 mod replacement;
-pub(crate) mod stats;
 #[cfg(test)]
 pub(crate) mod test_storage;
 #[cfg(test)]
@@ -30,18 +29,20 @@ use trefoil_core::{
     Commit, Committed, Condition, Error, Event, ImportedEvent, Result, Selection, Timestamp, limits,
 };
 use trefoil_state::{Call, Commands, Meter, Reply, Survey};
+use trefoil_storage::Usage;
 
 use crate::background::Background;
 use crate::background::quiet::CLOSING_PATIENCE;
 use crate::database::engine::Engine;
-use crate::database::stats::StatsSnapshot;
 use crate::home::{Claim, Facts, LocalHome, MemoryHome};
 use crate::index::Manifest;
+use crate::read::LogMoment;
 use crate::read::condition::{self, CheckedConditions};
 use crate::read::explain::Explanation;
 use crate::read::look::{self, StateSnapshot};
 use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
+use crate::stats::StatsSnapshot;
 use crate::time::wake::Wake;
 use crate::write::transaction::{Executed, Transaction};
 use crate::write::{ImportBatch, Work, check_version};
@@ -115,6 +116,8 @@ pub struct Info {
     pub log_used_bytes: u64,
     /// Bytes of the index on disk.
     pub index_bytes: u64,
+    /// Bytes of the state on disk, without its snapshot, which is a part of the log.
+    pub state_bytes: u64,
 }
 
 impl Database {
@@ -161,6 +164,7 @@ impl Database {
             replayed_events,
             cut_bytes: opened.cut_bytes,
         };
+        background.stats.record_recovery(&recovery);
         let inner = Arc::new(DatabaseShared {
             claim,
             is_beside: false,
@@ -275,18 +279,14 @@ impl Database {
     /// Reads events.
     pub fn read(&self, read: &Selection) -> Result<Vec<Event>> {
         let engine = self.engine()?;
-        let head = engine.writer.head();
-        let layers = engine.index.layers();
-        Ok(read::read_all(engine.storage.as_ref(), &layers, head, read)?.events)
+        Ok(read::read_all(&LogMoment::new(&engine), read)?.events)
     }
 
     /// Reads events, and says where the log ended for this read: the position after which a
     /// condition on the same query has to look for what is new.
     pub fn read_with_head(&self, read: &Selection) -> Result<(Vec<Event>, u64)> {
         let engine = self.engine()?;
-        let head = engine.writer.head();
-        let layers = engine.index.layers();
-        let page = read::read_all(engine.storage.as_ref(), &layers, head, read)?;
+        let page = read::read_all(&LogMoment::new(&engine), read)?;
         Ok((page.events, page.head))
     }
 
@@ -380,14 +380,7 @@ impl Database {
     /// that are sent while they are read.
     pub fn read_page(&self, read: &Selection, bytes_max: usize) -> Result<Page> {
         let engine = self.engine()?;
-        let head = engine.writer.head();
-        read::execute(
-            engine.storage.as_ref(),
-            &engine.index.layers(),
-            head,
-            read,
-            bytes_max,
-        )
+        read::execute(&LogMoment::new(&engine), read, bytes_max)
     }
 
     /// How a read would find its events.
@@ -457,7 +450,8 @@ impl Database {
             last_activity: last.map(|event| event.time()),
             log_bytes: usage.log_bytes,
             log_used_bytes: usage.log_used_bytes,
-            index_bytes: usage.map_bytes,
+            index_bytes: usage.map_bytes - usage.written_map_bytes,
+            state_bytes: usage.written_map_bytes,
         })
     }
 
@@ -478,6 +472,11 @@ impl Database {
     /// that is done.
     pub fn compact(&self) -> Result<()> {
         self.engine()?.compact()
+    }
+
+    /// Returns how much room it takes on disk.
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        self.engine()?.storage.usage()
     }
 
     /// Returns how many bytes of memory cached blocks of the index and the state take.

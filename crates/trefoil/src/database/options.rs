@@ -62,6 +62,7 @@ impl Options {
             plain_segments: self.plain_segments,
             cache_bytes: self.cache_bytes,
             disk: Arc::clone(&self.disk),
+            stopwatch: Arc::new(self.clock.clone()),
             ..LocalOptions::default()
         }
     }

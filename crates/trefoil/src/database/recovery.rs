@@ -43,7 +43,7 @@ pub(crate) fn replay(
         let is_full = index.is_tail_full() || store.is_full();
         if is_full && freeze(index, store, record.last_commit(), front.clock) {
             // As when the database is open: what fails is tried again later.
-            report("checkpoint", checkpoint(index, store, &|| Ok(())));
+            report("checkpoint", checkpoint(index, store, &|| Ok(())).map(drop));
             report("merge of the index", merge_all_due(index));
         }
         Ok(())
@@ -52,17 +52,17 @@ pub(crate) fn replay(
 }
 
 fn merge_all_due(index: &Index) -> Result<()> {
-    while index.merge(&|| Ok(()))? {}
+    while index.merge(&|| Ok(()))?.is_some() {}
     Ok(())
 }
 
 /// Writes what is frozen of index and state, atomically, unless `go_on` fails, which is asked time and
-/// again.
+/// again. Returns how many bytes that were; `None` if nothing is frozen.
 pub(crate) fn checkpoint(
     index: &Index,
     store: &StateStore,
     go_on: &dyn Fn() -> Result<()>,
-) -> Result<()> {
+) -> Result<Option<u64>> {
     index.checkpoint(|batch| store.fill(batch), || store.thaw(), go_on)
 }
 

@@ -10,8 +10,9 @@ use trefoil_storage::{Batch, MemoryStorage, Storage};
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::test_storage::TestStorage;
+use crate::read::{self, LogMoment};
 use crate::state::{STATE_END, View};
-use crate::{Clock, Options, read};
+use crate::{Clock, Options};
 
 fn open(storage: Arc<dyn Storage>) -> Result<Arc<Engine>> {
     let options = Options {
@@ -50,8 +51,7 @@ fn all(engine: &Arc<Engine>) -> Held {
     let view = View::new(&engine.store);
     let entries = view.scan(&[], STATE_END, Direction::Forwards);
     let entries = entries.collect::<Result<_>>().unwrap();
-    let (head, layers) = (engine.writer.head(), engine.index.layers());
-    let page = read::read_all(engine.storage.as_ref(), &layers, head, &Selection::all()).unwrap();
+    let page = read::read_all(&LogMoment::new(engine), &Selection::all()).unwrap();
     let events = page.events.iter().map(|event| format!("{event:?}"));
     (entries, events.collect())
 }

@@ -23,6 +23,7 @@ mod stream_ends;
 mod tail;
 mod term;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -54,6 +55,9 @@ const RUNS_PER_MERGE: usize = 4;
 /// A tail of so many events is small: reading them again costs less than a run of them. Runs of more
 /// are classed by how many times as many events they have.
 pub(crate) const SMALL_TAIL_EVENTS: usize = 16 * 1024;
+
+/// Asked before each entry is written, with its bytes, whether to go on.
+type GoOn<'a> = dyn Fn(usize) -> Result<()> + 'a;
 
 /// The index of one namespace's log.
 #[derive(Debug)]
@@ -305,19 +309,25 @@ impl Index {
 
     /// Writes the frozen tail, if there is one, to a run, and atomically with the manifest what
     /// `fill` adds to its batch; then calls `written`. Gives up if `go_on` fails, which is asked time
-    /// and again. One thread at a time calls this.
+    /// and again. One thread at a time calls this. Returns how many bytes of entries were written;
+    /// `None` if nothing was frozen.
     pub(crate) fn checkpoint(
         &self,
         fill: impl FnOnce(&mut Batch),
         written: impl FnOnce(),
         go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Option<u64>> {
         let Some(frozen) = self.frozen.lock().clone() else {
-            return Ok(());
+            return Ok(None);
         };
         let mut batch = Batch::default();
         fill(&mut batch);
-        let result = self.write_frozen(&frozen, batch, go_on);
+        let bytes = Cell::new(batch.n_bytes());
+        let go_on = |entry_bytes: usize| {
+            bytes.set(bytes.get() + entry_bytes as u64);
+            go_on()
+        };
+        let result = self.write_frozen(&frozen, batch, &go_on);
         let mut waiting = self.frozen.lock();
         match &result {
             Ok(()) => {
@@ -332,7 +342,7 @@ impl Index {
             }
         }
         self.thawed.notify_all();
-        result
+        result.map(|()| Some(bytes.get()))
     }
 
     /// Ends the waiting for a frozen tail that will not be written any more.
@@ -344,7 +354,7 @@ impl Index {
     }
 
     /// Makes a run of the frozen tail, once: what failed after that is tried again alone.
-    fn load_frozen(&self, frozen: &Frozen, go_on: &dyn Fn() -> Result<()>) -> Result<ManifestRun> {
+    fn load_frozen(&self, frozen: &Frozen, go_on: &GoOn<'_>) -> Result<ManifestRun> {
         if let Some(described) = &frozen.loaded {
             return Ok(described.clone());
         }
@@ -352,7 +362,7 @@ impl Index {
         let name = self.manifest.lock().new_run_name();
         self.storage.load(&name, &mut |sink| {
             build::from_tail(&tail, &mut |key, value| {
-                go_on()?;
+                go_on(key.len() + value.len())?;
                 sink(key, value)
             })
         })?;
@@ -373,12 +383,7 @@ impl Index {
         Ok(described)
     }
 
-    fn write_frozen(
-        &self,
-        frozen: &Frozen,
-        batch: Batch,
-        go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<()> {
+    fn write_frozen(&self, frozen: &Frozen, batch: Batch, go_on: &GoOn<'_>) -> Result<()> {
         let has_events = frozen.tail.read().n_events() > 0;
         let load = || self.load_frozen(frozen, go_on);
         let described = has_events.then(load).transpose()?;
@@ -417,13 +422,13 @@ impl Index {
         *layers = Arc::new(replaced);
     }
 
-    /// Merges runs of one size class into one, if there are enough of them. Returns whether it did.
-    /// Gives up if `go_on` fails, which is asked before each entry.
-    pub(crate) fn merge(&self, go_on: &dyn Fn() -> Result<()>) -> Result<bool> {
+    /// Merges runs of one size class into one, if there are enough of them. Returns how many bytes of
+    /// entries it has then. Gives up if `go_on` fails, which is asked before each entry.
+    pub(crate) fn merge(&self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<u64>> {
         let runs = self.mergeable();
         match runs.is_empty() {
-            true => Ok(false),
-            false => self.merge_runs(&runs, go_on).map(|()| true),
+            true => Ok(None),
+            false => self.merge_runs(&runs, go_on).map(Some),
         }
     }
 
@@ -445,24 +450,25 @@ impl Index {
     }
 
     /// Merges all runs into one.
-    pub(crate) fn merge_all(&self, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
+    pub(crate) fn merge_all(&self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<u64>> {
         let runs: Vec<Arc<Run>> = self.layers().runs().map(Arc::clone).collect();
-        if runs.len() > 1 {
-            self.merge_runs(&runs, go_on)
-        } else {
-            Ok(())
+        match runs.len() > 1 {
+            true => self.merge_runs(&runs, go_on).map(Some),
+            false => Ok(None),
         }
     }
 
-    fn merge_runs(&self, runs: &[Arc<Run>], go_on: &dyn Fn() -> Result<()>) -> Result<()> {
+    fn merge_runs(&self, runs: &[Arc<Run>], go_on: &dyn Fn() -> Result<()>) -> Result<u64> {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
-            return Ok(());
+            return Ok(0);
         };
+        let mut bytes = 0;
         // The manifest is not held while the run is written: checkpoints go on meanwhile.
         let name = self.manifest.lock().new_run_name();
         let loaded = self.storage.load(&name, &mut |sink| {
             build::from_runs(runs, &mut |key, value| {
                 go_on()?;
+                bytes += (key.len() + value.len()) as u64;
                 sink(key, value)
             })
         });
@@ -503,7 +509,8 @@ impl Index {
         }
         drop(manifest);
         runs.iter()
-            .try_for_each(|run| self.storage.drop_map(&run.name))
+            .try_for_each(|run| self.storage.drop_map(&run.name))?;
+        Ok(bytes)
     }
 }
 

@@ -36,8 +36,8 @@ pub(crate) use verify::verify;
 
 use crate::background::{Background, Lane};
 use crate::database::host::Host;
-use crate::database::stats::StatsSnapshot;
 use crate::home::{Home, LocalHome, MemoryHome};
+use crate::stats::TotalStats;
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
 use crate::{Clock, Commands, Database, Info, Options};
@@ -387,9 +387,14 @@ impl Namespaces {
         self.inner.registry.home.free_bytes()
     }
 
-    /// Returns what all databases have counted since the start.
-    pub fn stats(&self) -> StatsSnapshot {
-        self.inner.background.stats.snapshot()
+    /// Returns what all databases have counted since the start, and how much room they take. It asks
+    /// the file system.
+    pub fn stats(&self) -> TotalStats {
+        let background = &self.inner.background;
+        let mut stats = background.stats.snapshot();
+        (stats.cache_hits, stats.cache_misses) = background.read_cache.hits_and_misses();
+        self.inner.pool.add_usage(&mut stats);
+        stats
     }
 
     /// Says in which asynchronous runtime callers wait. Only the first call counts.

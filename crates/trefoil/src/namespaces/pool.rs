@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
 use crate::background::quiet::CLOSING_PATIENCE;
+use crate::stats::TotalStats;
 use crate::time::NEVER;
 use crate::time::closed::ClosedDeadlines;
 use crate::{Clock, Database, Info};
@@ -51,6 +52,8 @@ struct PoolState {
     /// What was known of the databases that were closed for lack of room, until they are opened
     /// again: asking for counts must not displace what is in use.
     counted: HashMap<NamespaceId, Info>,
+    /// How many were closed for lack of room.
+    n_displaced: u64,
     /// How many are being looked after because something of them is due.
     n_due: usize,
     /// Counts the uses, to know the least recent one.
@@ -183,6 +186,7 @@ impl DatabasePool {
             )));
         };
         state.busy.insert(id.clone());
+        state.n_displaced += 1;
         Ok(Some((id, used.slot)))
     }
 
@@ -243,6 +247,30 @@ impl DatabasePool {
             Some((id.clone(), database.clone()))
         };
         self.state.lock().open.iter().filter_map(open).collect()
+    }
+
+    /// Adds how many databases are open, how many were closed for lack of room, and how much room on
+    /// disk all of these take.
+    pub(super) fn add_usage(&self, stats: &mut TotalStats) {
+        let open = self.all_open();
+        let state = self.state.lock();
+        (stats.open, stats.closed_for_room) = (open.len() as u64, state.n_displaced);
+        for info in state.counted.values() {
+            stats.log_bytes += info.log_bytes;
+            stats.log_used_bytes += info.log_used_bytes;
+            stats.index_bytes += info.index_bytes;
+            stats.state_bytes += info.state_bytes;
+        }
+        drop(state);
+        for usage in open
+            .iter()
+            .filter_map(|(_, database)| database.usage().ok())
+        {
+            stats.log_bytes += usage.log_bytes;
+            stats.log_used_bytes += usage.log_used_bytes;
+            stats.index_bytes += usage.map_bytes - usage.written_map_bytes;
+            stats.state_bytes += usage.written_map_bytes;
+        }
     }
 
     /// Returns how many bytes of memory cached blocks of all open databases take.

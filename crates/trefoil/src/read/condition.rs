@@ -4,6 +4,8 @@
 //! tags that never meet. So the caller of a commit looks into its conditions up to the head of
 //! the log, and the writer only at what came later.
 
+use std::time::Duration;
+
 use trefoil_core::{Commit, Condition, Result};
 
 use crate::database::engine::Engine;
@@ -42,6 +44,8 @@ pub(crate) struct ConditionCheck {
     /// The condition that is being looked into, and from where on if not from its beginning.
     index: usize,
     from: Option<u64>,
+    /// When it began, by the steady clock.
+    began: Option<Duration>,
 }
 
 impl ConditionCheck {
@@ -61,6 +65,7 @@ impl ConditionCheck {
             floor: 0,
             index: 0,
             from: None,
+            began: (n > 0).then(|| engine.clock().steady()),
         }
     }
 
@@ -111,7 +116,11 @@ impl ConditionCheck {
     }
 
     /// Returns what was found.
-    pub(crate) fn finish(self) -> CheckedConditions {
+    pub(crate) fn finish(self, engine: &Engine) -> CheckedConditions {
+        if let Some(began) = self.began {
+            let elapsed = engine.clock().since(began);
+            engine.background.stats.conditions.record_duration(elapsed);
+        }
         self.checked
     }
 }
@@ -120,7 +129,7 @@ impl ConditionCheck {
 pub(crate) fn check(engine: &Engine, conditions: &[Condition]) -> Result<CheckedConditions> {
     let mut check = ConditionCheck::new(engine, conditions);
     while !check.advance(engine, conditions)? {}
-    Ok(check.finish())
+    Ok(check.finish(engine))
 }
 
 /// A commit, and what is known of its conditions.

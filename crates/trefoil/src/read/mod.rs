@@ -8,6 +8,7 @@ pub(crate) mod look;
 mod matcher;
 mod plan;
 mod search;
+mod stages;
 pub(crate) mod subscription;
 
 use std::ops::ControlFlow;
@@ -20,6 +21,8 @@ use crate::read::explain::Explanation;
 pub(crate) use matcher::Matcher;
 use plan::{PositionRange, ReadPlan};
 pub(crate) use search::{SearchResult, first_match};
+pub(crate) use stages::LogMoment;
+use stages::ReadStages;
 
 /// How many positions are looked at together, at first and at most.
 const CHUNK_FIRST: usize = 128;
@@ -85,14 +88,23 @@ pub(crate) fn decode(item: StoredItem) -> Result<Event> {
 
 /// Reads up to `read.limit` events and about `bytes_max` bytes, none beyond `head`, and looks at a
 /// bounded number of positions for them.
-pub(crate) fn execute(
-    storage: &dyn Storage,
-    layers: &Layers,
-    head: u64,
+pub(crate) fn execute(log: &LogMoment<'_>, read: &Selection, bytes_max: usize) -> Result<Page> {
+    let mut stages = ReadStages::begin(log);
+    let page = carry_out(log, read, bytes_max, &mut stages)?;
+    stages.finish(page.events.len());
+    Ok(page)
+}
+
+fn carry_out(
+    log: &LogMoment<'_>,
     read: &Selection,
     bytes_max: usize,
+    stages: &mut ReadStages<'_>,
 ) -> Result<Page> {
-    let head = read.as_of.map_or(head, |as_of| as_of.min(head));
+    let LogMoment {
+        storage, layers, ..
+    } = log;
+    let head = read.as_of.map_or(log.head, |as_of| as_of.min(log.head));
     let mut page = Page {
         head,
         ..Page::default()
@@ -108,13 +120,14 @@ pub(crate) fn execute(
         return Ok(page);
     };
     let mut gathering = Gathering {
-        storage,
+        storage: *storage,
         read,
         verify,
         bytes_left: bytes_max,
         page,
     };
     let mut cursor = Cursor::new(walk, read.direction, from, last);
+    stages.end(|figures| &mut figures.plan);
     let effort = Effort::new(EFFORT_POSITIONS);
     let is_sparse = read.filter.group.is_some() || verify;
     let mut chunk = if is_sparse { CHUNK_FIRST } else { 0 };
@@ -122,10 +135,12 @@ pub(crate) fn execute(
         let missing = read.limit - gathering.page.events.len();
         let wanted = missing.max(chunk).min(CHUNK_MAX);
         let (positions, next) = next_positions(&mut cursor, wanted, &effort)?;
+        stages.end(|figures| &mut figures.index);
         if is_sparse {
             effort.spend(positions.len());
         }
         gathering.page.next = gathering.take(positions)?.or(next);
+        stages.end(|figures| &mut figures.log);
         if gathering.page.next.is_none() {
             break;
         }
@@ -305,13 +320,8 @@ impl Gathering<'_> {
 }
 
 /// Reads all that `read` asks for, or fails if that is more than one answer may hold.
-pub(crate) fn read_all(
-    storage: &dyn Storage,
-    layers: &Layers,
-    head: u64,
-    read: &Selection,
-) -> Result<Page> {
-    let mut page = execute(storage, layers, head, read, limits::READ_BYTES_MAX)?;
+pub(crate) fn read_all(log: &LogMoment<'_>, read: &Selection) -> Result<Page> {
+    let mut page = execute(log, read, limits::READ_BYTES_MAX)?;
     while page.events.len() < read.limit
         && let Some(next) = page.next
     {
@@ -325,7 +335,7 @@ pub(crate) fn read_all(
         };
         let mut rest = read.clone().from_position(next).as_of(page.head);
         rest.limit = read.limit - page.events.len();
-        let more = execute(storage, layers, page.head, &rest, bytes_left + 1)?;
+        let more = execute(log, &rest, bytes_left + 1)?;
         page.events.extend(more.events);
         page.next = more.next;
     }

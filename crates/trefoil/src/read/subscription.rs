@@ -19,6 +19,7 @@ use trefoil_core::{Direction, Error, Event, Result, Selection, StartAt};
 
 use crate::background::Lane;
 use crate::database::engine::{Engine, abandoned};
+use crate::read::LogMoment;
 use crate::{Database, Page, read};
 
 /// How many events, and about how many bytes of them, are read at a time at most.
@@ -247,7 +248,5 @@ impl Stream for Subscription {
 }
 
 fn read_page(engine: &Engine, selection: &Selection, bytes_max: usize) -> Result<Page> {
-    let head = engine.writer.head();
-    let layers = engine.index.layers();
-    read::execute(engine.storage.as_ref(), &layers, head, selection, bytes_max)
+    read::execute(&LogMoment::new(engine), selection, bytes_max)
 }

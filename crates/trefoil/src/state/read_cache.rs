@@ -18,6 +18,8 @@ use parking_lot::RwLock;
 use trefoil_core::Result;
 use trefoil_storage::Map;
 
+use crate::stats::Striped;
+
 /// About how much memory an entry takes besides its bytes.
 const ENTRY_BYTES: u64 = 192;
 
@@ -27,6 +29,8 @@ pub(crate) struct ReadCache {
     entries: quick_cache::sync::Cache<CachedEntry, Bytes, EntryWeight>,
     /// How many maps there were so far.
     n_maps: AtomicU64,
+    hits: Striped<AtomicU64>,
+    misses: Striped<AtomicU64>,
 }
 
 /// An entry of one of the maps.
@@ -65,7 +69,14 @@ impl ReadCache {
         Self {
             entries: quick_cache::sync::Cache::with_weighter(n_entries, bytes, EntryWeight),
             n_maps: AtomicU64::new(0),
+            hits: Striped::default(),
+            misses: Striped::default(),
         }
+    }
+
+    /// Returns how many entries were looked for and found, and how many not.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        (self.hits.get(), self.misses.get())
     }
 
     /// Returns how many bytes the entries take.
@@ -139,8 +150,10 @@ impl CachedMap {
             // It may have ended just now. What was found before it did is what it was.
             && !self.period.is_over()
         {
+            self.cache.hits.add(1);
             return Ok(Some(value));
         }
+        self.cache.misses.add(1);
         let found = self.map.get(key)?;
         if let Some(value) = &found {
             let key = Bytes::copy_from_slice(key);

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use trefoil_core::Timestamp;
+use trefoil_storage::Stopwatch;
 
 /// A clock that moves by more than this against the steady one was set, or the machine slept.
 const JUMP_MAX: Duration = Duration::from_secs(10);
@@ -33,6 +34,12 @@ pub trait TimeSource: Debug + Send + Sync {
 #[derive(Clone)]
 pub struct Clock {
     inner: Arc<ClockInner>,
+}
+
+impl Stopwatch for Clock {
+    fn elapsed(&self) -> Duration {
+        self.steady()
+    }
 }
 
 /// Without the time, so that options that are the same look the same.

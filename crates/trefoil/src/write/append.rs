@@ -61,8 +61,12 @@ pub(super) struct AppendedGroup {
     pub(super) size: GroupSize,
     /// When the storage got it, by the steady clock.
     pub(super) began: Duration,
+    /// How much of that was writing, and not waiting for the disk.
+    pub(super) write: Duration,
     /// When the storage had written it.
     pub(super) appended: Duration,
+    /// How long it took after that to find out where its events go in the index.
+    pub(super) preparing: Duration,
 }
 
 impl AppendedGroup {

@@ -15,7 +15,8 @@ use trefoil_storage::{GroupLimits, MemoryStorage};
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::test_storage::TestStorage;
-use crate::{Clock, Options, read};
+use crate::read::{self, LogMoment};
+use crate::{Clock, Options};
 
 /// An engine whose groups are held until the test completes them.
 fn engine(background: &Arc<Background>) -> (Arc<TestStorage>, Arc<Engine>) {
@@ -57,8 +58,7 @@ fn write(engine: &Arc<Engine>, stream: &str) -> Writing {
 }
 
 fn n_events(engine: &Engine) -> usize {
-    let (head, layers) = (engine.writer.head(), engine.index.layers());
-    let page = read::read_all(engine.storage.as_ref(), &layers, head, &Selection::all());
+    let page = read::read_all(&LogMoment::new(engine), &Selection::all());
     page.unwrap().events.len()
 }
 

@@ -15,10 +15,10 @@ use super::append::{AppendedGroup, GroupSize, add_to_index, append_and_prepare};
 use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
 use super::queue::{LetGo, Queue, WriteRequest};
 use super::stage::{Durable, Front, Stage};
-use crate::database::stats::{GroupFigures, Stats};
 use crate::index::{Effort, Index, Layers};
 use crate::read::{Matcher, SearchResult, fetch_all, first_match};
 use crate::state::StateStore;
+use crate::stats::{GroupFigures, GroupStats};
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
 
@@ -54,7 +54,7 @@ pub(crate) struct Writer {
     commit: AtomicU64,
     /// Notified whenever `head` has grown.
     pub(crate) changed: event_listener::Event,
-    pub(crate) stats: Stats,
+    pub(crate) stats: GroupStats,
     /// Whether a full disk left it unknown what is in the log: opening it again will tell.
     pub(crate) wants_reopening: AtomicBool,
 }
@@ -66,7 +66,7 @@ impl Writer {
         store: Arc<StateStore>,
         wake: Arc<Wake>,
         clock: Clock,
-        stats: Stats,
+        stats: GroupStats,
         (front, seed): (Front, u64),
     ) -> Self {
         clock.note_event(front.clock);
@@ -162,7 +162,7 @@ impl Writer {
         next.is_group_on_its_way = false;
         drop(next);
         self.landed.notify_all();
-        after_group(outcome.answer(&mut requests, ended));
+        after_group(self.answer(outcome, &mut requests, ended));
         self.lead_on(requests, n_groups, after_group)
     }
 
@@ -236,7 +236,20 @@ impl Writer {
             }
         };
         drop(next);
-        Written::Now(outcome.answer(requests, ended))
+        Written::Now(self.answer(outcome, requests, ended))
+    }
+
+    /// Answers the requests of a group. Returns how many bytes were written.
+    fn answer(
+        &self,
+        outcome: GroupOutcome,
+        requests: &mut Vec<WriteRequest>,
+        ended: Result<usize>,
+    ) -> usize {
+        let began = self.clock.steady();
+        let n_bytes = outcome.answer(requests, ended);
+        self.stats.record_answer(self.clock.since(began));
+        n_bytes
     }
 
     /// Stages requests as one group and hands it to `then`.
@@ -290,9 +303,11 @@ impl Writer {
         marked.inspect_err(|_| self.store.watches.end())?;
         let storage = self.storage.as_ref();
         let (records, clock) = (stage.group(), &self.clock);
+        let written_before = storage.work().writing;
         let append_now = || (storage.append(records), clock.steady());
         let ((completion, appended), prepared) =
             append_and_prepare(append_now, &self.index, stage.events());
+        let write = storage.work().writing.saturating_sub(written_before);
         let group = AppendedGroup {
             prepared,
             front: (end, stage.random()),
@@ -300,7 +315,9 @@ impl Writer {
             to_clean,
             size,
             began,
+            write,
             appended,
+            preparing: clock.since(appended),
         };
         Ok(Some((group, completion)))
     }
@@ -321,26 +338,31 @@ impl Writer {
             return Err(error);
         }
         let (began, appended, size) = (group.began, group.appended, group.size);
+        let (write, preparing) = (group.write, group.preparing);
         let n_requests = outcome.decisions.len();
         let let_go = group.events_to_let_go(&mut requests[..n_requests]);
-        (next.front, next.random) = self.make_visible(group, let_go);
+        let indexing;
+        ((next.front, next.random), indexing) = self.make_visible(group, let_go);
         let figures = GroupFigures {
             n_commits: n_requests,
             n_events: size.n_events,
             n_bytes: size.n_bytes + size.n_logged as usize,
             queue: outcome.queued,
             staging: began.saturating_sub(outcome.began),
-            sync: appended.saturating_sub(began),
+            write,
+            sync: appended.saturating_sub(began + write),
+            index: preparing + indexing,
             publishing: self.clock.since(appended),
         };
         self.stats.record_group(&figures);
         self.note_calm(n_requests);
-        self.note_sync(figures.sync);
+        self.note_sync(figures.write + figures.sync);
         Ok(figures.n_bytes)
     }
 
-    /// Makes visible what is durable. Returns where the next event goes.
-    fn make_visible(&self, group: AppendedGroup, let_go: LetGo) -> (Front, u64) {
+    /// Makes visible what is durable. Returns where the next event goes, and how long it took to add
+    /// the group to the index.
+    fn make_visible(&self, group: AppendedGroup, let_go: LetGo) -> ((Front, u64), Duration) {
         let AppendedGroup {
             prepared,
             front,
@@ -351,15 +373,18 @@ impl Writer {
         } = group;
         self.store.note_logged(size.n_logged);
         let publish = || self.publish(front.0);
+        let mut indexing = Duration::ZERO;
         self.store.apply(entries, || {
+            let began = self.clock.steady();
             add_to_index(&self.index, &prepared, let_go, publish);
+            indexing = self.clock.since(began);
         });
         self.store
             .note_to_clean(to_clean, self.clock.now().millis());
         self.store.watches.end();
         self.clock.note_event(front.0.clock);
         self.changed.notify(usize::MAX);
-        front
+        (front, indexing)
     }
 
     /// Waits until there is room for another group, if one may be written.

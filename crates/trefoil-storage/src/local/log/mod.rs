@@ -36,12 +36,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::Result;
 
-use crate::{LogEnd, Record, Usage, VisitItem, VisitLabel};
+use crate::{LogEnd, Record, StorageWork, Usage, VisitItem, VisitLabel};
 
 use super::options::LocalOptions;
 use create::NewSegment;
@@ -71,6 +72,15 @@ pub(crate) struct Log {
     skipped: Mutex<BTreeSet<u64>>,
     /// The average size of a group, which decides how room is made.
     demand: AtomicU64,
+    done: WorkDone,
+}
+
+/// What the log has done since it was opened.
+#[derive(Debug, Default)]
+struct WorkDone {
+    writing_nanos: AtomicU64,
+    compressions: AtomicU64,
+    compressed_bytes: AtomicU64,
 }
 
 /// Items far apart are not in the processor's caches. Looking some of them up and then touching them
@@ -99,6 +109,17 @@ impl Log {
             rewriting: Mutex::default(),
             skipped: Mutex::default(),
             demand: AtomicU64::new(0),
+            done: WorkDone::default(),
+        }
+    }
+
+    /// What it has done.
+    pub(crate) fn work(&self) -> StorageWork {
+        let done = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StorageWork {
+            writing: Duration::from_nanos(done(&self.done.writing_nanos)),
+            compressions: done(&self.done.compressions),
+            compressed_bytes: done(&self.done.compressed_bytes),
         }
     }
 

@@ -168,7 +168,15 @@ impl Log {
             Segment::Plain(segment) => compress(segment, level, snapshot)?,
             Segment::Compressed(segment) => shrink(segment, level)?,
         };
-        self.put_compressed(segment, &bytes, &|record| record.drop_changes(snapshot))
+        self.put_compressed(segment, &bytes, &|record| record.drop_changes(snapshot))?;
+        let before = match segment {
+            Segment::Plain(plain) => plain.summary().used_bytes,
+            Segment::Compressed(_) => segment.file_bytes(),
+        };
+        let done = &self.done;
+        done.compressions.fetch_add(1, Ordering::Relaxed);
+        done.compressed_bytes.fetch_add(before, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Puts a compressed segment in the place of one that held the same but for `change`.

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use trefoil_core::{Error, Result, is_disk_full};
 
@@ -174,7 +175,12 @@ impl Log {
         let disk = &*self.options.disk;
         let start = before.used_bytes;
         let path = writer.active.path.display().to_string();
+        let began = self.options.stopwatch.elapsed();
         let written = disk.write_at(&writer.file, &writer.buffer, start);
+        let writing = self.options.stopwatch.elapsed().saturating_sub(began);
+        let nanos = u64::try_from(writing.as_nanos()).unwrap_or(u64::MAX);
+        let total = &self.done.writing_nanos;
+        total.fetch_add(nanos, Ordering::Relaxed);
         let failed = match written {
             Ok(()) => match disk.sync_data(&writer.file) {
                 Ok(()) => return Ok(()),

@@ -98,6 +98,11 @@ impl Maps {
         self.written.cached_bytes() + self.loaded.cached_bytes()
     }
 
+    /// How many bytes on disk those take that are written to.
+    pub(super) fn written_disk_bytes(&self) -> Result<u64> {
+        self.written.disk_bytes()
+    }
+
     pub(super) fn disk_bytes(&self) -> Result<u64> {
         Ok(self.written.disk_bytes()? + self.loaded.disk_bytes())
     }

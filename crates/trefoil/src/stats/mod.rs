@@ -1,0 +1,14 @@
+//! What databases count about themselves, and what they count with.
+
+mod groups;
+mod histogram;
+mod striped;
+mod total;
+
+pub(crate) use groups::{GroupFigures, GroupStats};
+pub(crate) use total::{ReadFigures, ReadStats, SharedStats};
+
+pub use groups::StatsSnapshot;
+pub use histogram::{Histogram, HistogramSnapshot};
+pub use striped::Striped;
+pub use total::{BackgroundWork, TotalStats, WorkStats};
