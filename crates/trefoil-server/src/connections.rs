@@ -23,7 +23,30 @@ pub(crate) enum Protocol {
     Resp,
 }
 
-const PROTOCOLS: [Protocol; 3] = [Protocol::Http, Protocol::Grpc, Protocol::Resp];
+impl Protocol {
+    /// All of them.
+    pub(crate) const EVERY: [Self; 3] = [Self::Http, Self::Grpc, Self::Resp];
+
+    /// Returns what metrics and the log call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Resp => "resp",
+        }
+    }
+}
+
+/// The connections of a protocol, in numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ConnectionCounts {
+    /// How many there are, besides those beyond the limit.
+    pub(crate) open: usize,
+    /// How many were let in since the server began.
+    pub(crate) accepted: u64,
+    /// How many were not, or had to make room for others.
+    pub(crate) refused: u64,
+}
 
 /// All connections.
 #[derive(Debug)]
@@ -37,8 +60,8 @@ pub(crate) struct Connections {
 struct Present {
     /// How many there have been.
     n_guests: u64,
-    /// How many there are of each protocol, besides those beyond the limit.
-    counts: [usize; PROTOCOLS.len()],
+    /// Those of each protocol.
+    counts: [ConnectionCounts; Protocol::EVERY.len()],
     /// Those that have yet to show who they are, the oldest first.
     strangers: BTreeMap<u64, (Protocol, CancellationToken)>,
     /// Those beyond the limit, the oldest first.
@@ -76,8 +99,15 @@ impl Connections {
 
     /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
+        self.counts().iter().map(|counts| counts.open).sum()
+    }
+
+    /// Returns how many there are of each protocol. Those beyond the limit are of HTTP.
+    pub(crate) fn counts(&self) -> [ConnectionCounts; Protocol::EVERY.len()] {
         let present = self.present.lock();
-        present.counts.iter().sum::<usize>() + present.surplus.len()
+        let mut counts = present.counts;
+        counts[Protocol::Http as usize].open += present.surplus.len();
+        counts
     }
 
     /// Lets a connection in; `None` if there is no room for it.
@@ -88,12 +118,18 @@ impl Connections {
         let id = present.n_guests;
         let has_room = present.has_room(protocol, self.max)
             || (present.evict(protocol, self.max) && present.has_room(protocol, self.max));
-        if !has_room && protocol != Protocol::Http {
+        let counts = &mut present.counts[protocol as usize];
+        let share = match has_room || protocol == Protocol::Http {
+            true => self.budget.connect(),
+            false => None,
+        };
+        let Some(share) = share else {
+            counts.refused += 1;
             return None;
-        }
-        let share = self.budget.connect()?;
+        };
+        counts.accepted += 1;
         if has_room {
-            present.counts[protocol as usize] += 1;
+            counts.open += 1;
             let stranger = (protocol, must_leave.clone());
             present.strangers.insert(id, stranger);
         } else {
@@ -121,23 +157,24 @@ impl Present {
     /// Returns whether there is room for one more, besides what belongs to the others.
     fn has_room(&self, protocol: Protocol, max: usize) -> bool {
         let own = max / PROTOCOL_FRACTION;
-        let others = PROTOCOLS.iter().filter(|other| **other != protocol);
-        let others = others.map(|other| self.counts[*other as usize].max(own));
-        self.counts[protocol as usize] + others.sum::<usize>() < max
+        let others = Protocol::EVERY.iter().filter(|other| **other != protocol);
+        let others = others.map(|other| self.counts[*other as usize].open.max(own));
+        self.counts[protocol as usize].open + others.sum::<usize>() < max
     }
 
     /// Tells the oldest stranger to go that stands in the way. Returns whether there was one.
     fn evict(&mut self, protocol: Protocol, max: usize) -> bool {
         let own = max / PROTOCOL_FRACTION;
         let is_in_the_way =
-            |other: Protocol| other == protocol || self.counts[other as usize] > own;
+            |other: Protocol| other == protocol || self.counts[other as usize].open > own;
         let mut strangers = self.strangers.iter();
         let oldest = strangers.find(|(_, (other, _))| is_in_the_way(*other));
         let Some(id) = oldest.map(|(id, _)| *id) else {
             return false;
         };
         if let Some((other, must_leave)) = self.strangers.remove(&id) {
-            self.counts[other as usize] -= 1;
+            self.counts[other as usize].open -= 1;
+            self.counts[other as usize].refused += 1;
             must_leave.cancel();
         }
         true
@@ -172,7 +209,7 @@ impl Drop for Guest {
         // One that had to go is not counted any more.
         let is_counted = self.is_known() || present.strangers.remove(&self.id).is_some();
         if is_counted {
-            present.counts[self.protocol as usize] -= 1;
+            present.counts[self.protocol as usize].open -= 1;
         }
     }
 }

@@ -32,7 +32,6 @@ mod criteria;
 mod dcb;
 mod error;
 mod export;
-mod group_metrics;
 mod grpc;
 mod import;
 mod json;

@@ -92,6 +92,10 @@ pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpAnswer {
     answer(status, TEXT, HttpBody::Whole(body.into()))
 }
 
+/// The code of the error that an answer tells of, for those who count errors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorCode(pub(crate) &'static str);
+
 /// The answer to a request that failed.
 pub(crate) fn failure(failure: &Failure) -> HttpAnswer {
     let mut response = answer(
@@ -107,6 +111,7 @@ pub(crate) fn failure(failure: &Failure) -> HttpAnswer {
         let headers = response.headers_mut();
         headers.insert(header::ALLOW, allowed.clone());
     }
+    response.extensions_mut().insert(ErrorCode(failure.code));
     response
 }
 

@@ -21,8 +21,8 @@ use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
 use crate::panics::caught;
 use crate::query::QueryString;
 use crate::resp::RespClients;
-use crate::response::{self, HttpAnswer};
-use crate::{Config, VERSION, console, dcb, export, import, openapi, ready, rpc, sse};
+use crate::response::{self, ErrorCode, HttpAnswer};
+use crate::{Config, VERSION, console, dcb, export, import, metrics, openapi, ready, rpc, sse};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Shared {
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
             config,
             budget,
-            metrics: Metrics::new(&namespaces),
+            metrics: Metrics::new(namespaces.clock().now()),
             resp: RespClients::new(namespaces.commands(), namespaces.clock().clone()),
             namespaces,
             closing: CancellationToken::new(),
@@ -112,9 +112,12 @@ pub(crate) async fn serve(
     web.permit(&parts, listen, &mut answer);
     let elapsed = shared.clock().since(began);
     let status = answer.status().as_u16();
-    shared
-        .metrics
-        .count_request(RequestLabels { status, ..labels }, elapsed);
+    let metrics = &shared.metrics;
+    let labels = RequestLabels { status, ..labels };
+    metrics.requests.count(labels, elapsed);
+    if let Some(ErrorCode(code)) = answer.extensions().get() {
+        metrics.http_errors.count(code);
+    }
     tracing::info!(
         method = parts.method.as_str(),
         path = logged_path(parts.uri.path()),
@@ -157,7 +160,7 @@ impl Exchange<'_> {
             "/health" => Ok(response::json("{\"status\":\"ok\"}")),
             "/ready" => ready::answer(&self.shared).await,
             "/version" => Ok(response::json(format!("{{\"version\":\"{VERSION}\"}}"))),
-            "/metrics" => Ok(self.shared.metrics.answer(&self.shared)),
+            "/metrics" => metrics::serve(&self.shared).await,
             "/openapi.json" => {
                 self.require_method(&[Method::GET, Method::HEAD])?;
                 Ok(openapi::answer(&self.parts.headers))

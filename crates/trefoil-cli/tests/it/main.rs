@@ -15,6 +15,7 @@ mod durability;
 mod eventodb;
 mod harness;
 mod hostile;
+mod monitoring;
 mod namespaces;
 mod openapi;
 mod python;

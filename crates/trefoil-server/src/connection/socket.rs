@@ -33,7 +33,7 @@ impl AsyncRead for HttpSocket {
         }
         if bytes > 0 {
             self.activity.bytes_came_in();
-            self.shared.metrics.bytes_received.inc_by(bytes as u64);
+            self.shared.metrics.bytes_received.add(bytes as u64);
         }
         result
     }
@@ -42,7 +42,7 @@ impl AsyncRead for HttpSocket {
 impl HttpSocket {
     fn count_sent(&self, result: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = result {
-            self.shared.metrics.bytes_sent.inc_by(*bytes as u64);
+            self.shared.metrics.bytes_sent.add(*bytes as u64);
         }
     }
 }

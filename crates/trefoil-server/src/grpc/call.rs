@@ -60,20 +60,23 @@ impl Method {
         }
     }
 
-    /// What metrics call it.
+    /// What metrics and the log call it.
     fn name(self) -> &'static str {
-        match self {
-            Self::Read => "Read",
-            Self::Subscribe => "Subscribe",
-            Self::Append => "Append",
-            Self::Head => "Head",
-            Self::GetTrackingInfo => "GetTrackingInfo",
-            Self::HealthCheck => "Check",
-            Self::HealthWatch => "Watch",
-            Self::Unknown => "unknown",
-        }
+        METHOD_NAMES[self as usize]
     }
 }
+
+/// The names of the methods, in the order of [`Method`].
+pub(crate) const METHOD_NAMES: [&str; 8] = [
+    "Read",
+    "Subscribe",
+    "Append",
+    "Head",
+    "GetTrackingInfo",
+    "Check",
+    "Watch",
+    "unknown",
+];
 
 /// A call that is counted when it ends, however it ends.
 pub(super) struct CountedCall {
@@ -89,8 +92,9 @@ impl CountedCall {
     pub(super) fn finish(&mut self, code: Code) {
         self.is_counted = true;
         let elapsed = self.shared.clock().since(self.began);
+        let calls = &self.shared.metrics.calls;
+        calls.count(self.method as usize, code as usize, elapsed);
         let (method, code) = (self.method.name(), status::name(code));
-        self.shared.metrics.count_call(method, code, elapsed);
         let duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         tracing::debug!(method, code, duration_us, "gRPC call");
     }

@@ -35,5 +35,7 @@ mod subscribe;
 mod tls;
 mod wire;
 
+pub(crate) use call::METHOD_NAMES;
 pub(crate) use connection::serve;
+pub(crate) use status::CODE_NAMES;
 pub(crate) use tls::server_config;

@@ -83,7 +83,7 @@ impl Outgoing {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
                 self.sent += written;
-                self.shared.metrics.grpc_bytes_sent.inc_by(written as u64);
+                self.shared.metrics.grpc_bytes_sent.add(written as u64);
             }
             self.sent = 0;
             self.sending.clear();
@@ -118,7 +118,7 @@ impl AsyncRead for GrpcSocket {
         let result = Pin::new(&mut self.reader).poll_read(context, into);
         let bytes = (into.filled().len() - before) as u64;
         self.received.fetch_add(bytes, Ordering::Relaxed);
-        self.shared.metrics.grpc_bytes_received.inc_by(bytes);
+        self.shared.metrics.grpc_bytes_received.add(bytes);
         result
     }
 }

@@ -235,7 +235,7 @@ impl RunningImport {
             .map_err(|failure| self.stop("IMPORT_FAILED", failure.message))??;
         self.reservation.shrink_to(0);
         self.imported += count;
-        self.shared.metrics.events_imported.inc_by(count);
+        self.shared.metrics.events_imported.add(count);
         Ok(Some(position))
     }
 }

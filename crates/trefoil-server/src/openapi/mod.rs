@@ -136,7 +136,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::metrics::ENDPOINTS;
+    use crate::metrics::labels::ENDPOINTS;
 
     fn parsed() -> Value {
         serde_json::from_str(&document().unwrap()).unwrap()

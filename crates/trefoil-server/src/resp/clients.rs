@@ -112,7 +112,7 @@ impl RespClients {
             requests: self.requests.load(Ordering::Relaxed),
             received: metrics.received.get(),
             sent: metrics.sent.get(),
-            errors: metrics.errors.get(),
+            errors: metrics.errors.total(),
         }
     }
 

@@ -73,7 +73,7 @@ impl<'a> RespInput<'a> {
             true => (self.wanted * 2).min(most),
             false => least,
         };
-        self.shared.metrics.resp.received.inc_by(read as u64);
+        self.shared.metrics.resp.received.add(read as u64);
         Ok(read > 0)
     }
 

@@ -2,60 +2,67 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use trefoil::{Histogram, Reply, Striped};
 
+use super::clients::RespClients;
+use crate::metrics::{Buckets, ErrorTable, Exposition, MetricKind, SharedCount};
 use crate::service::Shared;
 
 /// What stands for every command that there is not.
 pub(super) const UNKNOWN_COMMAND: &str = "unknown";
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CommandLabel {
-    command: &'static str,
-}
-
-/// What is counted about RESP.
-#[derive(Debug)]
+/// What is counted about RESP, besides what is counted of each command.
+#[derive(Debug, Default)]
 pub(crate) struct RespMetrics {
-    commands: Family<CommandLabel, Counter>,
     /// Replies that were errors.
-    pub(super) errors: Counter,
+    pub(super) errors: ErrorTable,
     /// Requests that were carried out together.
-    pub(super) batch: Histogram,
-    pub(super) received: Counter,
-    pub(super) sent: Counter,
-    pub(crate) connections: Gauge,
+    batch: Striped<Histogram>,
+    /// How long each of them took.
+    seconds: Striped<Histogram>,
+    pub(super) received: SharedCount,
+    pub(super) sent: SharedCount,
 }
 
 impl RespMetrics {
-    pub(crate) fn new() -> Self {
-        Self {
-            commands: Family::default(),
-            errors: Counter::default(),
-            batch: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
-            received: Counter::default(),
-            sent: Counter::default(),
-            connections: Gauge::default(),
+    /// Counts requests that were carried out together in this time.
+    fn count_turn(&self, n_requests: u64, time: Duration) {
+        self.batch.record(n_requests);
+        self.seconds.record_duration_times(time, n_requests);
+    }
+
+    /// Counts a reply if it is an error.
+    pub(super) fn count_error(&self, reply: &Reply) {
+        if let Reply::Error(text) = reply {
+            let code = text.split_once(' ').map_or(text.as_ref(), |(code, _)| code);
+            self.errors.count(code);
         }
     }
 
-    pub(crate) fn register(&self, registry: &mut Registry) {
-        registry.register("resp_commands", "RESP requests", self.commands.clone());
+    pub(crate) fn put(&self, out: &mut Exposition, clients: &RespClients) {
+        let help = "RESP requests";
+        let mut commands = out.family(MetricKind::Counter, "resp_commands", help);
+        for (command, calls, _) in clients.usage.totals() {
+            commands.put(&[("command", command)], calls);
+        }
+        let help = "Time that RESP requests took until their replies were there";
+        let mut seconds = out.family(MetricKind::Counter, "resp_command_seconds", help);
+        for (command, _, time) in clients.usage.totals() {
+            seconds.put(&[("command", command)], time.as_secs_f64());
+        }
+        let help =
+            "Time from the arrival of a RESP request to its reply, with those that it came with";
+        let took = &self.seconds.snapshot();
+        out.histogram("resp_request_seconds", help, took, Buckets::SECONDS);
         let help = "RESP replies that were errors";
-        registry.register("resp_errors", help, self.errors.clone());
+        self.errors.put(out, "resp_errors", help);
         let help = "RESP requests of a client that were carried out together";
-        registry.register("resp_batch_requests", help, self.batch.clone());
+        let batch = &self.batch.snapshot();
+        out.histogram("resp_batch_requests", help, batch, Buckets::NUMBERS);
         let help = "Bytes read from RESP connections";
-        registry.register("resp_received_bytes", help, self.received.clone());
+        out.counter("resp_received_bytes", help, self.received.get());
         let help = "Bytes written to RESP connections";
-        registry.register("resp_sent_bytes", help, self.sent.clone());
-        let help = "Open RESP connections";
-        registry.register("resp_connections", help, self.connections.clone());
+        out.counter("resp_sent_bytes", help, self.sent.get());
     }
 }
 
@@ -90,14 +97,12 @@ impl Tally {
     pub(super) fn flush(&mut self, shared: &Shared, time: Duration) {
         let last = (self.command, std::mem::take(&mut self.count));
         let total = last.1 + self.before.iter().map(|(_, count)| count).sum::<u64>();
+        shared.metrics.resp.count_turn(total, time);
         let runs = self.before.drain(..).chain([last]);
         for (command, count) in runs.filter(|(_, count)| *count > 0) {
             if let Some(counts) = shared.resp.usage.of(command) {
                 let part = time.mul_f64(count as f64 / total as f64);
-                let commands = &shared.metrics.resp.commands;
-                counts.add(count, part, || {
-                    commands.get_or_create_owned(&CommandLabel { command })
-                });
+                counts.add(count, part);
             }
         }
     }

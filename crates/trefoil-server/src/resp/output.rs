@@ -57,23 +57,17 @@ impl<'a> RespOutput<'a> {
         if !is_shorter(reply, &mut { room }) {
             return false;
         }
-        self.count(reply);
+        self.shared.metrics.resp.count_error(reply);
         if !encode_short(reply, protocol, &mut self.buffer) {
             Encoding::new(reply, protocol).fill(&mut self.buffer, usize::MAX);
         }
         true
     }
 
-    fn count(&self, reply: &Reply) {
-        if matches!(reply, Reply::Error(_)) {
-            self.shared.metrics.resp.errors.inc();
-        }
-    }
-
     /// Adds a reply, and sends what there is if that is much. A long one is sent in pieces, between
     /// which others are served.
     pub(super) async fn put(&mut self, reply: &Reply, protocol: RespVersion) -> io::Result<()> {
-        self.count(reply);
+        self.shared.metrics.resp.count_error(reply);
         if !encode_short(reply, protocol, &mut self.buffer) {
             let mut encoding = Encoding::new(reply, protocol);
             while encoding.fill(&mut self.buffer, self.room) {
@@ -123,7 +117,7 @@ impl<'a> RespOutput<'a> {
                 Err(error) => return Err(error),
             }
         }
-        self.shared.metrics.resp.sent.inc_by(bytes);
+        self.shared.metrics.resp.sent.add(bytes);
         Ok(())
     }
 

@@ -177,7 +177,6 @@ impl Session {
         self.reply_memory.clear();
         let total = &self.shared.resp.requests;
         total.fetch_add(n_requests as u64, Ordering::Relaxed);
-        self.shared.metrics.resp.batch.observe(n_requests as f64);
         let time = self.record_activity().saturating_sub(self.began);
         self.tally.flush(&self.shared, time);
         Ok(())

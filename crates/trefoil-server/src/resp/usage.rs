@@ -4,12 +4,10 @@
 //! Requests that arrive together are carried out together, so each gets an equal part of the time.
 //! It lasts until the reply is there, which for a write is until it is on disk.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use prometheus_client::metrics::counter::Counter;
 
 use super::metrics::UNKNOWN_COMMAND;
 
@@ -24,6 +22,11 @@ pub(super) struct Tallied {
 impl Tallied {
     pub(super) fn add(&self, n: u64) {
         self.total.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The count since the server began.
+    fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
     }
 
     /// The count since it was reset.
@@ -47,18 +50,14 @@ pub(super) struct CommandCounts {
     pub(super) rejected: Tallied,
     /// Requests that were answered with an error.
     pub(super) failed: Tallied,
-    /// What `/metrics` tells of it, once it was called: to look for it each time takes longer than
-    /// all the rest.
-    metric: OnceLock<Counter>,
 }
 
 impl CommandCounts {
-    /// Counts requests that took this long together. `metric` finds what `/metrics` tells of them.
-    pub(super) fn add(&self, calls: u64, time: Duration, metric: impl FnOnce() -> Counter) {
+    /// Counts requests that took this long together.
+    pub(super) fn add(&self, calls: u64, time: Duration) {
         self.calls.add(calls);
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.nanos.add(nanos);
-        self.metric.get_or_init(metric).inc_by(calls);
     }
 }
 
@@ -106,6 +105,17 @@ impl CommandUsage {
         }
     }
 
+    /// How often each command was called since the server began, and how long that took, by name.
+    pub(super) fn totals(&self) -> Vec<(&'static str, u64, Duration)> {
+        let totals = self.0.iter().map(|(name, counts)| {
+            let time = Duration::from_nanos(counts.nanos.total());
+            (*name, counts.calls.total(), time)
+        });
+        let mut totals: Vec<_> = totals.filter(|(_, calls, _)| *calls > 0).collect();
+        totals.sort_unstable();
+        totals
+    }
+
     /// What was called, or was to be called, by name.
     pub(super) fn told(&self) -> Vec<(&'static str, &CommandCounts)> {
         let is_told = |counts: &CommandCounts| counts.calls.get() > 0 || counts.rejected.get() > 0;
@@ -125,10 +135,9 @@ mod tests {
     #[test]
     fn what_is_counted_is_told_until_it_is_reset() {
         let usage = CommandUsage::new(["get", "set"].into_iter());
-        let metric = Counter::default();
         let count = |command: &str, calls, time| {
             if let Some(counts) = usage.of(command) {
-                counts.add(calls, time, || metric.clone());
+                counts.add(calls, time);
             }
         };
         count("set", 2, Duration::from_micros(7));
@@ -141,9 +150,13 @@ mod tests {
         };
         assert_eq!((set.calls.get(), set.nanos.get()), (2, 7_000));
         assert_eq!((set.failed.get(), set.rejected.get()), (1, 0));
-        assert_eq!(metric.get(), 3, "unknown commands have one, too");
         usage.reset();
         assert!(usage.told().is_empty());
+        let totals = [
+            ("set", 2, Duration::from_micros(7)),
+            (UNKNOWN_COMMAND, 1, Duration::ZERO),
+        ];
+        assert_eq!(usage.totals(), totals, "unknown commands are counted, too");
         usage.reject("get");
         count("set", 1, Duration::ZERO);
         let told = usage.told();

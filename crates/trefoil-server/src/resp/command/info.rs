@@ -8,7 +8,8 @@ use trefoil::{OpenDatabase, Reply, Survey};
 use super::super::session::Session;
 use super::super::words::is;
 use super::access::REDIS_VERSION;
-use crate::VERSION;
+use crate::metrics::cpu_seconds;
+use crate::{VERSION, memory as process_memory};
 
 /// What is told about: the namespace of the client, if it has one, and its keys.
 pub(in super::super) struct InfoSubject {
@@ -109,22 +110,12 @@ fn clients(out: &mut String, session: &Session, _: &InfoSubject) {
 
 fn memory(out: &mut String, _: &Session, _: &InfoSubject) {
     // Only what the operating system says is known for certain.
-    if let Some(bytes) = resident_bytes() {
+    if let Some(bytes) = process_memory::resident() {
         put(out, format_args!("used_memory:{bytes}"));
         put(out, format_args!("used_memory_rss:{bytes}"));
     }
     put(out, format_args!("maxmemory:0"));
     put(out, format_args!("maxmemory_policy:noeviction"));
-}
-
-/// Returns how much memory the process has, where Linux tells it.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 fn persistence(out: &mut String, _: &Session, subject: &InfoSubject) {
@@ -173,19 +164,6 @@ fn cpu(out: &mut String, _: &Session, _: &InfoSubject) {
     for (name, seconds) in names.into_iter().zip(times) {
         put(out, format_args!("used_cpu_{name}:{seconds:.6}"));
     }
-}
-
-/// How long the process has used processors: itself, in the kernel, and the same of its children,
-/// where Linux tells it.
-fn cpu_seconds() -> Option<[f64; 4]> {
-    /// How many ticks a second has where Linux tells of them, on every machine.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the process, in brackets, may have anything in it.
-    let (_, after_name) = status.rsplit_once(')')?;
-    let mut ticks = after_name.split_whitespace().skip(11);
-    let mut seconds = || Some(ticks.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
-    Some([seconds()?, seconds()?, seconds()?, seconds()?])
 }
 
 fn command_statistics(out: &mut String, session: &Session, _: &InfoSubject) {
