@@ -68,16 +68,49 @@ fn take_ordered(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(bytes))
 }
 
+/// What the name of an entry is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameParts<'a> {
+    Root,
+    /// A key.
+    Key(&'a [u8]),
+    /// A collection, and the place of an element in it.
+    Element(u64, &'a [u8]),
+    /// When something expires, what does, and the key.
+    Expiry(u64, u8, &'a [u8]),
+    /// What the names of all that is garbage begin with.
+    Garbage(&'a [u8]),
+}
+
+/// Takes a name apart; `None` if it is none of these.
+pub(crate) fn read(name: &[u8]) -> Option<NameParts<'_>> {
+    if name == ROOT {
+        return Some(NameParts::Root);
+    }
+    let mut rest = name;
+    match *rest.split_off_first()? {
+        GARBAGE => return Some(NameParts::Garbage(rest)),
+        SPACE => take_ordered(&mut rest)?,
+        _ => return None,
+    };
+    match *rest.split_off_first()? {
+        KEY => Some(NameParts::Key(rest.get(HASH_BYTES..)?)),
+        ELEMENT => Some(NameParts::Element(take_ordered(&mut rest)?, rest)),
+        EXPIRY => {
+            let (time, rest) = rest.split_first_chunk()?;
+            let (what, key) = rest.split_first()?;
+            Some(NameParts::Expiry(u64::from_be_bytes(*time), *what, key))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the id of the collection that an entry is an element of.
-pub(crate) fn collection_of(mut name: &[u8]) -> Option<u64> {
-    if *name.split_off_first()? != SPACE {
-        return None;
+pub(crate) fn collection_of(name: &[u8]) -> Option<u64> {
+    match read(name)? {
+        NameParts::Element(id, _) => Some(id),
+        _ => None,
     }
-    take_ordered(&mut name)?;
-    if *name.split_off_first()? != ELEMENT {
-        return None;
-    }
-    take_ordered(&mut name)
 }
 
 fn begin(epoch: u64, part: u8) -> MadeName {

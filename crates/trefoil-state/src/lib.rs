@@ -14,6 +14,7 @@
 //! cleaning   removing what is no longer there for anybody
 //! survey     how many keys there are, and how many of them expire
 //! layout     the names of all entries
+//! meaning    what an entry is, told to people
 //! space      what must be there to stand on: ordered entries, bytes under bytes
 //! meter      how much memory replies take while they are made
 //! reply      what a command replies, and stored: how that is kept; error: why it does not
@@ -34,6 +35,7 @@ mod glob;
 mod keyspace;
 mod layout;
 mod long_double;
+mod meaning;
 mod meta;
 mod meter;
 mod named;
@@ -55,6 +57,7 @@ pub use garbage::{Collected, GarbagePlace, Portion};
 pub use glob::matches_glob;
 pub use keyspace::{CommandMoment, Keyspace, damaged};
 pub use layout::{KEY_BYTES_MAX, ROOT, STRING_BYTES_MAX};
+pub use meaning::{EntryMeaning, KeyFacts};
 pub use meta::{ValueKind, is_younger};
 pub use meter::{Allowance, Meter};
 pub use number::{format_double, parse_double, parse_integer};

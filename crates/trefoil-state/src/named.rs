@@ -34,6 +34,13 @@ pub(crate) fn place(name: &[u8]) -> Bytes {
     place.freeze()
 }
 
+/// Returns the name of the element at this place; `None` if it has none.
+pub(crate) fn read_place(place: &[u8]) -> Option<&[u8]> {
+    let name = place.get(PREFIX_BYTES..)?;
+    let is_named = place[..PREFIX_BYTES] == place_of_hash(hash(name));
+    is_named.then_some(name)
+}
+
 fn place_of_hash(hash: u32) -> [u8; PREFIX_BYTES] {
     let mut place = [NAMED; PREFIX_BYTES];
     place[1..].copy_from_slice(&hash.to_be_bytes());

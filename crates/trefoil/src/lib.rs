@@ -74,8 +74,9 @@ pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
 pub use read::listing::{CategoryInfo, List, NameInfo, StreamInfo};
 pub use read::look::StateSnapshot;
+pub use read::stored_commit::StoredCommit;
 pub use read::subscription::Subscription;
-pub use state::{Watch, Word};
+pub use state::{ChangePage, ChangedEntry, EntryEdit, StateChange, Watch, Word};
 pub use stats::{
     BackgroundWork, Histogram, HistogramSnapshot, StatsSnapshot, Striped, TotalStats, WorkStats,
 };
@@ -88,7 +89,8 @@ pub use trefoil_core::{
 };
 pub use trefoil_seats as seats;
 pub use trefoil_state::{
-    Allowance, Call, CommandAccess, CommandError, CommandSpec, Commands, Keys, Meter, Reply, Survey,
+    Allowance, Call, CommandAccess, CommandError, CommandSpec, Commands, EntryMeaning, KeyFacts,
+    Keys, Meter, Reply, Survey, ValueKind,
 };
 pub use write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use trefoil_core::{
-    Commit, Committed, Condition, Event, ImportedEvent, Result, Selection, Timestamp,
-    validate_conditions,
+    Commit, Committed, Condition, Event, EventId, ImportedEvent, Result, Selection, Timestamp,
+    Tracking, validate_conditions,
 };
 use trefoil_state::{Call, Reply, Survey};
 
@@ -18,7 +18,7 @@ use crate::read::listing::{CategoryInfo, List, StreamInfo};
 use crate::state::Watch;
 use crate::write::Work;
 use crate::write::transaction::{Executed, Transaction};
-use crate::{Info, Options, Page};
+use crate::{Info, Options, Page, StoredCommit};
 
 /// Opening, closing and upkeep.
 impl Database {
@@ -184,6 +184,37 @@ impl Database {
     pub async fn tracking_async(&self, source: &str) -> Result<Option<u64>> {
         let source = source.to_owned();
         self.elsewhere(move |database| database.tracking(&source))
+            .await
+    }
+
+    /// The async form of [`Self::trackings`].
+    pub async fn trackings_async(&self, list: &List) -> Result<Vec<Tracking>> {
+        let list = list.clone();
+        self.elsewhere(move |database| database.trackings(&list))
+            .await
+    }
+
+    /// The async form of [`Self::event_at`].
+    pub async fn event_at_async(&self, position: u64) -> Result<Option<Event>> {
+        self.elsewhere(move |database| database.event_at(position))
+            .await
+    }
+
+    /// The async form of [`Self::event_with_id`].
+    pub async fn event_with_id_async(&self, id: &EventId) -> Result<Option<Event>> {
+        let id = *id;
+        self.elsewhere(move |database| database.event_with_id(&id))
+            .await
+    }
+
+    /// The async form of [`Self::stored_commit`].
+    pub async fn stored_commit_async(
+        &self,
+        commit: u64,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<StoredCommit>> {
+        self.elsewhere(move |database| database.stored_commit(commit, from, limit))
             .await
     }
 

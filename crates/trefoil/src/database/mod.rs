@@ -26,7 +26,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use trefoil_core::{
-    Commit, Committed, Condition, Error, Event, ImportedEvent, Result, Selection, Timestamp, limits,
+    Commit, Committed, Condition, Error, Event, ImportedEvent, Result, Selection, Timestamp,
+    Tracking, limits,
 };
 use trefoil_state::{Call, Commands, Meter, Reply, Survey};
 use trefoil_storage::Usage;
@@ -39,6 +40,7 @@ use crate::index::Manifest;
 use crate::read::LogMoment;
 use crate::read::condition::{self, CheckedConditions};
 use crate::read::explain::Explanation;
+use crate::read::listing::List;
 use crate::read::look::{self, StateSnapshot};
 use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
@@ -374,6 +376,12 @@ impl Database {
     /// Returns the position that was last recorded for a source of tracked positions.
     pub fn tracking(&self, source: &str) -> Result<Option<u64>> {
         View::new(&self.engine()?.store).tracking(source)
+    }
+
+    /// Returns the sources of tracked positions by name, with the position that was last recorded for
+    /// each.
+    pub fn trackings(&self, list: &List) -> Result<Vec<Tracking>> {
+        View::new(&self.engine()?.store).trackings(list)
     }
 
     /// Reads events until there are `read.limit` of them or about `bytes_max` bytes, for answers

@@ -9,6 +9,7 @@ mod matcher;
 mod plan;
 mod search;
 mod stages;
+pub(crate) mod stored_commit;
 pub(crate) mod subscription;
 
 use std::ops::ControlFlow;

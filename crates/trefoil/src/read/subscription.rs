@@ -98,6 +98,15 @@ impl Subscription {
         self
     }
 
+    /// Returns the global position up to which the log was handed over: what does not match counts as
+    /// handed over.
+    pub fn position(&self) -> u64 {
+        match self.selection.from {
+            StartAt::Position(next) => next.saturating_sub(1),
+            StartAt::Edge | StartAt::StreamPosition(_) => self.seen,
+        }
+    }
+
     /// Waits until there may be events for [`Self::next_page`], and reads none. A server can find
     /// memory for a page between the two.
     pub async fn ready(&mut self) -> Result<()> {

@@ -15,11 +15,13 @@
 //! tree           entries in order, of which a copy costs nothing
 //! snapshot       what replaces changes that the log may drop
 //! change         changes of entries as the log keeps them
+//! account        what a commit changed, for people
 //! ```
 //!
 //! Everything is entries, bytes under bytes in one order, so that there is one way to log, roll
 //! back, checkpoint and rebuild them.
 
+mod account;
 mod change;
 mod memory;
 mod merged_scan;
@@ -37,6 +39,8 @@ mod view;
 mod watch;
 mod words;
 
+pub(crate) use account::page as change_page;
+pub use account::{ChangePage, ChangedEntry, EntryEdit, StateChange};
 pub(crate) use change::Changes;
 pub(crate) use read_cache::ReadCache;
 pub(crate) use reading::DurableView;

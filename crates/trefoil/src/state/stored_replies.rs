@@ -97,6 +97,17 @@ impl View {
     }
 }
 
+/// Returns the name of the transaction whose replies an entry of this name keeps, or lists by their
+/// age; `None` if it does neither.
+pub(super) fn id_of_entry(name: &[u8]) -> Option<Bytes> {
+    let id = match name.split_first()? {
+        (&BY_NAME, id) => id,
+        (&BY_TIME, rest) => rest.get(size_of::<u64>()..)?,
+        _ => return None,
+    };
+    Some(Bytes::copy_from_slice(id))
+}
+
 fn decode(mut value: &[u8]) -> Option<StoredReplies> {
     let commit = take_varint(&mut value)?;
     let position = take_varint(&mut value)?;

@@ -1,9 +1,10 @@
 //! Tracked positions: an entry per source.
 
 use bytes::Bytes;
-use trefoil_core::{Damage, Error, Result, Tracking, put_varint, take_varint};
+use trefoil_core::{Damage, Direction, Error, Result, Tracking, put_varint, take_varint};
 
 use super::View;
+use crate::read::listing::List;
 
 /// What the keys of these entries begin with.
 const TRACKING: u8 = b't';
@@ -27,6 +28,31 @@ impl View {
         value.map(|value| decode(source, &value)).transpose()
     }
 
+    /// Returns a page of all sources by name, with the position that was last recorded for each.
+    pub(crate) fn trackings(&self, list: &List) -> Result<Vec<Tracking>> {
+        let prefix = key(&list.prefix);
+        let mut after = Vec::from(key(&list.after));
+        // The first key after that one.
+        after.push(0);
+        let from = if list.after.is_empty() {
+            prefix.clone()
+        } else {
+            prefix.clone().max(after.into())
+        };
+        let entries = self.scan(&from, &[TRACKING + 1], Direction::Forwards);
+        let of_prefix = entries.take_while(|entry| match entry {
+            Ok((key, _)) => key.starts_with(&prefix),
+            Err(_) => true,
+        });
+        let read = |entry: Result<(Bytes, Bytes)>| {
+            let (key, value) = entry?;
+            let source = String::from_utf8_lossy(&key[1..]).into_owned();
+            let position = decode(&source, &value)?;
+            Ok(Tracking { source, position })
+        };
+        of_prefix.take(list.limit).map(read).collect()
+    }
+
     /// Records a position, which must be higher than the one before.
     pub(crate) fn track(&mut self, tracking: &Tracking) -> Result<()> {
         if let Some(recorded) = self.tracking(&tracking.source)?
@@ -47,6 +73,14 @@ impl View {
         put_varint(&mut value, tracking.position);
         self.put(key(&tracking.source), value.into())
     }
+}
+
+/// Returns the source that an entry of this name is about, and the position that it holds if its value
+/// is known; `None` if it is not about a source.
+pub(super) fn read_entry(name: &[u8], value: Option<&[u8]>) -> Option<(String, Option<u64>)> {
+    let source = name.strip_prefix(&[TRACKING])?;
+    let position = value.and_then(|mut value| take_varint(&mut value));
+    Some((String::from_utf8_lossy(source).into_owned(), position))
 }
 
 fn decode(source: &str, mut value: &[u8]) -> Result<u64> {

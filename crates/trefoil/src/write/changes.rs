@@ -31,6 +31,22 @@ pub(crate) fn state_changes(
     record: &Record,
     visit: &mut dyn FnMut(&[u8]) -> Option<()>,
 ) -> Option<()> {
+    indexed_changes(record, &mut |_, changes| visit(changes))
+}
+
+/// Appends the changes of state of the commit of this index to `out`; `None` if the record has none
+/// that can be read.
+pub(crate) fn changes_of_commit(record: &Record, commit: u64, out: &mut Vec<u8>) -> Option<()> {
+    indexed_changes(record, &mut |index, changes| {
+        if index == commit {
+            out.extend_from_slice(changes);
+        }
+        Some(())
+    })
+}
+
+/// Hands the changes of state of a record to `visit`, each with the index of its commit.
+fn indexed_changes(record: &Record, visit: &mut dyn FnMut(u64, &[u8]) -> Option<()>) -> Option<()> {
     let mut rest = record.changes.as_slice();
     while !rest.is_empty() {
         let index = take_varint(&mut rest)?;
@@ -38,7 +54,7 @@ pub(crate) fn state_changes(
         if kind != STATE || index >= u64::from(record.n_commits) {
             return None;
         }
-        visit(take_bytes(&mut rest)?)?;
+        visit(index, take_bytes(&mut rest)?)?;
     }
     Some(())
 }

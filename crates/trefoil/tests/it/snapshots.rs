@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trefoil::{Commit, Database, NewEvent, Options, Selection, Tracking, Transaction, tools};
+use trefoil::{Commit, Database, NewEvent, Options, Selection, Tracking, Transaction, cmd, tools};
 
 use crate::waiting::wait_for_all;
 
@@ -124,4 +124,35 @@ fn a_million_changes_of_one_counter_leave_little() {
 #[test]
 fn a_million_changes_of_a_hundred_counters_leave_little() {
     counters_are_bounded_and_rebuilt(100);
+}
+
+/// Writes a commit with an event and a change, and then changes until the log has dropped that one.
+#[test]
+fn a_commit_says_that_its_changes_are_gone_and_keeps_its_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options::default()
+        .with_segment_bytes_max(MIB)
+        .with_plain_segments(0);
+    let database = Database::open(directory.path(), &options).unwrap();
+    let first = Transaction::new()
+        .append(NewEvent::new("account-1", "Opened", "{}"))
+        .call(cmd!(database, "SET", "greeting", "hello").unwrap());
+    database.transact(first).unwrap();
+    let stored = || database.stored_commit(1, 0, 10).unwrap().unwrap();
+    let changes = stored().changes.unwrap();
+    assert!(changes.total > 0 && changes.changes.len() as u64 == changes.total);
+    let value = "x".repeat(50_000);
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while stored().changes.is_some() {
+        assert!(Instant::now() < deadline, "the changes are still there");
+        for _ in 0..20 {
+            let change = cmd!(database, "SET", "value", &value).unwrap();
+            database.transact(Transaction::new().call(change)).unwrap();
+        }
+    }
+    let gone = stored();
+    assert_eq!((gone.first_position, gone.events), (1, 1));
+    let last = database.last_commit();
+    assert!(database.stored_commit(last, 0, 1).unwrap().is_some());
+    assert_eq!(database.stored_commit(last + 1, 0, 1).unwrap(), None);
 }

@@ -22,7 +22,7 @@ use super::{CommandSpec, Keys};
 use crate::reply::Reply;
 
 use scores::Scored;
-pub(crate) use scores::Scores;
+pub(crate) use scores::{Scores, read_score};
 
 /// The commands of this family.
 pub(super) const COMMANDS: &[CommandSpec] = &[

@@ -355,7 +355,7 @@ fn single_place(element: &[u8]) -> Bytes {
 }
 
 /// Returns the score that an entry under the name of a member holds.
-pub(super) fn read_score(value: &Bytes) -> Result<f64> {
+pub(crate) fn read_score(value: &Bytes) -> Result<f64> {
     let bytes = value.as_ref().try_into();
     let bytes: [u8; SCORE_BYTES] = bytes.map_err(|_| damaged("a score"))?;
     Ok(f64::from_be_bytes(bytes))
