@@ -36,6 +36,21 @@ pub struct Config {
     pub grpc: Option<GrpcConfig>,
     /// The RESP listener; `None`: there is none.
     pub resp: Option<RespConfig>,
+    /// How the server was started, for the administrator to see.
+    pub settings: Vec<ShownSetting>,
+}
+
+/// A setting as it is shown: what it is and where that came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownSetting {
+    /// Its name.
+    pub name: String,
+    /// Its value; `None` if it has none, or if it is a secret.
+    pub value: Option<String>,
+    /// Where the value came from.
+    pub source: String,
+    /// Whether its value is never shown.
+    pub is_secret: bool,
 }
 
 /// How the server listens for RESP. The defaults listen on this machine only.
@@ -143,6 +158,7 @@ impl Default for Config {
             web: Web::default(),
             grpc: Some(GrpcConfig::default()),
             resp: Some(RespConfig::default()),
+            settings: Vec::new(),
         }
     }
 }

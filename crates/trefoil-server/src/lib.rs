@@ -13,6 +13,7 @@
 //! rpc          /rpc, one file per method
 //! dcb          /dcb/read and /dcb/append
 //! sse          /subscribe and /events
+//! subscriptions  who follows what, over any protocol
 //! import       /import, and export: /export
 //! grpc         everything over gRPC
 //! resp         everything over RESP
@@ -57,10 +58,11 @@ mod server;
 mod service;
 mod sse;
 mod strict;
+mod subscriptions;
 mod threads;
 mod web;
 
-pub use config::{Config, GrpcConfig, RespConfig, Tls};
+pub use config::{Config, GrpcConfig, RespConfig, ShownSetting, Tls};
 pub use limits::{CLIENT_MEMORY_MIN, CONNECTION_THREADS_MAX};
 pub use memory::memory_limit;
 pub use server::Server;

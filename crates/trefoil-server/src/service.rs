@@ -22,6 +22,7 @@ use crate::panics::caught;
 use crate::query::QueryString;
 use crate::resp::RespClients;
 use crate::response::{self, ErrorCode, HttpAnswer};
+use crate::subscriptions::Subscriptions;
 use crate::{Config, VERSION, console, dcb, export, import, metrics, openapi, ready, rpc, sse};
 
 /// What all requests share.
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) connections: Arc<Connections>,
     pub(crate) resp: RespClients,
+    pub(crate) subscriptions: Subscriptions,
     /// Cancelled when subscriptions have to end.
     pub(crate) closing: CancellationToken,
 }
@@ -46,6 +48,7 @@ impl Shared {
             budget,
             metrics: Metrics::new(namespaces.clock().now()),
             resp: RespClients::new(namespaces.commands(), namespaces.clock().clone()),
+            subscriptions: Subscriptions::default(),
             namespaces,
             closing: CancellationToken::new(),
         }

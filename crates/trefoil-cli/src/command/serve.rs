@@ -98,6 +98,7 @@ pub(super) fn run(
         connections_max: settings.connections_max,
         grpc: settings.grpc,
         resp: settings.resp,
+        settings: settings.shown,
         ..defaults
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Serialize;
+use trefoil_server::ShownSetting;
 
 use super::keys::{Given, Key, SERVE_KEYS};
 use super::parse;
@@ -119,6 +120,18 @@ impl SettingLayers {
     /// How the log is written, which must be known before anything is said.
     pub(crate) fn log_format(&self) -> anyhow::Result<Format> {
         self.parse("log-format", parse::format)
+    }
+
+    /// Every setting as the server tells its administrator, without secrets.
+    pub(super) fn told(&self) -> Vec<ShownSetting> {
+        let tell = |value: &SettingValue| ShownSetting {
+            name: value.name.to_owned(),
+            value: Some(value.text.clone()).filter(|text| !text.is_empty() && !value.secret),
+            source: value.source.to_string(),
+            is_secret: value.secret,
+        };
+        let own = self.values.iter().filter(|value| value.own);
+        own.map(tell).collect()
     }
 
     /// Every setting for people to see, without secrets.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
-use trefoil_server::{GrpcConfig, RespConfig, Web};
+use trefoil_server::{GrpcConfig, RespConfig, ShownSetting, Web};
 
 use crate::exit::UsageError;
 use crate::logging::Format;
@@ -40,6 +40,8 @@ pub(crate) struct ServerSettings {
     pub(crate) log_level: Level,
     pub(crate) log_format: Format,
     pub(crate) namespaces: NamespacesOptions,
+    /// All of them as they are shown to the administrator.
+    pub(crate) shown: Vec<ShownSetting>,
 }
 
 /// Where events are kept.
@@ -73,6 +75,7 @@ impl ServerSettings {
             log_level: layers.parse("log-level", parse::level)?,
             log_format: layers.log_format()?,
             namespaces: namespaces(layers)?,
+            shown: layers.told(),
         })
     }
 }

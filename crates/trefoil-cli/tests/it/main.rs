@@ -7,6 +7,7 @@ mod cases;
 mod cli;
 mod clients;
 mod console;
+mod consumers;
 mod crash;
 mod damage;
 mod dcb;

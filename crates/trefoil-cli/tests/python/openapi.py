@@ -159,7 +159,9 @@ def tightness(validator, value):
 
 
 # Fields that an answer need not have.
-OPTIONAL = {"tags", "tracking", "refusesWrites", "refusingWrites", "section"}
+OPTIONAL = {"tags", "tracking", "refusesWrites", "refusingWrites", "section", "secret"}
+# Of a change of the state: what is told of an entry depends on what is known of it.
+OPTIONAL |= {"key", "keys", "collection", "expiresAt", "score", "bytes"}
 
 
 def valid(validator, value, *where):

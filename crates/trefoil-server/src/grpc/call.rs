@@ -170,13 +170,13 @@ async fn run(
         _ => Some(authorized_database(shared, guest, parts).await?),
     };
     let request = Received::read(shared, &guest.share, &parts.headers, body).await?;
-    let Some(database) = database else {
+    let Some((namespace, database)) = database else {
         return health::answer(shared, &request, method == Method::HealthWatch);
     };
     match method {
         Method::Append => append::answer(shared, database, request).await,
         Method::Read => Box::pin(read::answer(&guest.share, database, &request)).await,
-        Method::Subscribe => subscribe::answer(shared, guest, &database, request),
+        Method::Subscribe => subscribe::answer(shared, guest, &namespace, &database, request),
         Method::GetTrackingInfo => lookup::tracking(&database, &request).await,
         _ => Ok(lookup::head(&database)),
     }
@@ -186,7 +186,7 @@ async fn authorized_database(
     shared: &Shared,
     guest: &Guest,
     parts: &Parts,
-) -> Result<OpenDatabase> {
+) -> Result<(NamespaceId, OpenDatabase)> {
     let namespace = if is_anonymous(shared, parts) {
         NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
     } else {
@@ -195,8 +195,8 @@ async fn authorized_database(
     };
     guest.make_known();
     guest.share.enter(&namespace);
-    let database = shared.database(&namespace);
-    database.await.map_err(of_failure)
+    let database = shared.database(&namespace).await;
+    Ok((namespace, database.map_err(of_failure)?))
 }
 
 /// Returns whether the client brings no token where none is needed.

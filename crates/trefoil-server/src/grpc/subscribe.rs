@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
-use trefoil::{OpenDatabase, Selection, StartAt, Subscription};
+use trefoil::{NamespaceId, OpenDatabase, Selection, StartAt, Subscription};
 use trefoil_grpc::SubscribeRequest;
 
 use super::batch::{self, Head, ResponseBatch};
@@ -19,12 +19,14 @@ use crate::budget::Share;
 use crate::connections::Guest;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::service::Shared;
-use crate::sse::{Subscriber, next_page};
+use crate::sse::next_page;
+use crate::subscriptions::Subscriber;
 
 /// Answers `Subscribe`.
 pub(super) fn answer(
     shared: &Arc<Shared>,
     guest: &Guest,
+    namespace: &NamespaceId,
     database: &OpenDatabase,
     received: Received,
 ) -> Result<GrpcAnswer> {
@@ -37,6 +39,8 @@ pub(super) fn answer(
         };
         read.from = StartAt::Position(from);
     }
+    let shared = Arc::clone(shared);
+    let subscriber = Subscriber::new(shared, namespace, ("gRPC", "Subscribe"), &read);
     let feed = GrpcFeed {
         subscription: database
             .subscribe(read)
@@ -44,7 +48,7 @@ pub(super) fn answer(
         share: guest.share.clone(),
         _database: database.clone(),
         _received: received,
-        subscriber: Subscriber::new(Arc::clone(shared)),
+        subscriber,
         batch_size: batch_size(request.batch_size),
     };
     let responses = stream::unfold(Some(feed), |feed| async move {
@@ -79,12 +83,15 @@ struct GrpcFeed {
 impl GrpcFeed {
     /// The next responses; `None` when the server stops.
     async fn next(&mut self) -> Option<Result<ResponseBatch>> {
+        // What was sent before has been taken by the connection.
+        self.subscriber.reached(self.subscription.position());
         let closing = &self.subscriber.shared().closing;
         let page = tokio::select! {
             page = next_page(&mut self.subscription, &self.share) => page,
             () = closing.cancelled() => return None,
         };
         let batch = page.map(|(events, reservation)| {
+            self.subscriber.sent(events.len());
             let batch = batch::encode(&events, self.batch_size, Head::Unsaid);
             batch.holding(reservation)
         });

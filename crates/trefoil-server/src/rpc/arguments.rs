@@ -7,11 +7,12 @@ use trefoil::limits::{
     BATCH_SIZE_DEFAULT, BATCH_SIZE_MAX, EVENT_TYPE_BYTES_MAX, STREAM_LIST_MAX,
     STREAM_NAME_BYTES_MAX,
 };
-use trefoil::{ConsumerGroup, Direction, Error};
+use trefoil::{ConsumerGroup, Direction, Error, List};
 
 use super::rows::EventShape;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, fields, number, present, text};
+use crate::strict;
 
 /// How many names are listed if the client does not say.
 const LIST_LIMIT_DEFAULT: usize = 100;
@@ -133,6 +134,33 @@ pub(super) fn list_limit(limit: Option<i64>) -> Result<usize> {
         .ok()
         .filter(|limit| (1..=STREAM_LIST_MAX).contains(limit))
         .ok_or_else(|| Failure::invalid(format!("limit must be between 1 and {STREAM_LIST_MAX}")))
+}
+
+/// The first argument of a list of names, `{prefix?, limit?, cursor?}`.
+pub(super) fn lenient_list(call: &RpcCall<'_>) -> Result<List> {
+    let [prefix, limit, cursor] = options(call.argument(0), ["prefix", "limit", "cursor"])?;
+    let limit = list_limit(number_option(limit, "limit")?)?;
+    let prefix = text_option(prefix, "prefix")?.unwrap_or_default();
+    let cursor = text_option(cursor, "cursor")?.unwrap_or_default();
+    Ok(List::new(limit).with_prefix(prefix).after(cursor))
+}
+
+/// The option `limit` of a list of a method that is ours alone.
+pub(super) fn strict_limit(value: Option<&RawValue>) -> Result<usize> {
+    let limit = strict::optional_position(value, "limit")?;
+    list_limit(limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
+}
+
+/// The first argument, `{prefix?, limit?, cursor?}`, of a list of a method that is ours alone.
+pub(super) fn strict_list(call: &RpcCall<'_>) -> Result<List> {
+    let [prefix, limit, cursor] = match present(call.argument(0)) {
+        None => [None; 3],
+        Some(options) => strict::object(options, "options", ["prefix", "limit", "cursor"])?,
+    };
+    let limit = strict_limit(present(limit))?;
+    let prefix = text_option(present(prefix), "prefix")?.unwrap_or_default();
+    let cursor = text_option(present(cursor), "cursor")?.unwrap_or_default();
+    Ok(List::new(limit).with_prefix(prefix).after(cursor))
 }
 
 /// A position that may be given as a negative number.

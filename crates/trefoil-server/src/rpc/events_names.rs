@@ -4,23 +4,22 @@
 //! byte order, after `cursor`: with how many events, and where the last one is. It goes beyond
 //! EventoDB.
 
-use trefoil::{Database, List, NameInfo};
+use trefoil::{Database, NameInfo};
 
 use super::Context;
-use super::arguments::{list_limit, text_option};
+use super::arguments::strict_list;
 use crate::error::Result;
-use crate::json::{RpcCall, present, put_number, put_string};
+use crate::json::{RpcCall, put_number, put_string};
 use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
-use crate::strict;
 
 pub(super) async fn types(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let list = parse(call)?;
+    let list = strict_list(call)?;
     answer(context, move |database| database.types(&list)).await
 }
 
 pub(super) async fn tags(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let list = parse(call)?;
+    let list = strict_list(call)?;
     answer(context, move |database| database.tags(&list)).await
 }
 
@@ -45,18 +44,4 @@ async fn answer(
     }
     out.push(b']');
     Ok(response::json(out))
-}
-
-fn parse(call: &RpcCall<'_>) -> Result<List> {
-    let [prefix, limit, cursor] = match present(call.argument(0)) {
-        None => [None; 3],
-        Some(options) => strict::object(options, "options", ["prefix", "limit", "cursor"])?,
-    };
-    let limit = strict::optional_position(present(limit), "limit")?;
-    let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let prefix = text_option(present(prefix), "prefix")?.unwrap_or_default();
-    let cursor = text_option(present(cursor), "cursor")?.unwrap_or_default();
-    Ok(List::new(list_limit(limit)?)
-        .with_prefix(prefix)
-        .after(cursor))
 }

@@ -2,7 +2,10 @@
 
 mod arguments;
 mod category_get;
+mod changes;
 mod commit;
+mod commit_get;
+mod events_get;
 mod events_head;
 mod events_names;
 mod events_query;
@@ -10,12 +13,15 @@ mod events_tracking;
 mod explanation;
 mod ns_categories;
 mod ns_create;
+mod ns_current;
 mod ns_delete;
 mod ns_info;
 mod ns_list;
 mod ns_reopen;
 mod ns_streams;
+mod ns_subscriptions;
 mod ns_token;
+mod ns_tracking;
 mod place;
 mod position_at;
 pub(crate) mod rows;
@@ -26,6 +32,7 @@ mod stream_last;
 mod stream_version;
 mod stream_write;
 mod sys;
+mod sys_settings;
 
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -86,9 +93,10 @@ pub(crate) async fn answer(
 /// Refuses further arguments to a method that is ours alone. Those of EventoDB ignore them.
 fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     let n_arguments = match method {
-        "events.head" => 0,
-        "commit" | "events.tags" | "events.tracking" | "events.types" | "position.at" => 1,
-        "events.query" => 2,
+        "events.head" | "ns.current" | "sys.settings" => 0,
+        "commit" | "events.tags" | "events.tracking" | "events.types" | "ns.subscriptions"
+        | "ns.tracking" | "position.at" => 1,
+        "commit.get" | "events.get" | "events.query" => 2,
         seats if seats.starts_with("seats.") => 1,
         _ => return Ok(()),
     };
@@ -133,6 +141,8 @@ methods! {
     "stream.version" => stream_version::run,
     "category.get" => category_get::run,
     "commit" => commit::run,
+    "commit.get" => commit_get::run,
+    "events.get" => events_get::run,
     "events.query" => events_query::run,
     "events.head" => events_head::run,
     "events.tags" => events_names::tags,
@@ -140,12 +150,15 @@ methods! {
     "events.types" => events_names::types,
     "position.at" => position_at::run,
     "ns.create" => ns_create::run,
+    "ns.current" => ns_current::run,
     "ns.delete" => ns_delete::run,
     "ns.token" => ns_token::run,
     "ns.list" => ns_list::run,
     "ns.info" => ns_info::run,
     "ns.reopen" => ns_reopen::run,
     "ns.streams" => ns_streams::run,
+    "ns.subscriptions" => ns_subscriptions::run,
+    "ns.tracking" => ns_tracking::run,
     "ns.categories" => ns_categories::run,
     "seats.init" => seats::init,
     "seats.sections" => seats::sections,
@@ -158,6 +171,7 @@ methods! {
     "seats.check" => seats::check,
     "sys.version" => sys::version,
     "sys.health" => sys::health,
+    "sys.settings" => sys_settings::run,
 }
 
 /// The longest method name that an error repeats.

@@ -1,26 +1,39 @@
-//! `["ns.list"]`
+//! `["ns.list", {cursor?, prefix?, limit?}]`
 //!
-//! Answers `[{"createdAt", "description", "messageCount", "namespace"}]` by id. Needs the token of
-//! the default namespace. Counting opens every namespace.
+//! Answers `[{"createdAt", "description", "messageCount", "namespace"}]` by id: with `cursor` a page
+//! after it, otherwise all of them, whatever the other options are, as in EventoDB. Needs the token of
+//! the default namespace. Counting opens every namespace that is listed.
 
-use trefoil::{Error, Namespaces};
+use trefoil::{Error, List, NamespaceEntry, Namespaces};
 
 use super::Context;
+use super::arguments::lenient_list;
 use crate::error::Result;
-use crate::json::{RpcCall, put_number, put_string, put_time};
+use crate::json::{RpcCall, fields, put_number, put_string, put_time};
 use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
-pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
+pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     context.access.require_admin()?;
+    let asks_for_page =
+        |options| fields(options, ["cursor"]).is_some_and(|[cursor]| cursor.is_some());
+    let wanted = match call.argument(0).is_some_and(asks_for_page) {
+        false => List::new(usize::MAX),
+        true => lenient_list(call)?,
+    };
     let namespaces = context.shared.namespaces.clone();
-    let out = blocking(move || list(&namespaces)).await?;
+    let out = blocking(move || list(&namespaces, &wanted)).await?;
     Ok(response::json(out?))
 }
 
-fn list(namespaces: &Namespaces) -> trefoil::Result<Vec<u8>> {
+fn list(namespaces: &Namespaces, wanted: &List) -> trefoil::Result<Vec<u8>> {
+    let is_wanted = |entry: &NamespaceEntry| {
+        let id = entry.id.as_str();
+        id.starts_with(&wanted.prefix) && id > wanted.after.as_str()
+    };
+    let entries = namespaces.list()?.into_iter().filter(is_wanted);
     let mut out = vec![b'['];
-    for entry in namespaces.list()? {
+    for entry in entries.take(wanted.limit) {
         let info = match namespaces.counts(entry.id.as_str()) {
             // It was deleted meanwhile.
             Err(Error::NamespaceNotFound(_)) => continue,

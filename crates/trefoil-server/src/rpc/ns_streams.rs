@@ -3,17 +3,15 @@
 //! Answers a page of the streams of the token's namespace, `[{"lastActivity", "stream",
 //! "version"}]`, in byte order of their names, after `cursor`. The prefix is taken literally.
 
-use trefoil::List;
-
 use super::Context;
-use super::arguments::{list_limit, number_option, options, text_option};
+use super::arguments::lenient_list;
 use crate::error::Result;
 use crate::json::{RpcCall, put_number, put_string, put_time};
 use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let list = parse(call)?;
+    let list = lenient_list(call)?;
     let database = context.database().await?;
     let streams = blocking(move || database.streams(&list)).await??;
     let mut out = vec![b'['];
@@ -31,12 +29,4 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     }
     out.push(b']');
     Ok(response::json(out))
-}
-
-fn parse(call: &RpcCall<'_>) -> Result<List> {
-    let [prefix, limit, cursor] = options(call.argument(0), ["prefix", "limit", "cursor"])?;
-    let limit = list_limit(number_option(limit, "limit")?)?;
-    let prefix = text_option(prefix, "prefix")?.unwrap_or_default();
-    let cursor = text_option(cursor, "cursor")?.unwrap_or_default();
-    Ok(List::new(limit).with_prefix(prefix).after(cursor))
 }

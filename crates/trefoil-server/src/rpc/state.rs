@@ -132,7 +132,8 @@ pub(super) fn put_reply(out: &mut Vec<u8>, reply: &Reply) {
     }
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Appends bytes: as text, if they are some.
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => put_string(out, text),
         Err(_) => {

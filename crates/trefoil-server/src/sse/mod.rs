@@ -24,6 +24,7 @@ use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::response::{self, Chunks, HttpAnswer, HttpBody};
 use crate::rpc::rows::EventShape;
 use crate::service::Shared;
+use crate::subscriptions::Subscriber;
 
 pub(crate) use frame::FeedKind;
 
@@ -42,12 +43,22 @@ pub(crate) async fn answer(
     let database = shared.database(&access.namespace).await?;
     let shape = request.shape;
     let read = request.into_read(database.head());
+    let endpoint = match kind {
+        FeedKind::Poke => "/subscribe",
+        FeedKind::Event => "/events",
+    };
+    let subscriber = Subscriber::new(
+        Arc::clone(shared),
+        &access.namespace,
+        ("HTTP", endpoint),
+        &read,
+    );
     let subscription = database.subscribe(read);
     let feed = SseFeed {
         subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: guest.share.clone(),
         _database: database,
-        subscriber: Subscriber::new(Arc::clone(shared)),
+        subscriber,
         kind,
         shape,
     };
@@ -98,7 +109,9 @@ impl SseFeed {
     }
 
     async fn next(&mut self) -> Option<Bytes> {
-        let shared = &self.subscriber.0;
+        // What was sent before has been taken by the connection.
+        self.subscriber.reached(self.subscription.position());
+        let shared = self.subscriber.shared();
         let page = tokio::select! {
             page = next_page(&mut self.subscription, &self.share) => page,
             () = tokio::time::sleep(shared.config.keep_alive) => {
@@ -108,6 +121,7 @@ impl SseFeed {
         };
         match page {
             Ok((events, mut reservation)) => {
+                self.subscriber.sent(events.len());
                 let mut out = Vec::with_capacity(events.len() * 128);
                 for event in &events {
                     frame::put(&mut out, event, self.kind, self.shape);
@@ -141,25 +155,5 @@ pub(crate) async fn next_page(
             reservation.grow_anyway(2 * bytes);
             return Ok((events, reservation));
         }
-    }
-}
-
-/// One more open subscription in the metrics, for as long as this lives.
-pub(crate) struct Subscriber(Arc<Shared>);
-
-impl Subscriber {
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0
-    }
-
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        shared.metrics.subscribers.inc();
-        Self(shared)
-    }
-}
-
-impl Drop for Subscriber {
-    fn drop(&mut self) {
-        self.0.metrics.subscribers.dec();
     }
 }
