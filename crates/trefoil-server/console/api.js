@@ -1,7 +1,7 @@
 // Calls of the server's public API, and whether it can be reached.
 
 import { Unauthorized } from './trefoil.js';
-import { client, learnFacts, session, signOut } from './session.js';
+import { client, identities, learnFacts, noteIdentity, session, signOut } from './session.js';
 import { store, useStore } from './store.js';
 import { useEffect, useState } from './view.js';
 
@@ -13,7 +13,7 @@ const [HEARTBEAT_MS, AGAIN_MS] = [5000, 1000];
 /** `returns` counts how often the server came back: what is shown is then loaded again. */
 export const connection = store({ isUp: true, returns: 0 });
 
-const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function isAlive() {
   try {
@@ -72,6 +72,25 @@ export async function call(method, ...args) {
  * @param {import('./trefoil.js').Word[][]} commands @returns {Promise<any[]>} */
 export async function look(...commands) {
   return (await call('commit', { state: commands, strict: false })).state;
+}
+
+/** One event, by its global position or its id. @param {number | string} address @returns {Promise<StoredEvent | null>} */
+export function readEvent(address) {
+  return call('events.get', address, { as: 'objects' });
+}
+
+/** One commit, by its number or by the position of one of its events.
+ * @param {{ commit: number } | { globalPosition: number }} address @param {{ limit?: number, eventsFrom?: number, changesFrom?: number }} [options]
+ * @returns {Promise<import('./parts/commit.js').StoredCommit | null>} */
+export function readCommit(address, options) {
+  return call('commit.get', address, { ...options, as: 'objects' });
+}
+
+/** Asks whose token this is: one that its owner chose does not say it. @param {string} token */
+export async function identify(token) {
+  if (identities.value.has(token)) return;
+  const identity = await call('ns.current');
+  if (session.value.token === token) noteIdentity(token, identity);
 }
 
 /**

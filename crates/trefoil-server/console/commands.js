@@ -112,7 +112,7 @@ export function queryCommands(query, limit) {
 /** One event, as commands that read it. @param {import('./trefoil.js').StoredEvent} event @returns {Snippets} */
 export function eventCommands({ stream, position, globalPosition }) {
   return {
-    curl: curl('events.query', { items: [] }, { from: globalPosition, batchSize: 1 }),
+    curl: curl('events.get', globalPosition),
     CLI: cli('query', '--from', globalPosition, '--limit', 1, '--json'),
     'redis-cli': stream ? redisCli('EVENT.READ', stream, 'FROM', position, 'COUNT', 1)
       : redisCli('EVENT.QUERY', 'FROM', globalPosition, 'COUNT', 1),

@@ -8,7 +8,7 @@ import { parseExactly } from './exact.js';
 /** @typedef {{ version: string, token: string | null, respPort: number | null }} ServerFacts */
 /** @typedef {{ tokens: string[], token: string | null, refusal: string }} Session */
 
-const PLACE = 'trefoil.session';
+const [PLACE, IDENTITIES] = ['trefoil.session', 'trefoil.identities'];
 
 /** @returns {Session} */
 function kept() {
@@ -40,6 +40,7 @@ export function signIn(token) {
 export function signOut(refusal = '') {
   const { tokens, token } = session.value;
   change({ tokens: tokens.filter((known) => known !== token), token: null, refusal });
+  sessionStorage.removeItem(IDENTITIES);
 }
 
 /** Asks the server what it is. A server for development says its token, which is no secret. */
@@ -51,8 +52,26 @@ export async function learnFacts() {
   if (found.token && !session.value.token && !session.value.refusal) signIn(found.token);
 }
 
-/** The namespace of a token. A token that its owner chose does not say it. @param {string} token */
+/** @typedef {{ namespace: string, admin: boolean }} Identity */
+
+/** Whose token each is, as the server said.
+ * @type {import('./store.js').Store<Map<string, Identity>>} */
+export const identities = store(new Map(JSON.parse(sessionStorage.getItem(IDENTITIES) ?? '[]')));
+
+/** Notes whose token this is. @param {string} token @param {Identity} identity */
+export function noteIdentity(token, identity) {
+  const known = [...identities.value, [token, identity]].filter(([of]) => session.value.tokens.includes(/** @type {string} */ (of)));
+  sessionStorage.setItem(IDENTITIES, JSON.stringify(known));
+  identities.set(new Map(/** @type {[string, Identity][]} */ (known)));
+}
+
+/** The namespace of a token, as far as it is known. @param {string} token */
 export function namespaceOf(token) {
+  return identities.value.get(token)?.namespace ?? namespaceIn(token);
+}
+
+/** The namespace that a token names. One that its owner chose does not. @param {string} token */
+function namespaceIn(token) {
   const [, encoded] = /^ns_(.+)_[0-9a-f]{64}$/i.exec(token) ?? [];
   if (!encoded) return '';
   try {
@@ -65,7 +84,8 @@ export function namespaceOf(token) {
 
 /** Whether the token may administer all namespaces. */
 export function isAdmin() {
-  return namespaceOf(session.value.token ?? '') === 'default';
+  const token = session.value.token ?? '';
+  return identities.value.get(token)?.admin ?? namespaceIn(token) === 'default';
 }
 
 /** @type {{ token: string | null, client: Trefoil } | null} */

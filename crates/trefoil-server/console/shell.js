@@ -2,8 +2,8 @@
 
 import { html, useEffect, useState } from './view.js';
 import { useStore } from './store.js';
-import { connection } from './api.js';
-import { facts, namespaceOf, session, signIn, signOut } from './session.js';
+import { connection, identify } from './api.js';
+import { facts, identities, namespaceOf, session, signIn, signOut } from './session.js';
 import { linkTo, route } from './route.js';
 import { KEYS, isHelpOpen } from './keys.js';
 import { nextTheme, theme, themeName } from './theme.js';
@@ -21,11 +21,15 @@ import { StatePage } from './pages/state.js';
 import { Seats } from './pages/seats.js';
 import { Write } from './pages/write.js';
 import { Namespaces } from './pages/namespaces.js';
+import { CommitPage } from './pages/commit.js';
+import { Consumers } from './pages/consumers.js';
+import { Settings } from './pages/settings.js';
 
 /** @type {{ [page: string]: any }} */
 const VIEWS = {
   '': Overview, overview: Overview, streams: Streams, category: Category, stream: Stream, event: EventPage,
   names: Names, tail: Tail, query: QueryPage, state: StatePage, seats: Seats, write: Write, namespaces: Namespaces,
+  commit: CommitPage, consumers: Consumers, settings: Settings,
 };
 
 export function Shell() {
@@ -87,6 +91,9 @@ const ANOTHER = 'another';
 /** @param {{ token: string }} props */
 function NamespaceChoice({ token }) {
   const { tokens } = useStore(session);
+  useStore(identities);
+  // A token that is refused is noticed elsewhere.
+  useEffect(() => { identify(token).catch(() => {}); }, [token]);
   const [isAsking, setAsking] = useState(false);
   const choose = (/** @type {any} */ event) => {
     if (event.target.value !== ANOTHER) return signIn(tokens[Number(event.target.value)]);

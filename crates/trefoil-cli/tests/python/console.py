@@ -12,6 +12,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import console_insight
 from checks import check, done, equal
 from console_harness import (
     ANSWER_SECONDS,
@@ -29,7 +30,8 @@ AXE = sys.argv[2]
 IMAGES = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 EVENTS = int(os.environ.get("CONSOLE_EVENTS", "20000"))
-PAGES = ["overview", "streams", "names", "tail", "query", "state", "seats", "write", "namespaces"]
+PAGES = ["overview", "streams", "names", "tail", "query", "state", "seats", "write"]
+PAGES += ["consumers", "namespaces", "settings"]
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\">"
 
 
@@ -251,8 +253,15 @@ def a_large_namespace_stays_usable(page: Page, watcher: Watcher, server: Server)
     expect(page.get_by_role("region", name="Plan", exact=True)).to_contain_text(
         f"{len(range(7, EVENTS, 1000)):,} events"
     )
+    page.goto(f"{server.url}/#/event/{EVENTS // 2}")
+    commit = page.get_by_role("region", name="Commit", exact=True)
+    expect(commit).to_contain_text("other events, of which")
+    commit.get_by_role("link", name="All of the commit").click()
+    expect(page.get_by_role("main").get_by_role("listitem")).to_have_count(50)
+    page.goto(f"{server.url}/#/consumers")
+    expect(page.get_by_text("Nobody is subscribed.")).to_be_visible()
     seconds = time.monotonic() - began
-    print(f"{EVENTS} events: four pages in {seconds:.1f} s", file=sys.stderr)
+    print(f"{EVENTS} events: seven pages in {seconds:.1f} s", file=sys.stderr)
     check(seconds < ANSWER_SECONDS, seconds)
     page.get_by_role("combobox", name="Namespace").select_option(label="default")
 
@@ -465,6 +474,7 @@ def everybody_can_use_it(page: Page, watcher: Watcher, server: Server) -> None:
     links = [f"#/{name}" for name in PAGES] + [
         "#/stream/account-3",
         "#/event/3",
+        "#/commit/3",
         "#/category/account",
         "#/state?key=greeting",
     ]
@@ -495,6 +505,7 @@ def a_phone_is_wide_enough(page: Page, watcher: Watcher, server: Server) -> None
     for link in [f"#/{name}" for name in PAGES] + [
         "#/stream/account-3",
         "#/event/3",
+        "#/commit/3",
         "#/state?key=bits",
     ]:
         open_page(page, server, link)
@@ -520,6 +531,7 @@ def pictures(page: Page, server: Server) -> None:
 # Each gets the page, what watches it, and the server.
 TESTS = [
     development_is_signed_in,
+    *console_insight.TESTS,
     the_theme_can_be_chosen,
     keys_go_to_pages,
     streams_are_found_by_prefix,
@@ -539,6 +551,7 @@ TESTS = [
     namespaces_are_made_renewed_and_deleted,
     a_killed_server_is_missed_and_comes_back,
     a_large_namespace_stays_usable,
+    console_insight.many_namespaces_come_in_pages,
 ]
 
 
@@ -550,7 +563,11 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         expect.set_options(timeout=ANSWER_SECONDS * 1000)
-        for of, tests in [(guarded, [a_token_is_asked_for_and_can_be_given_up]), (server, TESTS)]:
+        signing_in = [
+            a_token_is_asked_for_and_can_be_given_up,
+            console_insight.secrets_are_not_among_the_settings,
+        ]
+        for of, tests in [(guarded, signing_in), (server, TESTS)]:
             page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
             page.set_default_timeout(ANSWER_SECONDS * 1000)
             watcher = Watcher(page, of)

@@ -1,16 +1,19 @@
 // Namespaces: what is in them, new ones, new tokens, and the end of one.
 
-import { html, useState } from '../view.js';
+import { html, useEffect, useState } from '../view.js';
 import { call, useLoad } from '../api.js';
-import { isAdmin, namespaceOf, session, signIn } from '../session.js';
+import { identities, isAdmin, namespaceOf, session, signIn } from '../session.js';
+import { useStore } from '../store.js';
+import { go, linkTo, route } from '../route.js';
 import { count } from '../format.js';
-import { Copy, Dialog, Facts, Failure, Head, Search, Time, Waiting } from '../parts/basics.js';
+import { Copy, Dialog, Empty, Facts, Failure, Head, Pager, Search, Time, Waiting } from '../parts/basics.js';
 
-const SHOWN = 200;
+const SHOWN = 100;
 
 /** @typedef {{ namespace: string, description: string, messageCount: number, createdAt: string }} NamespaceEntry */
 
 export function Namespaces() {
+  useStore(identities);
   return isAdmin() ? html`<${All} />` : html`<${Own} />`;
 }
 
@@ -33,12 +36,18 @@ function Info({ name }) {
 }
 
 function All() {
-  const { data, error, isLoading, reload } = useLoad(() => call('ns.list'), []);
+  const prefix = route.value.query.get('prefix') ?? '';
+  const search = (/** @type {string} */ text) => go(linkTo('namespaces', [], { prefix: text }), { replace: true });
+  const [cursors, setCursors] = useState(['']);
+  const cursor = cursors[cursors.length - 1];
+  useEffect(() => setCursors(['']), [prefix]);
+  const { data, error, isLoading, reload } = useLoad(() => call('ns.list', { prefix, limit: SHOWN + 1, cursor }), [prefix, cursor]);
   const [act, setAct] = useState(/** @type {{ what: string, name: string } | null} */ (null));
   const [token, setToken] = useState(/** @type {{ name: string, token: string } | null} */ (null));
-  const [text, setText] = useState('');
-  const all = /** @type {NamespaceEntry[]} */ (data ?? []);
-  const found = all.filter(({ namespace }) => namespace.includes(text));
+  const found = /** @type {NamespaceEntry[]} */ (data ?? []);
+  const shown = found.slice(0, SHOWN);
+  const onNext = found.length > SHOWN ? () => setCursors([...cursors, shown[SHOWN - 1].namespace]) : undefined;
+  const onBack = cursors.length > 1 ? () => setCursors(cursors.slice(0, -1)) : undefined;
   const finish = (/** @type {{ name: string, token: string } | null} */ made) => {
     setAct(null);
     setToken(made);
@@ -50,16 +59,17 @@ function All() {
       <code>${token.token}</code><div class="bar"><${Copy} text=${token.token} label="Copy the token" />
       <button type="button" onClick=${() => signIn(token.token)}>Open ${token.name} here</button>
       <button type="button" class="quiet" onClick=${() => setToken(null)}>Hide</button></div></div>`}
-    ${all.length > 10 && html`<div class="bar"><${Search} label="Namespaces with …" value=${text} onValue=${setText} /></div>`}
+    <div class="bar"><${Search} label="Namespaces that begin with …" value=${prefix} onValue=${search} /></div>
     <section class="card" aria-label="Namespaces"><${Waiting} isLoading=${isLoading && !data}>
       <table><thead><tr><th>Namespace</th><th class="number">Events</th><th class="wide">Created</th><th><span class="hidden">Actions</span></th></tr></thead>
-      <tbody>${found.slice(0, SHOWN).map(({ namespace, description, messageCount, createdAt }) => html`<tr key=${namespace}>
+      <tbody>${shown.map(({ namespace, description, messageCount, createdAt }) => html`<tr key=${namespace}>
         <td><button type="button" class="as-link" data-row onClick=${() => setAct({ what: 'info', name: namespace })}>${namespace}</button>
           ${description && html` <span class="muted">${description}</span>`}</td><td class="number">${count(messageCount)}</td>
         <td class="wide muted"><${Time} time=${createdAt} /></td>
         <td class="number">${namespace !== 'default' && html`<button type="button" class="quiet" aria-label=${`New token for ${namespace}`} onClick=${() => setAct({ what: 'rotate', name: namespace })}>New token</button>
           <button type="button" class="quiet" aria-label=${`Delete ${namespace}`} onClick=${() => setAct({ what: 'delete', name: namespace })}>Delete</button>`}</td></tr>`)}</tbody></table>
-      ${found.length > SHOWN && html`<p class="muted">The first ${SHOWN} of ${count(found.length)} are shown.</p>`}<//></section>
+      ${!shown.length && html`<${Empty}>No namespace begins like this.<//>`}
+      <${Pager} name="namespaces" onBack=${onBack} onNext=${onNext} /><//></section>
     ${act?.what === 'create' && html`<${Dialog} title="New namespace" onClose=${() => setAct(null)}><${Create} onDone=${finish} /><//>`}
     ${act?.what === 'info' && html`<${Dialog} title=${act.name} onClose=${() => setAct(null)}><${Info} name=${act.name} /><//>`}
     ${act?.what === 'rotate' && html`<${Dialog} title=${`New token for ${act.name}`} onClose=${() => setAct(null)}><${Rotate} name=${act.name} onDone=${finish} /><//>`}

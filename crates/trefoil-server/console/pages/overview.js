@@ -12,7 +12,7 @@ import { Chart } from '../parts/chart.js';
 /** @typedef {import('../metrics.js').Reading} Reading */
 /** @typedef {{ [name: string]: string }} Labels */
 
-const [EVERY_MS, KEPT, WINDOW, DISK_BYTES] = [2000, 151, 5, 2 ** 30];
+const [EVERY_MS, KEPT, WINDOW, DISK_BYTES, LATE_MS] = [2000, 151, 5, 2 ** 30, 10_000];
 const STAGES = ['queue', 'staging', 'sync', 'publishing'];
 const WRITES = new Set(['commit', 'stream.write', 'seats.init', 'seats.reserve', 'seats.finalize', 'seats.release']);
 const READS = new Set(['stream.get', 'stream.last', 'stream.version', 'category.get', 'events.query', 'events.head', 'seats.map', 'seats.stats', 'seats.booking']);
@@ -93,6 +93,7 @@ function Numbers({ now }) {
   const facts = [
     ['Last event here', head === undefined ? '–' : count(head)],
     ['Namespaces', now ? count(total(now, 'trefoil_namespaces')) : '–'],
+    ['Open namespaces', now ? count(total(now, 'trefoil_namespaces_open')) : '–'],
     ['Subscriptions', now ? count(total(now, 'trefoil_subscribers')) : '–'],
     ['Memory', now ? size(total(now, 'trefoil_memory_bytes')) : '–'],
     ['Free disk', now && total(now, 'trefoil_disk_free_bytes') ? size(total(now, 'trefoil_disk_free_bytes')) : '–'],
@@ -131,13 +132,20 @@ function Attention() {
     const body = await response?.json().catch(() => ({}));
     if (response && isWanted()) setState({ isReady: response.ok, reason: body?.reason ?? '' });
   }, 5 * EVERY_MS, []);
+  const [late, setLate] = useState(0);
+  useRepeated(async (isWanted) => {
+    const open = await call('ns.subscriptions', { limit: 1000 });
+    if (isWanted()) setLate(open.filter((/** @type {{ lagMs: number | null }} */ { lagMs }) => (lagMs ?? 0) > LATE_MS).length);
+  }, 5 * EVERY_MS, []);
   const { data: health } = useLoad(() => call('sys.health'), []);
   const now = readings.at(-1);
   const refusing = /** @type {string[]} */ (health?.refusingWrites ?? []);
   const found = useMemo(() => (now ? worries(now, readings[Math.max(0, readings.length - 15)]) : []), [now]);
   const all = [...(state.isReady ? [] : [REASONS[state.reason] ?? 'The server is not ready.']), ...found];
-  return html`<section aria-label="What needs attention" aria-live="polite">${all.length
+  return html`<section aria-label="What needs attention" aria-live="polite">${all.length || late
     ? html`<ul class="column">${all.map((text) => html`<li class="note warn">${text}</li>`)}
-      ${refusing.length > 0 && isAdmin() && html`<li class="note warn">They are: ${refusing.join(', ')}. <a href=${linkTo('namespaces')}>To the namespaces</a></li>`}</ul>`
+      ${refusing.length > 0 && isAdmin() && html`<li class="note warn">They are: ${refusing.join(', ')}. <a href=${linkTo('namespaces')}>To the namespaces</a></li>`}
+      ${late > 0 && html`<li class="note warn">${counted(late, 'subscription')} of this namespace ${late === 1 ? 'is' : 'are'} more than ${LATE_MS / 1000} seconds behind.
+        <a href=${linkTo('consumers')}>To the consumers</a></li>`}</ul>`
     : html`<p class="note good">Everything is well: the server is ready, takes writes and has room.</p>`}</section>`;
 }

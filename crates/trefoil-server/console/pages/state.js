@@ -1,7 +1,7 @@
 // The state: keys by pattern and type, their values, and a line for commands.
 
 import { html, useState } from '../view.js';
-import { call, look, useLoad, useRepeated } from '../api.js';
+import { call, look, pause, useLoad, useRepeated } from '../api.js';
 import { go, linkTo, route } from '../route.js';
 import { count, preview, remaining } from '../format.js';
 import { Copy, Empty, Facts, Failure, Head, Search, Snippets, Waiting } from '../parts/basics.js';
@@ -10,11 +10,13 @@ import { curl, python, pythonOf, redisCli, script, scriptOf } from '../commands.
 
 /** @typedef {import('../parts/value.js').Bytes} Bytes */
 
-const [KEYS, STEP, STEPS, LIVE_MS] = [100, 1000, 20, 2000];
+const [KEYS, STEP, STEPS, LIVE_MS, PATIENCE_MS] = [100, 1000, 20, 2000, 20_000];
 const TYPES = ['string', 'hash', 'set', 'zset', 'list'];
 
+/** @typedef {{ next: string | null, keys: { key: Bytes, type: string, ttl: number }[] }} Scanned */
+
 /** Keys from a cursor on: a page of them, or what some steps of SCAN find.
- * @param {string} pattern @param {string} type @param {string} cursor */
+ * @param {string} pattern @param {string} type @param {string} cursor @returns {Promise<Scanned>} */
 async function scan(pattern, type, cursor) {
   /** @type {Bytes[]} */
   const keys = [];
@@ -35,7 +37,11 @@ export function StatePage() {
   const { query } = route.value;
   const [pattern, type, key] = ['pattern', 'type', 'key'].map((name) => query.get(name) ?? '');
   const set = (/** @type {{ [name: string]: string }} */ next) => go(linkTo('state', [], { pattern, type, key, ...next }), { replace: true });
-  const { data: size } = useLoad(async () => (await look(['DBSIZE']))[0], []);
+  const [size, setSize] = useState(/** @type {number | undefined} */ (undefined));
+  useRepeated(async (isWanted) => {
+    const [keys] = await look(['DBSIZE']);
+    if (isWanted()) setSize(keys);
+  }, LIVE_MS, []);
   return html`<${Head} title="State" subtitle=${size === undefined ? '' : `${count(size)} keys`} />
     <div class="bar"><${Search} label="Pattern, such as user:*" value=${pattern} onValue=${(/** @type {string} */ text) => set({ pattern: text })} />
       <select aria-label="Type" value=${type} onChange=${(/** @type {any} */ event) => set({ type: event.target.value })}>
@@ -52,8 +58,19 @@ export function StatePage() {
 function Keys({ pattern, type, chosen, onChoose }) {
   const [cursors, setCursors] = useState(['0']);
   const cursor = cursors[cursors.length - 1];
-  const { data, error, isLoading, reload } = useLoad(() => scan(pattern, type, cursor), [cursor]);
-  return html`<div class="card-head"><h2>Keys</h2><button type="button" class="quiet" onClick=${reload}>Refresh</button></div>
+  const { data: first, error, isLoading, reload } = useLoad(() => scan(pattern, type, cursor), [cursor]);
+  const [news, setNews] = useState(/** @type {{ of: unknown, data: Scanned } | null} */ (null));
+  const data = news && news.of === first ? news.data : first;
+  useRepeated(async (isWanted) => {
+    if (!first) return;
+    const began = performance.now();
+    const found = await scan(pattern, type, cursor);
+    const seconds = (performance.now() - began) / 1000;
+    if (isWanted()) setNews({ of: first, data: found });
+    // A search through many keys is repeated the less often the longer it takes.
+    await pause(seconds * PATIENCE_MS);
+  }, LIVE_MS, [first]);
+  return html`<div class="card-head"><h2>Keys</h2></div>
     <${Failure} error=${error} onRetry=${reload} />
     <${Waiting} isLoading=${isLoading && !data}>${data && (data.keys.length ? html`<table><thead><tr><th>Key</th><th>Type</th><th class="wide">Expires in</th></tr></thead>
       <tbody>${data.keys.map(({ key, type, ttl }) => html`<tr key=${keyText(key)} class=${keyText(key) === chosen ? 'chosen' : ''}>

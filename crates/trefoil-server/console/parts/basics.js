@@ -91,6 +91,19 @@ export function Snippets({ snippets, title = 'As a command' }) {
   </section>`;
 }
 
+/** A link to what comes before or after, if there is something. @param {{ to?: string, label: string }} props */
+export function Step({ to, label }) {
+  return to === undefined ? html`<span class="button" aria-disabled="true">${label}</span>` : html`<a class="button" href=${to}>${label}</a>`;
+}
+
+/** The way through the pages of a list; nothing if there is one page.
+ * @param {{ name: string, onBack?: () => void, onNext?: () => void }} props */
+export function Pager({ name, onBack, onNext }) {
+  if (!onBack && !onNext) return null;
+  return html`<nav class="pager" aria-label=${`Pages of ${name}`}><button type="button" disabled=${!onBack} onClick=${onBack}>Back</button>
+    <button type="button" disabled=${!onNext} onClick=${onNext}>Next</button></nav>`;
+}
+
 /** Something that only happens after a second thought.
  * @param {{ title: string, onClose: () => void, children?: any }} props */
 export function Dialog({ title, onClose, children }) {

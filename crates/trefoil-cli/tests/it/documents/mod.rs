@@ -24,6 +24,7 @@ use crate::python;
 const NOT_RUN: &[(&str, usize)] = &[
     ("CONTRIBUTING.md", 1),
     ("README.md", 1),
+    ("docs/console.md", 1),
     ("docs/operations.md", 1),
     ("docs/performance.md", 1),
     ("examples/box-office/README.md", 2),
