@@ -8,9 +8,15 @@ use crate::test::step;
 
 /// Whether a program can be run here.
 pub(crate) fn is_there(program: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg("--version").stdout(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    // Some know only the short form.
+    ["--version", "-V"].iter().any(|flag| {
+        let mut command = Command::new(program);
+        command
+            .arg(flag)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
 }
 
 /// Installs a program that is missing, as root or with sudo; the packages are Debian's.

@@ -1,5 +1,5 @@
 //! What tests of state and of the documentation are run with: a real Redis, its tools, published
-//! clients of it, and curl.
+//! clients of it, curl, and a terminal for what draws on one.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,9 @@ use crate::packages;
 use crate::test::step;
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &[&str]); 4] = [
+const PROGRAMS: [(&str, &[&str]); 5] = [
     ("curl", &["curl"]),
+    ("tmux", &["tmux"]),
     ("redis-server", &["redis-server", "redis-tools"]),
     ("redis-cli", &["redis-tools"]),
     ("npm", &["nodejs", "npm"]),

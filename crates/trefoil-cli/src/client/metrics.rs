@@ -61,6 +61,23 @@ impl MetricsReading {
         self.has(name).then(|| self.total(name))
     }
 
+    /// The values of a label that a metric has, in order and each once.
+    pub(crate) fn label_values(&self, name: &str, label: &str) -> Vec<String> {
+        let found = self.labels(name);
+        let mut values: Vec<String> = found
+            .filter_map(|labels| labels.get(label).cloned())
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// The labels of each sample of a metric.
+    pub(crate) fn labels(&self, name: &str) -> impl Iterator<Item = &MetricLabels> {
+        let found = self.samples.get(name).into_iter().flatten();
+        found.map(|(labels, _)| labels)
+    }
+
     /// The seconds between an earlier reading and this one.
     fn seconds_since(&self, before: &Self) -> f64 {
         self.at.saturating_sub(before.at).as_secs_f64()
@@ -72,7 +89,12 @@ impl MetricsReading {
     }
 
     /// The same over the labels that are selected. After a restart a counter began again at 0.
-    fn rate_of(&self, before: &Self, name: &str, select: impl Fn(&MetricLabels) -> bool) -> f64 {
+    pub(crate) fn rate_of(
+        &self,
+        before: &Self,
+        name: &str,
+        select: impl Fn(&MetricLabels) -> bool,
+    ) -> f64 {
         let (from, to) = (before.total_of(name, &select), self.total_of(name, &select));
         let grown = if to >= from { to - from } else { to };
         let seconds = self.seconds_since(before);
@@ -193,6 +215,8 @@ mod tests {
         assert_eq!((of("a"), of("b \"q\"")), (5.0, 2.5));
         assert_eq!(reading.gauge("plain"), Some(7.0));
         assert_eq!(reading.gauge("missing"), None);
+        let statuses = reading.label_values("requests_total", "status");
+        assert_eq!(statuses, ["200", "500"]);
     }
 
     #[test]

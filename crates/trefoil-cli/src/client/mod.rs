@@ -9,7 +9,7 @@ mod tls;
 
 pub(crate) use connection::{Address, ConnectionArguments, is_encrypted};
 pub(crate) use event::{EventRow, ShownEvent, StreamRow};
-pub(crate) use metrics::MetricsReading;
+pub(crate) use metrics::{MetricLabels, MetricsReading};
 pub(crate) use server::NamespaceInfo;
 pub(crate) use sse::SseFrames;
 

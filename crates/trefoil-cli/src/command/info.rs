@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use trefoil::Clock;
+use trefoil::{Clock, Timestamp};
 
 use crate::client::{ConnectionArguments, HttpClient, MetricsReading, NamespaceInfo};
 use crate::output::{CommandOutput, count, duration, short, size};
@@ -43,6 +43,7 @@ struct ServerInfo {
     namespaces: Option<f64>,
     refusing_writes: Vec<String>,
     memory_bytes: Option<f64>,
+    stored_bytes: f64,
     disk_free_bytes: Option<f64>,
     connections: f64,
     subscriptions: Option<f64>,
@@ -97,11 +98,15 @@ impl ServerInfo {
             version,
             ready: not_ready_because.is_none(),
             not_ready_because,
-            uptime_seconds: now.gauge("trefoil_uptime_seconds"),
+            uptime_seconds: uptime(&now, clock.now()),
             data_dir: client.setting("data-dir")?,
             namespaces: now.gauge("trefoil_namespaces"),
             refusing_writes,
             memory_bytes: now.gauge("trefoil_memory_bytes"),
+            stored_bytes: ["log", "index", "state"]
+                .iter()
+                .map(|kind| now.total(&format!("trefoil_{kind}_bytes")))
+                .sum(),
             disk_free_bytes: now
                 .gauge("trefoil_disk_free_bytes")
                 .filter(|free| *free > 0.0),
@@ -130,6 +135,7 @@ impl ServerInfo {
             self.data_dir.clone().map(|path| ("data directory", path)),
             self.namespaces.map(|number| ("namespaces", short(number))),
             self.memory_bytes.map(|bytes| ("memory", size(bytes))),
+            Some(("stored", size(self.stored_bytes))).filter(|_| self.stored_bytes > 0.0),
             self.disk_free_bytes.map(|bytes| ("disk free", size(bytes))),
             Some(("connections", short(self.connections))),
             self.subscriptions
@@ -137,7 +143,7 @@ impl ServerInfo {
             Some((
                 "load",
                 format!(
-                    "{} commits/s, {} events/s over HTTP, {} requests/s",
+                    "{} commits/s, {} events/s, {} requests/s",
                     short(self.commits_per_second),
                     short(self.events_per_second),
                     short(self.requests_per_second)
@@ -150,6 +156,12 @@ impl ServerInfo {
         ];
         known.into_iter().flatten().collect()
     }
+}
+
+/// For how long the server has been running, in seconds.
+pub(super) fn uptime(now: &MetricsReading, time: Timestamp) -> Option<f64> {
+    let started = now.gauge("trefoil_start_time_seconds")?;
+    Some((time.0 as f64 / 1e9 - started).max(0.0))
 }
 
 /// The open connections of all protocols.

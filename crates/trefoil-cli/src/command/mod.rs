@@ -14,6 +14,7 @@ mod follow;
 mod import;
 mod info;
 mod inspect;
+mod man;
 mod ns;
 mod plan;
 mod query;
@@ -27,6 +28,7 @@ mod state;
 mod streams;
 mod tail;
 mod terms;
+mod top;
 mod verify;
 mod version;
 mod write;
@@ -93,6 +95,8 @@ enum TrefoilCommand {
     Context(context::Arguments),
     /// Show what a server says about itself
     Info(info::Arguments),
+    /// Show live what a server does
+    Top(top::Arguments),
     /// Check a server and this machine, and say what to do
     Doctor(doctor::Arguments),
     /// Report streams, types, categories and growth
@@ -115,6 +119,8 @@ enum TrefoilCommand {
     Version(version::Arguments),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
+    /// Print a man page, or write all of them
+    Man(man::Arguments),
 }
 
 impl Cli {
@@ -149,6 +155,7 @@ impl TrefoilCommand {
             Self::Seats(arguments) => arguments.run(output),
             Self::Context(arguments) => arguments.run(output),
             Self::Info(arguments) => arguments.run(output),
+            Self::Top(arguments) => arguments.run(output),
             Self::Doctor(arguments) => arguments.run(output),
             Self::Report(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
@@ -160,6 +167,7 @@ impl TrefoilCommand {
             Self::Inspect(arguments) => arguments.run(output),
             Self::Version(arguments) => arguments.run(output),
             Self::Completions(arguments) => arguments.run(output),
+            Self::Man(arguments) => arguments.run(output),
         }
     }
 }

@@ -190,7 +190,7 @@ fn open_default(namespaces: &Namespaces) {
 
 /// A future that resolves at SIGINT or SIGTERM; they are caught from now on.
 #[cfg(unix)]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
+pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut terminate = signal(SignalKind::terminate())?;
@@ -204,7 +204,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
 }
 
 #[cfg(not(unix))]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
+pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> {
     Ok(async {
         // Without a way to be told to stop, the server runs until it is killed.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -52,6 +52,11 @@ impl Look {
         self.clock.is_some()
     }
 
+    /// Whether colours are wanted.
+    pub(crate) fn has_colour(&self) -> bool {
+        self.has_colour
+    }
+
     /// The text in a style.
     pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
         match self.has_colour {

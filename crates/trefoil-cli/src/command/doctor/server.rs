@@ -6,7 +6,7 @@ use trefoil::Clock;
 
 use super::{Check, Verdict};
 use crate::client::{HttpClient, MetricsReading, ServerError};
-use crate::output::{duration, size};
+use crate::output::{duration, short, size};
 
 /// With less room than this on the disk somebody should look.
 pub(super) const ROOM_WARN: f64 = (1u64 << 30) as f64;
@@ -16,6 +16,9 @@ pub(super) const ROOM_FAIL: f64 = (8u64 << 20) as f64;
 
 /// What every hundredth sync may take; a disk that is made for databases takes far less.
 pub(super) const SYNC_WARN: f64 = 0.05;
+
+/// Of a limit more than this should not be in use.
+const SHARE_WARN: f64 = 0.8;
 
 /// How far the clocks of the server and of this machine may be apart. The server's time comes
 /// without fractions of a second.
@@ -146,10 +149,40 @@ fn of_metrics(reading: &MetricsReading) -> Vec<Check> {
         "panics",
         "please report what the server's log says about them",
     );
-    [room, sync, memory, clock, jumps, panics]
+    let files = share(reading, "trefoil_open_files", "trefoil_open_files_max");
+    let files = files.map(|(used, limit)| {
+        let found = format!("the server has {} of {} open", short(used), short(limit));
+        let advice = "start it with more: `ulimit -n 65536`, or LimitNOFILE=65536 for systemd";
+        judge_share("open files", used / limit, found, advice)
+    });
+    let clients = share(
+        reading,
+        "trefoil_client_memory_bytes",
+        "trefoil_client_memory_max_bytes",
+    );
+    let clients = clients.map(|(used, limit)| {
+        let found = format!("{} of {} in use", size(used), size(limit));
+        let advice = "raise `client-memory-max`, or find the clients that do not read";
+        judge_share("memory for clients", used / limit, found, advice)
+    });
+    [room, sync, memory, clients, files, clock, jumps, panics]
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// A gauge and its limit, if the server knows both.
+fn share(reading: &MetricsReading, used: &str, limit: &str) -> Option<(f64, f64)> {
+    let limit = reading.gauge(limit).filter(|limit| *limit > 0.0)?;
+    Some((reading.gauge(used)?, limit))
+}
+
+/// Judges how much of a limit is used up.
+fn judge_share(check: &'static str, share: f64, found: String, advice: &str) -> Check {
+    match share > SHARE_WARN {
+        false => Check::ok(check, found),
+        true => Check::new(check, Verdict::Warn, found, advice),
+    }
 }
 
 /// Judges the free bytes of a disk.

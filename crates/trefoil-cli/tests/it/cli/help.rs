@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "context show",
     "context rm",
     "info",
+    "top",
     "doctor",
     "report",
     "report streams",
@@ -53,6 +54,7 @@ const COMMANDS: &[&str] = &[
     "inspect",
     "version",
     "completions",
+    "man",
 ];
 
 #[test]
@@ -108,6 +110,36 @@ fn the_version_is_told_in_every_way() {
         full.starts_with(&version) && full.contains("EventoDB"),
         "{full}"
     );
+}
+
+#[test]
+fn man_pages_are_those_of_the_help() {
+    let page = |arguments: &[&str]| {
+        let output = binary().arg("man").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        text(&output)
+    };
+    let root = page(&[]);
+    assert!(root.contains(".TH trefoil 1"), "{root}");
+    assert!(root.contains("trefoil\\-categories(1)"), "{root}");
+    let below = page(&["ns", "create"]);
+    assert!(below.contains(".TH trefoil-ns-create 1") && below.contains("cache\\-share"));
+    let wrong = binary().args(["man", "ns", "nonsense"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(4));
+
+    let directory = tempfile::TempDir::new().unwrap();
+    let pages = directory.path().join("man1");
+    let all = binary().arg("man").arg("--dir").arg(&pages).output();
+    assert!(all.unwrap().status.success());
+    for command in COMMANDS {
+        let file = pages.join(format!("trefoil-{}.1", command.replace(' ', "-")));
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{file:?}"));
+        assert!(
+            text.contains(".SH SYNOPSIS") && text.contains("Example"),
+            "{command}"
+        );
+    }
+    assert!(pages.join("trefoil.1").exists());
 }
 
 #[test]

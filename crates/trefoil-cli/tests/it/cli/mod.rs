@@ -18,6 +18,7 @@ mod tags;
 mod tail;
 mod token;
 mod tools;
+mod top;
 mod transfer;
 mod umadb;
 
