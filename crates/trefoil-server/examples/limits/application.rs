@@ -12,8 +12,12 @@ pub(crate) static LIMITS: Application = Application::new(
     "limit",
     "Limits how often something is done",
     &[
-        CommandSpec::new("limit.take", 4, CommandAccess::Write, Keys::ONE, take),
-        CommandSpec::new("limit.left", 3, CommandAccess::FastRead, Keys::ONE, left),
+        CommandSpec::new("limit.take", 4, CommandAccess::Write, Keys::ONE, take).described(
+            "key max seconds",
+            "Takes one of so many, in a window of time",
+        ),
+        CommandSpec::new("limit.left", 3, CommandAccess::FastRead, Keys::ONE, left)
+            .described("key max", "Returns how many are left"),
     ],
     &[&WINDOW_ENDS],
 );

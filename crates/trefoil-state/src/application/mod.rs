@@ -32,8 +32,8 @@ pub struct Application {
 
 impl Application {
     /// Returns an application. Its name is in lower case, and the names of its commands begin with
-    /// it and a dot, as in `seats.reserve`. The summary is what `COMMAND DOCS` tells of each of
-    /// them.
+    /// it and a dot, as in `seats.reserve`. The summary is what `COMMAND DOCS` tells of those that are
+    /// not [described](CommandSpec::described).
     pub const fn new(
         name: &'static str,
         summary: &'static str,

@@ -76,6 +76,10 @@ pub struct CommandSpec {
     pub access: CommandAccess,
     /// Which arguments are keys.
     pub keys: Keys,
+    /// How it is written after its name, as in `key <field value>... [NX | XX]`.
+    pub syntax: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
     /// Does it. The arguments are those of the client, the name first; there are as many as the
     /// arity says.
     run: RunCommand,
@@ -98,8 +102,20 @@ impl CommandSpec {
             arity,
             access,
             keys,
+            syntax: "",
+            summary: "",
             run,
         }
+    }
+
+    /// Returns the command with what `COMMAND DOCS` tells of it: how it is written after its name, and
+    /// what it does. In the syntax a word in capitals stands for itself, `<a | b>` is one of several,
+    /// `[a]` may be left out, and `a...` may be repeated.
+    #[must_use]
+    pub const fn described(mut self, syntax: &'static str, summary: &'static str) -> Self {
+        self.syntax = syntax;
+        self.summary = summary;
+        self
     }
 
     /// Returns whether the command takes this many arguments, its name included.

@@ -154,6 +154,9 @@ fn redis_cli_works() {
         &["-3", "--no-raw", "ZADD", "z", "INCR", "1.5", "m"],
         "(double) 1.5\n",
     );
+    let help = redis_cli(&server, &["HELP", "SEATS.FINALIZE"]).unwrap();
+    assert!(help.contains("booking buyer [PREFIX prefix]"), "{help}");
+    assert!(help.contains("Sells the seats of a booking"), "{help}");
     check(&["-n", "0", "EXISTS", "k", "h"], "2\n");
     check(&["-r", "3", "INCR", "n"], "1\n2\n3\n");
     let scanned = redis_cli(&server, &["--scan", "--pattern", "[hz]"]).unwrap();

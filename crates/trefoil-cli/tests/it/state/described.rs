@@ -121,3 +121,79 @@ fn keys_are_found_as_in_redis() {
         assert_eq!(ours.line(&request), theirs.line(&request), "{request}");
     }
 }
+
+/// Commands whose arguments are told of otherwise: they take more than in Redis 7.0, Redis leaves out
+/// what they take, or puts one argument into a block of its own.
+const WRITTEN_OTHERWISE: [&str; 8] = [
+    "bitop",
+    "client|kill",
+    "client|list",
+    "command|getkeys",
+    "config|get",
+    "exec",
+    "zrank",
+    "zrevrank",
+];
+
+/// The fields of a reply that is a map.
+fn field<'a>(map: &'a Value, name: &str) -> Option<&'a Value> {
+    let mut pairs = map.elements().unwrap().chunks_exact(2);
+    let pair = pairs.find(|pair| pair[0].bytes() == name.as_bytes());
+    pair.map(|pair| &pair[1])
+}
+
+/// How a command is written: the words that stand for themselves, what is a key, what may be left out
+/// or repeated, and what belongs together. The names of other values are our own.
+fn written(argument: &Value) -> String {
+    let text = |name: &str| {
+        let value = field(argument, name).map(|value| value.bytes());
+        String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+    };
+    let kind = match text("type").as_str() {
+        kind @ ("pure-token" | "oneof" | "block" | "key" | "pattern") => kind.to_owned(),
+        _ => "value".to_owned(),
+    };
+    let flags = field(argument, "flags").map(|flags| flags.elements().unwrap());
+    let flags = flags.unwrap_or_default().iter();
+    let mut flags: Vec<String> = flags
+        .map(|flag| String::from_utf8_lossy(flag.bytes()).into_owned())
+        .collect();
+    flags.sort();
+    let parts = field(argument, "arguments").map(|parts| parts.elements().unwrap());
+    let parts: Vec<String> = parts.unwrap_or_default().iter().map(written).collect();
+    format!("{kind} {} {} {parts:?}", text("token"), flags.join(" "))
+}
+
+#[test]
+fn every_command_says_what_it_does_and_how_it_is_written() {
+    let Some((_redis, mut theirs, _data, _server, mut ours)) = pair() else {
+        return;
+    };
+    let names = ours.line("COMMAND LIST");
+    let mut n_compared = 0;
+    for name in names.elements().unwrap() {
+        let shown = String::from_utf8_lossy(name.bytes()).into_owned();
+        let request = [b"COMMAND", &b"DOCS"[..], name.bytes()];
+        let (expected, found) = (theirs.call(&request), ours.call(&request));
+        let document = &found.elements().unwrap()[1];
+        let summary = field(document, "summary").unwrap().bytes();
+        assert!(
+            summary.len() > 5 && summary[0].is_ascii_uppercase(),
+            "{shown}"
+        );
+        assert!(field(document, "group").is_some(), "{shown}");
+        assert!(field(document, "since").is_some(), "{shown}");
+        let arguments = |document: &Value| -> Vec<String> {
+            let found = field(document, "arguments").map(|found| found.elements().unwrap());
+            found.unwrap_or_default().iter().map(written).collect()
+        };
+        let Some(expected) = expected.elements().unwrap().get(1) else {
+            continue;
+        };
+        if !WRITTEN_OTHERWISE.contains(&shown.as_str()) {
+            n_compared += 1;
+            assert_eq!(arguments(document), arguments(expected), "{shown}");
+        }
+    }
+    assert!(n_compared > 150, "{n_compared}");
+}

@@ -15,6 +15,7 @@ use trefoil::redis::matches_glob;
 use super::super::session::Session;
 use super::super::words::{ReplyResult, Words, error, syntax_error};
 use super::catalogue::{CATEGORIES, Catalogue, CatalogueEntry, KeyPlace, KeySpec};
+use super::syntax;
 use super::{beginning, help_lines, lower};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
 
@@ -44,7 +45,10 @@ impl Catalogue {
     }
 
     /// The subcommands of a command.
-    fn subcommands(&self, container: &CatalogueEntry) -> impl Iterator<Item = &CatalogueEntry> {
+    pub(super) fn subcommands(
+        &self,
+        container: &CatalogueEntry,
+    ) -> impl Iterator<Item = &CatalogueEntry> {
         let name = container.name;
         self.entries()
             .filter(move |entry| entry.container() == Some(name))
@@ -152,14 +156,20 @@ pub(super) fn docs(session: &mut Session, words: &[Bytes]) -> ReplyResult {
 }
 
 fn document(catalogue: &Catalogue, entry: &CatalogueEntry) -> (Reply, Reply) {
+    let told = &entry.document;
     let texts = [
-        ("summary", entry.summary),
-        ("since", entry.since),
-        ("group", entry.group),
+        ("summary", Some(told.summary)),
+        ("since", Some(entry.since)),
+        ("group", Some(entry.group)),
+        ("complexity", told.complexity),
     ];
-    let mut pairs: Vec<_> = texts
-        .map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)))
-        .into();
+    let texts = texts.into_iter();
+    let texts = texts.filter_map(|(name, text)| Some((Reply::bulk(name), Reply::bulk(text?))));
+    let mut pairs: Vec<_> = texts.collect();
+    if !told.arguments.is_empty() {
+        let arguments = syntax::replies(&told.arguments);
+        pairs.push((Reply::bulk("arguments"), arguments));
+    }
     let parts = catalogue.subcommands(entry);
     let parts: Vec<_> = parts.map(|sub| document(catalogue, sub)).collect();
     if !parts.is_empty() {

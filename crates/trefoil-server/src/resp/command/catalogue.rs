@@ -1,5 +1,5 @@
-//! What `COMMAND` and `ACL CAT` tell of each command: `catalogue.txt`, read once, and what commands of
-//! applications say of themselves.
+//! What `COMMAND` and `ACL CAT` tell of each command: `catalogue.txt` and `documents.txt`, read once, and
+//! what commands of applications say of themselves.
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -7,6 +7,7 @@ use trefoil::application::Application;
 use trefoil::{CommandAccess, CommandSpec, Commands};
 
 use super::super::words::{integer, is};
+use super::documents::{CommandDocument, documents};
 use super::{FoundCommand, by_name};
 use crate::VERSION;
 
@@ -43,7 +44,7 @@ pub(super) struct CatalogueEntry {
     pub(super) arity: i32,
     pub(super) since: &'static str,
     pub(super) group: &'static str,
-    pub(super) summary: &'static str,
+    pub(super) document: CommandDocument,
     pub(super) flags: Vec<&'static str>,
     pub(super) categories: Vec<&'static str>,
     pub(super) tips: Vec<&'static str>,
@@ -86,10 +87,13 @@ impl Catalogue {
     pub(crate) fn new(commands: &Commands) -> Self {
         let lines = include_str!("catalogue.txt").lines();
         let lines = lines.filter(|line| !line.starts_with('#'));
-        let mut entries: Vec<CatalogueEntry> = lines.filter_map(parse).collect();
+        let mut documents = documents();
+        let parsed = lines.filter_map(|line| parse(line, &mut documents));
+        let mut entries: Vec<CatalogueEntry> = parsed.collect();
         for application in commands.applications() {
             let specs = application.commands().iter();
-            entries.extend(specs.map(|spec| CatalogueEntry::of_application(application, spec)));
+            entries
+                .extend(specs.filter_map(|spec| CatalogueEntry::of_application(application, spec)));
         }
         entries.sort_unstable_by_key(|entry| entry.name);
         Self {
@@ -115,7 +119,11 @@ impl Catalogue {
     }
 }
 
-fn parse(line: &'static str) -> Option<CatalogueEntry> {
+/// Reads a line; the document of the command is taken.
+fn parse(
+    line: &'static str,
+    documents: &mut HashMap<&'static str, CommandDocument>,
+) -> Option<CatalogueEntry> {
     let mut parts = line.split('|').map(str::trim);
     // The name of a subcommand has such a line in it as well.
     let (mut name, mut head) = ("", parts.next()?);
@@ -140,7 +148,7 @@ fn parse(line: &'static str) -> Option<CatalogueEntry> {
         arity,
         since: if since == "-" { VERSION } else { since },
         group,
-        summary: "See docs/state.md and docs/resp.md",
+        document: documents.remove(name)?,
         categories: all_categories(&flags, &categories),
         flags,
         tips,
@@ -191,7 +199,7 @@ fn parse_key(text: &'static str) -> Option<KeySpec> {
 
 impl CatalogueEntry {
     /// What is known of a command of an application.
-    fn of_application(application: &Application, spec: &CommandSpec) -> Self {
+    fn of_application(application: &Application, spec: &CommandSpec) -> Option<Self> {
         let (flags, key_flags) = match spec.access {
             CommandAccess::FastRead => (vec!["readonly", "fast"], vec!["RO", "access"]),
             CommandAccess::Read => (vec!["readonly"], vec!["RO", "access"]),
@@ -210,17 +218,21 @@ impl CatalogueEntry {
             flags: key_flags,
             place,
         };
-        Self {
+        let summary = match spec.summary {
+            "" => application.summary(),
+            summary => summary,
+        };
+        Some(Self {
             name: spec.name,
             arity: spec.arity,
             since: VERSION,
             group: "trefoil",
-            summary: application.summary(),
+            document: CommandDocument::new(spec.syntax, summary, None)?,
             categories: all_categories(&flags, &[]),
             flags,
             tips: Vec::new(),
             keys: if first > 0 { vec![keys] } else { Vec::new() },
-        }
+        })
     }
 
     /// The command that has subcommands of which this is one.
@@ -316,8 +328,12 @@ mod tests {
     fn every_line_is_understood_and_in_order() {
         let lines = include_str!("catalogue.txt").lines();
         let lines: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
-        let parsed: Vec<CatalogueEntry> = lines.iter().copied().filter_map(parse).collect();
+        let mut documents = documents();
+        let parsed = lines.iter().filter_map(|line| parse(line, &mut documents));
+        let parsed: Vec<CatalogueEntry> = parsed.collect();
         assert_eq!(parsed.len(), lines.len());
+        let left: Vec<&&str> = documents.keys().collect();
+        assert!(left.is_empty(), "no such commands: {left:?}");
         assert!(parsed.is_sorted_by_key(|entry| entry.name));
         let catalogue = catalogue();
         for entry in &parsed {
@@ -326,6 +342,27 @@ mod tests {
                     .container()
                     .is_none_or(|name| catalogue.entry(name).is_some())
             );
+        }
+    }
+
+    #[test]
+    fn every_command_is_written_as_it_may_be() {
+        let catalogue = catalogue();
+        for entry in catalogue.entries() {
+            let arguments = &entry.document.arguments;
+            let n_least: usize = arguments.iter().map(|argument| argument.n_least()).sum();
+            let n_least = n_least + entry.name.split('|').count();
+            let is_container = catalogue.subcommands(entry).next().is_some();
+            if !is_container {
+                assert_eq!(
+                    n_least,
+                    entry.arity.unsigned_abs() as usize,
+                    "{}",
+                    entry.name
+                );
+                let may_vary = arguments.iter().any(|argument| argument.may_vary());
+                assert!(entry.arity < 0 || !may_vary, "{}", entry.name);
+            }
         }
     }
 

@@ -6,9 +6,11 @@ mod acl;
 mod catalogue;
 mod client;
 mod config;
+mod documents;
 mod event;
 mod info;
 mod plain;
+mod syntax;
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
