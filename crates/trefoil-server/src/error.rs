@@ -172,6 +172,11 @@ impl From<Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -187,6 +192,165 @@ mod tests {
         let plain = Failure::invalid("a \"quoted\" text").to_json();
         let expected = r#"{"error":{"code":"INVALID_REQUEST","message":"a \"quoted\" text"}}"#;
         assert_eq!(plain, expected.as_bytes());
+    }
+
+    /// What `docs/http.md` says of an error.
+    struct Documented {
+        http: String,
+        grpc: String,
+        resp: String,
+    }
+
+    /// The rows of the table of errors, by code. Some rows have several codes.
+    fn documented() -> BTreeMap<String, Documented> {
+        let page = include_str!("../../../docs/http.md");
+        let table = page.split("| Code | HTTP | gRPC | RESP |").nth(1).unwrap();
+        let rows = table
+            .lines()
+            .skip(2)
+            .take_while(|line| line.starts_with('|'));
+        let mut all = BTreeMap::new();
+        for row in rows {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            for code in cells[1].split(", ") {
+                let documented = Documented {
+                    http: cells[2].to_owned(),
+                    grpc: cells[3].to_owned(),
+                    resp: cells[4].to_owned(),
+                };
+                all.insert(code.trim_matches('`').to_owned(), documented);
+            }
+        }
+        all
+    }
+
+    /// Every code that stands beside a status in the sources of this crate.
+    fn codes_in(folder: &Path, found: &mut BTreeSet<String>) {
+        let is_code = |text: &str| {
+            text.len() > 3
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+        };
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                codes_in(&path, found);
+            } else if path.extension() == Some("rs".as_ref()) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let text: String = text.split_whitespace().collect();
+                let text = text.split("#[cfg(test)]modtests").next().unwrap();
+                // Either `StatusCode::X, "CODE"` or `"CODE", StatusCode::X`.
+                for (before, after) in text
+                    .match_indices("StatusCode::")
+                    .map(|(at, _)| text.split_at(at))
+                {
+                    let after = after.split('"').nth(1).filter(|_| {
+                        let comma = after.find(",\"");
+                        comma.is_some_and(|comma| is_code(&after["StatusCode::".len()..comma]))
+                    });
+                    let before = before
+                        .strip_suffix("\",")
+                        .and_then(|text| text.rsplit('"').next());
+                    let codes = [after, before]
+                        .into_iter()
+                        .flatten()
+                        .filter(|code| is_code(code));
+                    found.extend(codes.map(str::to_owned));
+                }
+            }
+        }
+    }
+
+    /// Errors that no answer over HTTP begins with: they are told by RESP alone, or while a file is
+    /// imported.
+    const NOT_OVER_HTTP: [&str; 3] = ["IMPORT_FAILED", "POSITION_EXISTS", "WATCHED_KEY_CHANGED"];
+
+    #[test]
+    fn every_code_is_documented_and_described() {
+        let mut codes = BTreeSet::new();
+        codes_in(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut codes,
+        );
+        // Its status is that of what stopped the import.
+        codes.insert("CLEAR_FAILED".to_owned());
+        codes.retain(|code| !NOT_OVER_HTTP.contains(&code.as_str()));
+        assert!(codes.len() > 30, "{codes:?}");
+        let rows: BTreeSet<String> = documented().into_keys().collect();
+        assert_eq!(codes, rows);
+        let document: Value = serde_json::from_str(include_str!("openapi/document.json")).unwrap();
+        let described = document["components"]["schemas"]["ErrorCode"]["enum"].as_array();
+        let described = described.unwrap().iter();
+        let described: BTreeSet<String> = described
+            .map(|code| code.as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(described, rows);
+    }
+
+    #[test]
+    fn every_error_is_told_as_documented_by_every_protocol() {
+        let rows = documented();
+        let id = trefoil::EventId::nil();
+        let text = || "x".to_owned();
+        let unknown = Error::Unknown {
+            text: text(),
+            is_disk_full: false,
+            source: None,
+        };
+        for error in [
+            Error::invalid("x"),
+            Error::DataTooLarge { bytes: 2, limit: 1 },
+            Error::VersionConflict {
+                condition: 0,
+                stream: text(),
+                expected: 1,
+                actual: 2,
+            },
+            Error::ConditionFailed {
+                condition: 0,
+                position: 1,
+            },
+            Error::TrackingConflict {
+                source_name: text(),
+                position: 1,
+                recorded: 1,
+            },
+            Error::GuardFailed { guard: 0 },
+            Error::CommandFailed {
+                index: 0,
+                text: text(),
+            },
+            Error::DuplicateId { id, position: 1 },
+            Error::RepeatedId(id),
+            Error::NamespaceNotFound(text()),
+            Error::NamespaceExists(text()),
+            Error::Overloaded(text()),
+            Error::Closed(text()),
+            Error::DiskFull(text()),
+            Error::Internal(text()),
+            Error::Poisoned(text()),
+            unknown,
+        ] {
+            let grpc = crate::grpc::code_of(&error);
+            let resp = match crate::resp::reply_of(&error) {
+                trefoil::Reply::Error(text) => text.split(' ').next().unwrap().to_owned(),
+                _ => "nil".to_owned(),
+            };
+            let Failure { code, status, .. } = Failure::from(error);
+            let Some(row) = rows.get(code) else {
+                panic!("{code} is not documented");
+            };
+            assert!(row.http.contains(status.as_str()), "{code}: {status}");
+            assert!(
+                row.grpc.is_empty() || row.grpc.contains(grpc),
+                "{code}: {grpc}"
+            );
+            assert!(
+                row.resp.is_empty() || row.resp.contains(&resp),
+                "{code}: {resp}"
+            );
+        }
     }
 
     #[test]

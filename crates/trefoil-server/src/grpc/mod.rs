@@ -38,4 +38,6 @@ mod wire;
 pub(crate) use call::METHOD_NAMES;
 pub(crate) use connection::serve;
 pub(crate) use status::CODE_NAMES;
+#[cfg(test)]
+pub(crate) use status::code_of;
 pub(crate) use tls::server_config;

@@ -116,6 +116,12 @@ pub(crate) const CODE_NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
+/// Returns the name of the code of an error.
+#[cfg(test)]
+pub(crate) fn code_of(error: &Error) -> &'static str {
+    name(of_error(error).code())
+}
+
 /// The name of a code, as metrics and the log show it.
 pub(super) fn name(code: Code) -> &'static str {
     CODE_NAMES[code as usize]

@@ -6,7 +6,7 @@ use super::words::error;
 use crate::error::Failure;
 
 /// An error of the database.
-pub(super) fn of_error(failure: &Error) -> Reply {
+pub(crate) fn of_error(failure: &Error) -> Reply {
     match failure {
         // What Redis answers to an `EXEC` that was not carried out.
         Error::WatchedKeyChanged | Error::GuardFailed { .. } => Reply::NilArray,

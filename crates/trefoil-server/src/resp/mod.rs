@@ -39,4 +39,6 @@ mod words;
 
 pub(crate) use clients::RespClients;
 pub(crate) use connection::{refuse, serve};
+#[cfg(test)]
+pub(crate) use failure::of_error as reply_of;
 pub(crate) use metrics::RespMetrics;
