@@ -29,6 +29,9 @@ fn info_shows_the_server_and_the_namespace_of_the_token() {
     assert_eq!(info["namespace"]["messageCount"], 1);
     assert!(info["memoryBytes"].as_f64().unwrap() > 1e6, "{info}");
     assert!(info["diskFreeBytes"].as_f64().unwrap() > 1e6, "{info}");
+    assert_eq!(info["dataDir"], data.path().to_str().unwrap());
+    let up = info["uptimeSeconds"].as_f64().unwrap();
+    assert!((0.0..600.0).contains(&up), "{info}");
     let of_tenant = &cli.values(&["info", "--token", token.trim()])[0];
     assert_eq!(of_tenant["namespace"]["namespace"], "tenant-a");
     assert_eq!(of_tenant["dataDir"], Value::Null, "the administrator's");
