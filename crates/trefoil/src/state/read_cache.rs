@@ -8,25 +8,28 @@
 //! Once a checkpoint changes them, a reader that began before what the checkpoint writes was set
 //! aside does without the cache.
 
-use std::hash::Hash;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use equivalent::Equivalent;
+use hashbrown::DefaultHashBuilder;
 use parking_lot::RwLock;
 use trefoil_core::Result;
 use trefoil_storage::Map;
 
+use super::tree::PackedEntry;
 use crate::stats::Striped;
 
 /// About how much memory an entry takes besides its bytes.
-const ENTRY_BYTES: u64 = 192;
+const ENTRY_BYTES: u64 = 112;
 
-/// The entries that were read recently, of all databases.
+/// The entries that were read recently, of all databases, under hashes of their maps and names. Of
+/// two that have the same hash, one is kept.
 #[derive(Debug)]
 pub(crate) struct ReadCache {
-    entries: quick_cache::sync::Cache<CachedEntry, Bytes, EntryWeight>,
+    entries: quick_cache::sync::Cache<u64, CachedEntry, EntryWeight>,
+    hasher: DefaultHashBuilder,
     /// How many maps there were so far.
     n_maps: AtomicU64,
     hits: Striped<AtomicU64>,
@@ -34,31 +37,18 @@ pub(crate) struct ReadCache {
 }
 
 /// An entry of one of the maps.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 struct CachedEntry {
     map: u64,
-    key: Bytes,
-}
-
-/// An entry that is looked for. It has the hash of the [`CachedEntry`] that it is equivalent to.
-#[derive(Debug, Hash)]
-struct SoughtEntry<'a> {
-    map: u64,
-    key: &'a [u8],
-}
-
-impl Equivalent<CachedEntry> for SoughtEntry<'_> {
-    fn equivalent(&self, entry: &CachedEntry) -> bool {
-        self.map == entry.map && self.key == entry.key
-    }
+    entry: PackedEntry,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct EntryWeight;
 
-impl quick_cache::Weighter<CachedEntry, Bytes> for EntryWeight {
-    fn weight(&self, entry: &CachedEntry, value: &Bytes) -> u64 {
-        ENTRY_BYTES + (entry.key.len() + value.len()) as u64
+impl quick_cache::Weighter<u64, CachedEntry> for EntryWeight {
+    fn weight(&self, _: &u64, cached: &CachedEntry) -> u64 {
+        ENTRY_BYTES + cached.entry.as_ref().len() as u64
     }
 }
 
@@ -68,6 +58,7 @@ impl ReadCache {
         let n_entries = (bytes / ENTRY_BYTES) as usize;
         Self {
             entries: quick_cache::sync::Cache::with_weighter(n_entries, bytes, EntryWeight),
+            hasher: DefaultHashBuilder::default(),
             n_maps: AtomicU64::new(0),
             hits: Striped::default(),
             misses: Striped::default(),
@@ -82,6 +73,42 @@ impl ReadCache {
     /// Returns how many bytes the entries take.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.entries.weight()
+    }
+
+    fn hash(&self, map: u64, name: &[u8]) -> u64 {
+        self.hasher.hash_one((map, name))
+    }
+
+    fn get(&self, map: u64, name: &[u8]) -> Option<PackedEntry> {
+        let cached = self.entries.get(&self.hash(map, name))?;
+        cached.is(map, name).then_some(cached.entry)
+    }
+
+    fn insert(&self, map: u64, entry: PackedEntry) {
+        let hash = self.hash(map, entry.name());
+        self.entries.insert(hash, CachedEntry { map, entry });
+    }
+
+    /// Replaces an entry if it is here.
+    fn replace(&self, map: u64, entry: &PackedEntry) {
+        let hash = self.hash(map, entry.name());
+        let cached = self.entries.peek(&hash);
+        if cached.is_none_or(|cached| !cached.is(map, entry.name())) {
+            return;
+        }
+        if entry.value().is_none() {
+            self.entries.remove(&hash);
+            return;
+        }
+        let entry = entry.clone();
+        // It may have been dropped meanwhile.
+        let _ = self.entries.replace(hash, CachedEntry { map, entry }, true);
+    }
+}
+
+impl CachedEntry {
+    fn is(&self, map: u64, name: &[u8]) -> bool {
+        self.map == map && self.entry.name() == name
     }
 }
 
@@ -143,43 +170,30 @@ impl CachedMap {
     }
 
     /// Returns the value of an entry.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let map = self.number;
+    pub(super) fn get(&self, name: &[u8]) -> Result<Option<Bytes>> {
         if !self.period.is_over()
-            && let Some(value) = self.cache.entries.get(&SoughtEntry { map, key })
+            && let Some(entry) = self.cache.get(self.number, name)
             // It may have ended just now. What was found before it did is what it was.
             && !self.period.is_over()
         {
             self.cache.hits.add(1);
-            return Ok(Some(value));
+            return Ok(entry.into_value());
         }
         self.cache.misses.add(1);
-        let found = self.map.get(key)?;
+        let found = self.map.get(name)?;
         if let Some(value) = &found {
-            let key = Bytes::copy_from_slice(key);
             // The value may be a part of a block, which must not be kept for its sake.
-            let value = Bytes::copy_from_slice(value);
+            let entry = PackedEntry::new(name, Some(value));
             self.period
-                .during(|| self.cache.entries.insert(CachedEntry { map, key }, value));
+                .during(|| self.cache.insert(self.number, entry));
         }
         Ok(found)
     }
 
     /// An entry is about to change. Until it has, no reader whose period is not over reads it here,
     /// because what it changes to is in memory meanwhile.
-    pub(super) fn changes(&self, key: &[u8], value: Option<&[u8]>) {
-        let (map, entries) = (self.number, &self.cache.entries);
-        match value {
-            Some(value) => {
-                if entries.peek(&SoughtEntry { map, key }).is_some() {
-                    let key = Bytes::copy_from_slice(key);
-                    let value = Bytes::copy_from_slice(value);
-                    // It may have been dropped meanwhile.
-                    let _ = entries.replace(CachedEntry { map, key }, value, true);
-                }
-            }
-            None => drop(entries.remove(&SoughtEntry { map, key })),
-        }
+    pub(super) fn changes(&self, entry: &PackedEntry) {
+        self.cache.replace(self.number, entry);
     }
 }
 
@@ -226,9 +240,9 @@ mod tests {
             &Arc::default(),
         );
         assert!(cached.get(b"a").unwrap().is_some() && cached.get(b"b").unwrap().is_some());
-        cached.changes(b"a", Some(b"3"));
-        cached.changes(b"b", None);
-        cached.changes(b"c", Some(b"unread"));
+        cached.changes(&PackedEntry::new(b"a", Some(b"3")));
+        cached.changes(&PackedEntry::new(b"b", None));
+        cached.changes(&PackedEntry::new(b"c", Some(b"unread")));
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("3")));
         assert_eq!(
             cached.get(b"b").unwrap(),
@@ -249,7 +263,7 @@ mod tests {
         // A checkpoint changes both, of which one was read before.
         period.end();
         for key in ["a", "b"] {
-            before.changes(key.as_bytes(), Some(b"new"));
+            before.changes(&PackedEntry::new(key.as_bytes(), Some(b"new")));
         }
         map(&storage, &[("a", "new"), ("b", "new"), ("c", "new")]);
         let after = before.later(&live.moment().unwrap(), &next);
@@ -285,7 +299,7 @@ mod tests {
             );
         }
         assert!(
-            (100..400).contains(&cache.entries.len()),
+            (200..800).contains(&cache.entries.len()),
             "{}",
             cache.entries.len()
         );

@@ -283,11 +283,11 @@ impl StateStore {
         self.fill_logged(batch);
         let frozen = frozen.unwrap_or_default();
         for entry in frozen.range(&[], STATE_END, Direction::Forwards) {
-            let (key, value) = (entry.name(), entry.value());
             if let Some(map) = &map {
-                map.changes(key, value);
+                map.changes(entry);
             }
-            match value {
+            let key = entry.name();
+            match entry.value() {
                 Some(value) => batch.put(MAP, key.to_vec(), value.to_vec()),
                 None => batch.remove(MAP, key.to_vec()),
             }
@@ -385,7 +385,7 @@ impl StoreReader {
         }
         let in_frozen = || self.frozen.as_ref()?.get(key);
         if let Some(entry) = self.live.get(key).or_else(in_frozen) {
-            return Ok(entry.shared_value());
+            return Ok(entry.clone().into_value());
         }
         match &self.map {
             Some(map) if !self.root.as_ref().is_some_and(|root| is_younger(key, root)) => {

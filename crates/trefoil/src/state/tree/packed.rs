@@ -53,12 +53,13 @@ impl PackedEntry {
     }
 
     /// Returns the value without copying it.
-    pub(in crate::state) fn shared_value(&self) -> Option<Bytes> {
+    pub(in crate::state) fn into_value(self) -> Option<Bytes> {
         if self.is_gone() {
             return None;
         }
-        let mut bytes = Bytes::from_owner(self.clone());
-        bytes.advance(self.value_start());
+        let start = self.value_start();
+        let mut bytes = Bytes::from_owner(self);
+        bytes.advance(start);
         Some(bytes)
     }
 

@@ -194,7 +194,7 @@ mod tests {
                 check(tree, model, &[], &[255; 30]);
                 for (name, value) in model {
                     let entry = tree.get(name).unwrap();
-                    let shared = entry.shared_value();
+                    let shared = entry.clone().into_value();
                     prop_assert_eq!(shared.as_deref(), value.as_deref());
                     let (name_again, value_again) = entry.shared();
                     prop_assert_eq!(name_again.as_ref(), name.as_slice());
