@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -49,6 +49,42 @@ fn deaf(server: &Server) -> TcpStream {
     let auth = format!("AUTH {ADMIN}\r\n");
     socket.write_all(auth.as_bytes()).unwrap();
     socket
+}
+
+#[test]
+fn memory_that_a_burst_took_is_given_back() {
+    const CLIENTS: usize = 64;
+    const WORD_BYTES: usize = 3 << 20;
+    /// What the allocator keeps for ten seconds, with room for a slow machine.
+    const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(60);
+    let data = TempDir::new().unwrap();
+    let server = Server::on(data.path(), &["--client-memory-max=1GiB"]);
+    check_alive(&server);
+    let before = server.status("RssAnon");
+    let grown = || server.status("RssAnon").saturating_sub(before) >> 10;
+    let taken = (CLIENTS * WORD_BYTES) as u64 >> 20;
+    let word = vec![b'x'; WORD_BYTES];
+    let burst: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut socket = deaf(&server);
+            let head = format!("*2\r\n$3\r\nGET\r\n${}\r\n", WORD_BYTES + 1);
+            socket.write_all(head.as_bytes()).unwrap();
+            socket.write_all(&word).unwrap();
+            socket
+        })
+        .collect();
+    let deadline = Instant::now() + GIVEN_BACK_WITHIN;
+    while grown() < taken {
+        assert!(Instant::now() < deadline, "{} MiB taken", grown());
+        thread::sleep(Duration::from_millis(50));
+    }
+    drop(burst);
+    // Nothing is asked of the server meanwhile.
+    let deadline = Instant::now() + GIVEN_BACK_WITHIN;
+    while grown() > taken / 4 {
+        assert!(Instant::now() < deadline, "{} MiB kept", grown());
+        thread::sleep(Duration::from_millis(200));
+    }
 }
 
 #[test]
