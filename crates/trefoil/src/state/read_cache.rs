@@ -184,8 +184,7 @@ impl CachedMap {
         if let Some(value) = &found {
             // The value may be a part of a block, which must not be kept for its sake.
             let entry = PackedEntry::new(name, Some(value));
-            self.period
-                .during(|| self.cache.insert(self.number, entry));
+            self.period.during(|| self.cache.insert(self.number, entry));
         }
         Ok(found)
     }
