@@ -8,7 +8,7 @@ use trefoil::home::LocalHome;
 use trefoil::tools::repair;
 
 use super::databases::{Directory, for_each};
-use crate::output::{CommandOutput, spinner};
+use crate::output::{CommandOutput, count_progress};
 
 const EXAMPLES: &str = "Stop the server first. The log is read, never changed, except that an \
 unfinished write at its end is cut off and kept aside, as at any start.
@@ -36,10 +36,17 @@ impl Arguments {
 }
 
 fn repair_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()> {
-    let bar = spinner()?;
-    bar.set_message(format!("rebuilding {}", database.display()));
+    let bar = count_progress()?;
+    bar.set_message(format!("commits of {}", database.display()));
+    let options = Options::default().with_replay_listener({
+        let bar = bar.clone();
+        move |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    });
     let claimed = LocalHome::claim_existing(database);
-    let repaired = claimed.and_then(|claim| repair(claim, &Options::default()));
+    let repaired = claimed.and_then(|claim| repair(claim, &options));
     bar.finish_and_clear();
     let events = repaired?.events;
     match output.is_text() {

@@ -84,7 +84,8 @@ impl Engine {
                 .running(&options.commands, options.event_data_bytes_max)
                 .told(wake.told()),
         );
-        let (front, replayed) = replay(storage.as_ref(), &index, &store)?;
+        let (front, replayed) =
+            replay(storage.as_ref(), &index, &store, options.listener.as_ref())?;
         let seed =
             getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))?;
         let clock = background.clock.clone();

@@ -36,6 +36,18 @@ pub struct Options {
     pub disk: Arc<dyn Disk>,
     /// What time it is. Databases that share their threads share the clock of the first.
     pub clock: Clock,
+    /// Whom to tell how far opening has read the log.
+    pub(crate) listener: Option<ReplayListener>,
+}
+
+/// Called with the commit that opening a database has come to in the log, and with the last one.
+#[derive(Clone)]
+pub(crate) struct ReplayListener(pub(crate) Arc<dyn Fn(u64, u64) + Send + Sync>);
+
+impl std::fmt::Debug for ReplayListener {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("ReplayListener")
+    }
 }
 
 impl Default for Options {
@@ -50,6 +62,7 @@ impl Default for Options {
             commands: default_commands().clone(),
             disk: Arc::new(RealDisk),
             clock: Clock::default(),
+            listener: None,
         }
     }
 }
@@ -65,6 +78,14 @@ impl Options {
             stopwatch: Arc::new(self.clock.clone()),
             ..LocalOptions::default()
         }
+    }
+
+    /// Sets whom to tell how far opening has read the log: the commit it has come to, and the last
+    /// one. Opening takes long if the index is lost.
+    #[must_use]
+    pub fn with_replay_listener(mut self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        self.listener = Some(ReplayListener(Arc::new(tell)));
+        self
     }
 
     /// Sets the largest `data` of one event, in bytes.

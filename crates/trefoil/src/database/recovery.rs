@@ -6,6 +6,7 @@ use trefoil_core::{Damage, Error, Result, Timestamp};
 use trefoil_storage::{Record, Storage, StoredItem};
 
 use crate::database::engine::report;
+use crate::database::options::ReplayListener;
 use crate::index::{Index, IndexedEvent};
 use crate::read::decode;
 use crate::read::label;
@@ -18,6 +19,7 @@ pub(crate) fn replay(
     storage: &dyn Storage,
     index: &Index,
     store: &StateStore,
+    listener: Option<&ReplayListener>,
 ) -> Result<(Front, u64)> {
     let end = storage.end();
     let (commit, clock) = index.checkpoint_end();
@@ -40,6 +42,9 @@ pub(crate) fn replay(
             .clock
             .max(replay_record(index, store, record, snapshot)?);
         n_events += record.items.len() as u64;
+        if let Some(ReplayListener(tell)) = listener {
+            tell(record.last_commit(), end.commit);
+        }
         let is_full = index.is_tail_full() || store.is_full();
         if is_full && freeze(index, store, record.last_commit(), front.clock) {
             // As when the database is open: what fails is tried again later.

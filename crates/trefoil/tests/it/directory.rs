@@ -41,7 +41,18 @@ fn a_repair_that_is_killed_leaves_all_of_the_maps_or_none() {
     fs::remove_dir_all(generation.join("maps.removed/loaded")).unwrap();
     assert_eq!(n_events(directory.path()), 20);
     assert!(!generation.join("maps.removed").exists());
-    let repaired = trefoil::tools::repair(claim(directory.path()), &small()).unwrap();
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let options = small().with_replay_listener({
+        let told = std::sync::Arc::clone(&told);
+        move |done, total| told.lock().unwrap().push((done, total))
+    });
+    let repaired = trefoil::tools::repair(claim(directory.path()), &options).unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.is_sorted() && told.iter().all(|(_, total)| *total == told[0].1));
+    assert!(
+        told.last().is_some_and(|(done, total)| done == total),
+        "{told:?}"
+    );
     assert_eq!(repaired.events, 20);
     assert!(!generation.join("maps.removed").exists());
     let report = trefoil::tools::verify(&*claim(directory.path()), &mut |_| {}).unwrap();
