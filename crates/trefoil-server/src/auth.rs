@@ -6,11 +6,14 @@
 //! created. The token of the default namespace administers the others.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 use trefoil::limits::TOKEN_BYTES_MIN;
-use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, Token, TokenError};
+use trefoil::{
+    DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, OpenDatabase, Token, TokenError, Trace,
+};
 
 use crate::error::{Failure, Result};
 use crate::query::QueryString;
@@ -23,9 +26,22 @@ pub(crate) struct Access {
     pub(crate) namespace: NamespaceId,
     /// The token of the namespace, if this request made it exist.
     pub(crate) created: Option<Token>,
+    /// What is told how long the stages of the request take, if somebody wants to know.
+    pub(crate) trace: Option<Arc<Trace>>,
 }
 
 impl Access {
+    /// Returns the database of the namespace.
+    pub(crate) async fn database(&self, shared: &Shared) -> Result<OpenDatabase> {
+        match &self.trace {
+            Some(trace) => {
+                let database = shared.database(&self.namespace, trace).await?;
+                Ok(database.traced(trace))
+            }
+            None => shared.database(&self.namespace, &Trace::default()).await,
+        }
+    }
+
     /// Refuses everybody but the administrator.
     pub(crate) fn require_admin(&self) -> Result<()> {
         if self.namespace.is_default() {
@@ -68,6 +84,7 @@ pub(crate) async fn admit(shared: &Shared, token: Result<Token>) -> Result<Acces
         Some(namespace) => Ok(Access {
             namespace,
             created: None,
+            trace: None,
         }),
         None => Err(refused(&token)),
     }
@@ -125,6 +142,7 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
         return Ok(Access {
             namespace,
             created: None,
+            trace: None,
         });
     }
     // An unknown token that names no namespace is like none.
@@ -136,6 +154,7 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
         return Ok(Access {
             namespace,
             created: None,
+            trace: None,
         });
     }
     let namespaces = shared.namespaces.clone();
@@ -150,11 +169,13 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
         Ok((_, token)) => Ok(Access {
             namespace,
             created: Some(token),
+            trace: None,
         }),
         // Another request was faster.
         Err(Error::NamespaceExists(_)) => Ok(Access {
             namespace,
             created: None,
+            trace: None,
         }),
         Err(error) => Err(error.into()),
     }

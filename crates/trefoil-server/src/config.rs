@@ -19,6 +19,9 @@ pub struct Config {
     /// The most bytes of memory that are held for clients: requests that are being read, and replies
     /// that are being made or not yet taken.
     pub client_memory_max: usize,
+    /// Requests that take at least this long are slow: the log says so, and so does `SLOWLOG`. `None`:
+    /// none is.
+    pub slow_after: Option<Duration>,
     /// How often a silent subscription sends a comment to say that it is alive.
     pub keep_alive: Duration,
     /// How long the head of a request may take to arrive, and how long a client may take to
@@ -150,6 +153,7 @@ impl Default for Config {
             test_mode: false,
             connections_max: limits::CONNECTIONS_DEFAULT,
             client_memory_max: memory::client_memory_default(),
+            slow_after: Some(limits::SLOW_AFTER_DEFAULT),
             keep_alive: limits::KEEP_ALIVE_DEFAULT,
             head_timeout: limits::HEAD_TIMEOUT,
             body_timeout: limits::BODY_TIMEOUT,

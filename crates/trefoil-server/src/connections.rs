@@ -16,7 +16,7 @@ use crate::budget::{Budget, Share};
 use crate::limits::{PROTOCOL_FRACTION, SURPLUS_CONNECTIONS_MAX};
 
 /// What is spoken on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
     Http,
     Grpc,

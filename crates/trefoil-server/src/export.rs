@@ -30,7 +30,7 @@ pub(crate) async fn answer(
     parts: &Parts,
 ) -> Result<HttpAnswer> {
     let (lines, position) = parse(QueryString::of(&parts.uri))?;
-    let database = shared.database(&access.namespace).await?;
+    let database = access.database(shared).await?;
     let prepare = move || Ok((start(&database, &lines, position)?, lines, database));
     let (read, lines, database) = blocking::<trefoil::Result<_>>(prepare).await??;
     let body = Reading::new(Pages::new(database, read), lines, share)

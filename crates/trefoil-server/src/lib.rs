@@ -49,6 +49,7 @@ mod reading;
 mod ready;
 mod record;
 mod reply_memory;
+mod requests;
 mod resp;
 mod response;
 mod rpc;

@@ -21,6 +21,9 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long requests under way may take to finish at shutdown.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Requests that take this long are slow, unless something else is configured.
+pub(crate) const SLOW_AFTER_DEFAULT: Duration = Duration::from_millis(250);
+
 /// How often a silent subscription says that it is alive.
 pub(crate) const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(15);
 /// The memory for clients, unless configured, is what the process may use, divided by this.

@@ -6,7 +6,7 @@
 
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId};
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Trace};
 
 use crate::error::Result;
 use crate::response::{self, HttpAnswer, HttpBody};
@@ -35,7 +35,7 @@ async fn missing(shared: &Shared) -> Option<&'static str> {
     }
     let is_writable = match NamespaceId::new(DEFAULT_NAMESPACE) {
         Ok(id) => shared
-            .database(&id)
+            .database(&id, &Trace::default())
             .await
             .is_ok_and(|database| database.refuses_writes().is_none()),
         Err(_) => false,

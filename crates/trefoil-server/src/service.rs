@@ -8,18 +8,19 @@ use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
-use trefoil::{Clock, NamespaceId, Namespaces, OpenDatabase, Token};
+use trefoil::{Clock, NamespaceId, Namespaces, OpenDatabase, RequestStage, Token, Trace};
 
 use crate::auth::{Access, authenticate};
 use crate::body::{BodyReader, Whole, discard_in_background};
 use crate::budget::{Budget, Reservation};
 use crate::connection::UnderWay;
-use crate::connections::{Connections, Guest};
+use crate::connections::{Connections, Guest, Protocol};
 use crate::error::{Failure, Result};
 use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
 use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
 use crate::panics::caught;
 use crate::query::QueryString;
+use crate::requests::{EndedRequest, RequestLog, Severity, micros};
 use crate::resp::RespClients;
 use crate::response::{self, ErrorCode, HttpAnswer};
 use crate::subscriptions::Subscriptions;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) namespaces: Namespaces,
     pub(crate) budget: Arc<Budget>,
     pub(crate) metrics: Metrics,
+    pub(crate) requests: RequestLog,
     pub(crate) connections: Arc<Connections>,
     pub(crate) resp: RespClients,
     pub(crate) subscriptions: Subscriptions,
@@ -44,6 +46,7 @@ impl Shared {
         let budget = Budget::new(config.client_memory_max);
         Self {
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
+            requests: RequestLog::new(config.slow_after),
             config,
             budget,
             metrics: Metrics::new(namespaces.clock().now()),
@@ -60,12 +63,15 @@ impl Shared {
     }
 
     /// Returns the database of a namespace. Opening it may take a while, so that happens elsewhere.
-    pub(crate) async fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
+    pub(crate) async fn database(&self, id: &NamespaceId, trace: &Trace) -> Result<OpenDatabase> {
         if let Some(database) = self.namespaces.opened(id) {
             return Ok(database);
         }
         let (namespaces, wanted) = (self.namespaces.clone(), id.clone());
-        Ok(blocking(move || namespaces.database(&wanted)).await??)
+        let began = self.clock().steady();
+        let opened = blocking(move || namespaces.database(&wanted)).await?;
+        trace.add(RequestStage::Open, self.clock().since(began));
+        Ok(opened?)
     }
 }
 
@@ -92,6 +98,8 @@ pub(crate) async fn serve(
         parts,
         body: Some(body),
         labels,
+        access: None,
+        trace: Arc::default(),
         guest,
         under_way,
     };
@@ -103,6 +111,8 @@ pub(crate) async fn serve(
         parts,
         body,
         labels,
+        access,
+        trace,
         ..
     } = exchange;
     if let Some(body) = body {
@@ -118,17 +128,40 @@ pub(crate) async fn serve(
     let metrics = &shared.metrics;
     let labels = RequestLabels { status, ..labels };
     metrics.requests.count(labels, elapsed);
-    if let Some(ErrorCode(code)) = answer.extensions().get() {
+    let code = answer.extensions().get().map(|ErrorCode(code)| *code);
+    if let Some(code) = code {
         metrics.http_errors.count(code);
     }
-    tracing::info!(
+    let ended = EndedRequest {
+        protocol: Protocol::Http,
+        method: labels.name(),
+        namespace: access.as_ref().map(|access| &access.namespace),
+        code: code.unwrap_or_default(),
+        severity: severity_of(answer.status()),
+        began,
+        elapsed,
+        is_stream: false,
+        trace: &trace,
+    };
+    shared.requests.note(&shared, ended);
+    tracing::debug!(
         method = parts.method.as_str(),
         path = logged_path(parts.uri.path()),
         status,
-        duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        duration_us = micros(elapsed),
         "HTTP request"
     );
     answer
+}
+
+/// Whose fault it is that a request was answered with this.
+fn severity_of(status: StatusCode) -> Severity {
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE => Severity::Refused,
+        status if status.is_server_error() => Severity::Fault,
+        status if status.is_client_error() => Severity::Client,
+        _ => Severity::None,
+    }
 }
 
 /// The beginning of a path. Query strings are never logged: they may hold a token.
@@ -147,6 +180,9 @@ struct Exchange<'a> {
     /// Taken by the endpoints that read it.
     body: Option<Incoming>,
     labels: RequestLabels,
+    /// Whose request it is, once that is known.
+    access: Option<Arc<Access>>,
+    trace: Arc<Trace>,
     guest: &'a Guest,
     under_way: &'a UnderWay,
 }
@@ -188,7 +224,10 @@ impl Exchange<'_> {
 
     async fn authenticate_and_answer(&mut self) -> Result<HttpAnswer> {
         let query = QueryString::of(&self.parts.uri);
-        let access = authenticate(&self.shared, &self.parts.headers, query).await?;
+        let mut access = authenticate(&self.shared, &self.parts.headers, query).await?;
+        access.trace = Some(Arc::clone(&self.trace));
+        let access = Arc::new(access);
+        self.access = Some(Arc::clone(&access));
         self.guest.make_known();
         self.guest.share.enter(&access.namespace);
         let answer = self.answer(&access).await;
@@ -273,7 +312,10 @@ impl Exchange<'_> {
 
     /// Reads the whole body of a request whose answer follows soon.
     async fn whole_body(&mut self) -> Result<Whole> {
+        let began = self.shared.clock().steady();
         let body = self.take_body()?.whole(self.reservation()?).await?;
+        let received = self.shared.clock().since(began);
+        self.trace.add(RequestStage::Receive, received);
         self.under_way.is_complete();
         Ok(body)
     }

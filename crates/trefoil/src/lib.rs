@@ -78,7 +78,8 @@ pub use read::stored_commit::StoredCommit;
 pub use read::subscription::Subscription;
 pub use state::{ChangePage, ChangedEntry, EntryEdit, StateChange, Watch, Word};
 pub use stats::{
-    BackgroundWork, Histogram, HistogramSnapshot, StatsSnapshot, Striped, TotalStats, WorkStats,
+    BackgroundWork, Histogram, HistogramSnapshot, RequestStage, StatsSnapshot, Striped, TotalStats,
+    Trace, WorkStats,
 };
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{

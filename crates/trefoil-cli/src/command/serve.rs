@@ -96,6 +96,7 @@ pub(super) fn run(
         test_mode: settings.test_mode,
         web: settings.web,
         connections_max: settings.connections_max,
+        slow_after: settings.slow_after,
         grpc: settings.grpc,
         resp: settings.resp,
         settings: settings.shown,

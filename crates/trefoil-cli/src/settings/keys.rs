@@ -177,6 +177,12 @@ const EVENT_DATA_MAX: Key = key(
     || size(Options::default().event_data_bytes_max as u64),
     "Largest data of one event, at most 16MiB",
 );
+const SLOW_REQUEST_MS: Key = key(
+    "slow-request-ms",
+    "MILLISECONDS",
+    || "250".into(),
+    "Log requests that take this long, and keep them for SLOWLOG; 0 logs none",
+);
 const OPEN_NAMESPACES_MAX: Key = key(
     "open-namespaces-max",
     "COUNT",
@@ -263,6 +269,7 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     TEST_MODE,
     LOG_LEVEL,
     LOG_FORMAT,
+    SLOW_REQUEST_MS,
     EVENT_DATA_MAX,
     OPEN_NAMESPACES_MAX,
     CACHE_SIZE,

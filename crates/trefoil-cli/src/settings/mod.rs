@@ -12,6 +12,7 @@ pub(crate) use layers::{SettingLayers, Shown};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
@@ -39,6 +40,8 @@ pub(crate) struct ServerSettings {
     pub(crate) ignores_data_dir: bool,
     pub(crate) log_level: Level,
     pub(crate) log_format: Format,
+    /// Requests that take this long are logged.
+    pub(crate) slow_after: Option<Duration>,
     pub(crate) namespaces: NamespacesOptions,
     /// All of them as they are shown to the administrator.
     pub(crate) shown: Vec<ShownSetting>,
@@ -74,6 +77,7 @@ impl ServerSettings {
             ignores_data_dir: test_mode && layers.is_given("data-dir"),
             log_level: layers.parse("log-level", parse::level)?,
             log_format: layers.log_format()?,
+            slow_after: layers.parse("slow-request-ms", parse::millis_or_none)?,
             namespaces: namespaces(layers)?,
             shown: layers.told(),
         })

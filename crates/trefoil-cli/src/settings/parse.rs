@@ -107,6 +107,14 @@ pub(super) fn count_or_none(text: &str) -> Parsed<usize> {
         .map_err(|_| format!("{text:?} is not a number"))
 }
 
+/// A number of milliseconds; 0 stands for none.
+pub(super) fn millis_or_none(text: &str) -> Parsed<Option<Duration>> {
+    let millis: u32 = text
+        .parse()
+        .map_err(|_| format!("{text:?} is not a number of milliseconds"))?;
+    Ok((millis > 0).then(|| Duration::from_millis(millis.into())))
+}
+
 /// A number of bytes, with a unit or without.
 pub(super) fn bytes(text: &str) -> Parsed<u64> {
     let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());

@@ -23,7 +23,7 @@ use crate::strict;
 pub(crate) async fn answer(shared: &Shared, access: &Access, body: &Bytes) -> Result<HttpAnswer> {
     let began = shared.clock().steady();
     let commit = parse(body)?;
-    let database = shared.database(&access.namespace).await?;
+    let database = access.database(shared).await?;
     let has_failed = match database.commit_async(commit).await {
         Ok(committed) => {
             shared.metrics.count_commit(&committed);

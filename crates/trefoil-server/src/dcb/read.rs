@@ -45,7 +45,7 @@ pub(crate) async fn answer(
             .map(|text| json(text.as_bytes(), "options"));
         parse(present(query.transpose()?), present(options.transpose()?))?
     };
-    let database = shared.database(&access.namespace).await?;
+    let database = access.database(shared).await?;
     let reading = Reading::new(
         Pages::new(database, read),
         Objects { is_first: true },

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use hyper::Request;
 use hyper::header;
 use hyper::http::request::Parts;
 use tonic::Code;
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase, Trace};
 use trefoil_grpc::{ErrorType, method};
 
 use super::body::{GrpcAnswer, send};
@@ -21,9 +21,10 @@ use super::request::Received;
 use super::status::{self, Result, of_error, of_failure};
 use super::{append, health, lookup, read, subscribe};
 use crate::auth::authenticate;
-use crate::connections::Guest;
+use crate::connections::{Guest, Protocol};
 use crate::panics::caught;
 use crate::query::QueryString;
+use crate::requests::{EndedRequest, Severity, micros};
 use crate::service::Shared;
 
 /// The methods that are served.
@@ -60,6 +61,11 @@ impl Method {
         }
     }
 
+    /// Whether its answer has many parts, which the client takes when it likes.
+    fn is_stream(self) -> bool {
+        matches!(self, Self::Read | Self::Subscribe | Self::HealthWatch)
+    }
+
     /// What metrics and the log call it.
     fn name(self) -> &'static str {
         METHOD_NAMES[self as usize]
@@ -85,6 +91,14 @@ pub(super) struct CountedCall {
     /// When the call began, by the steady clock.
     began: Duration,
     is_counted: bool,
+    scene: Arc<CallScene>,
+}
+
+/// Whose call it is, once that is known, and how long its stages take.
+#[derive(Debug, Default)]
+pub(super) struct CallScene {
+    namespace: OnceLock<NamespaceId>,
+    trace: Arc<Trace>,
 }
 
 impl CountedCall {
@@ -94,8 +108,20 @@ impl CountedCall {
         let elapsed = self.shared.clock().since(self.began);
         let calls = &self.shared.metrics.calls;
         calls.count(self.method as usize, code as usize, elapsed);
-        let (method, code) = (self.method.name(), status::name(code));
-        let duration_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        let (method, name) = (self.method.name(), status::name(code));
+        let ended = EndedRequest {
+            protocol: Protocol::Grpc,
+            method,
+            namespace: self.scene.namespace.get(),
+            code: name,
+            severity: severity_of(code),
+            began: self.began,
+            elapsed,
+            is_stream: self.method.is_stream(),
+            trace: &self.scene.trace,
+        };
+        self.shared.requests.note(&self.shared, ended);
+        let (code, duration_us) = (name, micros(elapsed));
         tracing::debug!(method, code, duration_us, "gRPC call");
     }
 }
@@ -122,10 +148,12 @@ pub(super) async fn serve(
         began: shared.clock().steady(),
         shared,
         is_counted: false,
+        scene: Arc::default(),
     };
     let (shared, method) = (Arc::clone(&counted.shared), counted.method);
+    let scene = Arc::clone(&counted.scene);
     let answer = {
-        let running = pin!(run(&shared, &guest, method, &parts, body));
+        let running = pin!(run(&shared, &guest, (method, &scene), &parts, body));
         let mut answer = pin!(caught(running));
         // A call that was cancelled before it began costs nothing.
         poll_fn(|context| match reply.poll_reset(context) {
@@ -150,7 +178,7 @@ pub(super) async fn serve(
 async fn run(
     shared: &Arc<Shared>,
     guest: &Guest,
-    method: Method,
+    (method, scene): (Method, &CallScene),
     parts: &Parts,
     body: RecvStream,
 ) -> Result<GrpcAnswer> {
@@ -167,7 +195,7 @@ async fn run(
             ));
         }
         Method::HealthCheck | Method::HealthWatch => None,
-        _ => Some(authorized_database(shared, guest, parts).await?),
+        _ => Some(authorized_database(shared, guest, parts, scene).await?),
     };
     let request = Received::read(shared, &guest.share, &parts.headers, body).await?;
     let Some((namespace, database)) = database else {
@@ -176,17 +204,18 @@ async fn run(
     match method {
         Method::Append => append::answer(shared, database, request).await,
         Method::Read => Box::pin(read::answer(&guest.share, database, &request)).await,
-        Method::Subscribe => subscribe::answer(shared, guest, &namespace, &database, request),
+        Method::Subscribe => subscribe::answer(shared, guest, namespace, &database, request),
         Method::GetTrackingInfo => lookup::tracking(&database, &request).await,
         _ => Ok(lookup::head(&database)),
     }
 }
 
-async fn authorized_database(
+async fn authorized_database<'a>(
     shared: &Shared,
     guest: &Guest,
     parts: &Parts,
-) -> Result<(NamespaceId, OpenDatabase)> {
+    scene: &'a CallScene,
+) -> Result<(&'a NamespaceId, OpenDatabase)> {
     let namespace = if is_anonymous(shared, parts) {
         NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
     } else {
@@ -195,8 +224,20 @@ async fn authorized_database(
     };
     guest.make_known();
     guest.share.enter(&namespace);
-    let database = shared.database(&namespace).await;
-    Ok((namespace, database.map_err(of_failure)?))
+    let namespace = scene.namespace.get_or_init(|| namespace);
+    let database = shared.database(namespace, &scene.trace).await;
+    let database = database.map_err(of_failure)?;
+    Ok((namespace, database.traced(&scene.trace)))
+}
+
+/// Whose fault it is that a call ended with this code.
+fn severity_of(code: Code) -> Severity {
+    match code {
+        Code::Ok => Severity::None,
+        Code::Unavailable | Code::ResourceExhausted => Severity::Refused,
+        Code::Internal | Code::DataLoss | Code::Unknown => Severity::Fault,
+        _ => Severity::Client,
+    }
 }
 
 /// Returns whether the client brings no token where none is needed.

@@ -37,7 +37,7 @@ pub(crate) async fn answer(
     parts: &Parts,
     reader: BodyReader,
 ) -> Result<HttpAnswer> {
-    let database = shared.database(&access.namespace).await?;
+    let database = access.database(shared).await?;
     let query = QueryString::of(&parts.uri);
     let replacement = match query.get("force").as_deref() {
         Some("true") => Some(replace(database.clone()).await?),

@@ -34,6 +34,14 @@ pub(crate) struct RequestLabels {
 }
 
 impl RequestLabels {
+    /// Returns what the log calls such requests.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.method {
+            "" => self.endpoint,
+            method => method,
+        }
+    }
+
     /// The labels of a request that has no answer yet.
     pub(crate) fn of_path(path: &str) -> Self {
         let known = ENDPOINTS.into_iter().find(|endpoint| *endpoint == path);

@@ -143,8 +143,9 @@ impl Session {
                 "ERR namespace '{namespace}' was deleted or has another token: authenticate again"
             )));
         }
-        let database = self.shared.database(namespace).await;
+        let database = self.shared.database(namespace, &self.trace).await;
         let database = database.map_err(|failure| of_failure(&failure))?;
+        let database = database.traced(&self.trace);
         self.database = Some(database.clone());
         Ok(database)
     }

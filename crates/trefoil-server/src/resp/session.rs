@@ -26,7 +26,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use trefoil::{
     Allowance, Call, CommandAccess, CommandSpec, Error, Executed, NamespaceId, OpenDatabase, Reply,
-    Transaction,
+    Trace, Transaction,
 };
 
 use super::clients::RespClient;
@@ -39,6 +39,7 @@ use super::output::RespOutput;
 use super::pieces;
 use super::profile::{ReplyMode, not_authenticated};
 use super::read::{Glance, answers_much, look_elsewhere};
+use super::remembered::RememberedRequest;
 use super::wishes::Wishes;
 use super::words::{ReplyResult, error, is};
 use crate::connections::Guest;
@@ -71,7 +72,13 @@ pub(super) struct Session {
     pub(super) is_closing: bool,
     pub(super) tally: Tally,
     /// When the requests that are being carried out arrived, by the steady clock.
-    began: Duration,
+    pub(super) began: Duration,
+    /// The first of them.
+    pub(super) first_request: RememberedRequest,
+    /// Whether it is still to come.
+    is_first: bool,
+    /// How long their stages take.
+    pub(super) trace: Arc<Trace>,
 }
 
 /// Requests that are carried out together, and the places of their replies.
@@ -156,6 +163,9 @@ impl Session {
             is_closing: false,
             tally: Tally::default(),
             began: Duration::ZERO,
+            first_request: RememberedRequest::default(),
+            is_first: true,
+            trace: Arc::default(),
         };
         session.leave();
         session
@@ -164,6 +174,8 @@ impl Session {
     /// Begins to carry out requests that have arrived together.
     pub(super) fn begin_turn(&mut self) {
         self.began = self.shared.clock().steady();
+        self.is_first = true;
+        self.trace.clear();
     }
 
     /// Ends what was begun: replies to all of the requests, of which there were so many.
@@ -179,6 +191,7 @@ impl Session {
         total.fetch_add(n_requests as u64, Ordering::Relaxed);
         let time = self.record_activity().saturating_sub(self.began);
         self.tally.flush(&self.shared, time);
+        self.note_turn(n_requests, time);
         Ok(())
     }
 
@@ -189,7 +202,12 @@ impl Session {
         output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
         self.begin_request();
-        match self.shared.resp.catalogue.find(&words) {
+        let found = self.shared.resp.catalogue.find(&words);
+        if std::mem::take(&mut self.is_first) {
+            let command = found.as_ref().map_or(UNKNOWN_COMMAND, |found| found.name());
+            self.first_request.set(command, &words, is_secret(&found));
+        }
+        match found {
             Ok(found) if self.is_stranger() && !is_for_strangers(found) => {
                 self.tally.count(found.name());
                 self.shared.resp.usage.reject(found.name());
@@ -228,9 +246,7 @@ impl Session {
         reply: Reply,
         output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
-        if matches!(reply, Reply::Error(_)) {
-            self.shared.resp.usage.fail(self.tally.last());
-        }
+        self.note_error(self.tally.last(), &reply);
         self.put_in_order(reply, output).await
     }
 
@@ -470,8 +486,8 @@ impl Session {
         for slot in batch.slots {
             let is_new = !matches!(slot.shape, ReplyShape::Ready(_));
             let reply = outcomes.take(slot.shape);
-            if is_new && matches!(reply, Reply::Error(_)) {
-                self.shared.resp.usage.fail(slot.command);
+            if is_new {
+                self.note_error(slot.command, &reply);
             }
             if !slot.is_silent && !output.put_short(&reply, self.protocol) {
                 output.put(&reply, self.protocol).await?;
@@ -509,6 +525,15 @@ fn is_for_strangers(found: FoundCommand) -> bool {
             | CommandAction::Hello
             | CommandAction::AtOnce(AtOnce::Quit | AtOnce::Reset)
     )
+}
+
+/// Returns whether a request may say who its client is, or what it should not have been.
+fn is_secret(found: &ReplyResult<FoundCommand>) -> bool {
+    let Ok(FoundCommand::Own(own)) = found else {
+        return found.is_err();
+    };
+    let action = own.action;
+    matches!(action, CommandAction::Authenticate | CommandAction::Hello)
 }
 
 /// Returns whether a line is the beginning of an HTTP request, which a web page may have been made

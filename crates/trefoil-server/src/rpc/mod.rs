@@ -60,7 +60,7 @@ struct Context<'a> {
 impl Context<'_> {
     /// The database of the token's namespace.
     async fn database(&self) -> Result<OpenDatabase> {
-        self.shared.database(&self.access.namespace).await
+        self.access.database(self.shared).await
     }
 }
 

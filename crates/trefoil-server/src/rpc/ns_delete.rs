@@ -24,6 +24,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let deleted = blocking(move || namespaces.delete(&wanted)).await??;
     if let Ok(id) = NamespaceId::new(&id) {
         context.shared.resp.revoke(&id);
+        context.shared.requests.slow.remove(&id);
     }
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(b"{\"deletedAt\":");

@@ -40,7 +40,7 @@ pub(crate) async fn answer(
         Ok(request) => request,
         Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
     };
-    let database = shared.database(&access.namespace).await?;
+    let database = access.database(shared).await?;
     let shape = request.shape;
     let read = request.into_read(database.head());
     let endpoint = match kind {

@@ -16,6 +16,7 @@ use crate::background::task::on_own_thread;
 use crate::read::explain::Explanation;
 use crate::read::listing::{CategoryInfo, List, StreamInfo};
 use crate::state::Watch;
+use crate::stats::RequestStage;
 use crate::write::Work;
 use crate::write::transaction::{Executed, Transaction};
 use crate::{Info, Options, Page, StoredCommit};
@@ -78,7 +79,7 @@ impl Database {
     /// The async form of [`Self::commit`].
     pub async fn commit_async(&self, commit: Commit) -> Result<Committed> {
         let commit = self.accept_commit(commit)?;
-        self.engine()?.commit_async(commit).await
+        self.engine()?.commit_async(commit, self.trace()).await
     }
 
     /// The async form of [`Self::import`].
@@ -113,7 +114,7 @@ impl Database {
         transactions: Vec<Transaction>,
     ) -> Result<Vec<Result<Executed>>> {
         let accepted = self.accept_all(transactions);
-        self.engine()?.execute_async(accepted).await
+        self.engine()?.execute_async(accepted, self.trace()).await
     }
 }
 
@@ -152,7 +153,9 @@ impl Database {
     pub async fn check_async(&self, conditions: &[Condition]) -> Result<()> {
         validate_conditions(conditions)?;
         let engine = self.engine()?;
-        let (conditions, checked) = engine.check_async(conditions.to_vec()).await?;
+        let (conditions, checked) = engine
+            .check_async(conditions.to_vec(), self.trace())
+            .await?;
         decide(&engine, &conditions, &checked)
     }
 
@@ -243,9 +246,16 @@ impl Database {
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let reader = self.engine()?.reader();
-        let database = self.clone();
-        let background = &self.inner.background;
-        background.read(reader, move || work(&database)).await
+        let (database, background) = (self.clone(), &self.inner.background);
+        let asked = background.clock.steady();
+        let read = move || {
+            if let Some(trace) = database.trace() {
+                let waited = database.inner.background.clock.since(asked);
+                trace.add(RequestStage::Wait, waited);
+            }
+            work(&database)
+        };
+        background.read(reader, read).await
     }
 }
 

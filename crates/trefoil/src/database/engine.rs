@@ -18,7 +18,7 @@ use crate::index::Index;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
 use crate::state::StateStore;
-use crate::stats::{BackgroundWork, GroupStats};
+use crate::stats::{BackgroundWork, GroupStats, RequestStage, Trace};
 use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
@@ -137,11 +137,18 @@ impl Engine {
 
     /// Writes a commit; the future resolves when it is durable. Conditions that take long to look
     /// into are looked into on a thread for that, as long as the caller waits.
-    pub(crate) async fn commit_async(self: &Arc<Self>, mut commit: Commit) -> Result<Committed> {
+    pub(crate) async fn commit_async(
+        self: &Arc<Self>,
+        mut commit: Commit,
+        trace: Option<&Trace>,
+    ) -> Result<Committed> {
         let conditions = std::mem::take(&mut commit.conditions);
-        let (conditions, checked) = self.check_async(conditions).await?;
+        let (conditions, checked) = self.check_async(conditions, trace).await?;
         commit.conditions = conditions;
         let work = decide(CheckedCommit { commit, checked })?;
+        if let Some(trace) = trace {
+            trace.note_write();
+        }
         self.write_async(Work::Commit(work)).await
     }
 
@@ -149,15 +156,18 @@ impl Engine {
     pub(crate) async fn check_async(
         self: &Arc<Self>,
         conditions: Vec<Condition>,
+        trace: Option<&Trace>,
     ) -> Result<(Vec<Condition>, CheckedConditions)> {
         let mut check = ConditionCheck::new(self, &conditions);
-        if check.reads_nothing() {
+        if check.reads_nothing() || !self.may_wait && check.advance(self, &conditions)? {
             return Ok((conditions, check.finish(self)));
         }
-        if !self.may_wait && check.advance(self, &conditions)? {
-            return Ok((conditions, check.finish(self)));
+        let began = self.clock().steady();
+        let checked = self.check_elsewhere(conditions, check).await;
+        if let Some(trace) = trace {
+            trace.add(RequestStage::Conditions, self.clock().since(began));
         }
-        self.check_elsewhere(conditions, check).await
+        checked
     }
 
     async fn check_elsewhere(
@@ -241,6 +251,7 @@ impl Engine {
     pub(crate) async fn execute_async(
         self: &Arc<Self>,
         transactions: Vec<Result<Transaction>>,
+        trace: Option<&Trace>,
     ) -> Result<Executions> {
         let transactions = match Looks::new(transactions) {
             Ok(looks) => {
@@ -258,12 +269,15 @@ impl Engine {
         let mut works = Vec::with_capacity(transactions.len());
         for transaction in transactions {
             works.push(match transaction {
-                Ok(transaction) => self.check_transaction(transaction).await,
+                Ok(transaction) => self.check_transaction(transaction, trace).await,
                 Err(error) => Err(error),
             });
         }
         let (reply, answer) = oneshot::async_channel();
         let mut request = WriteRequest::Execute(Execution::new(works, reply));
+        if let Some(trace) = trace {
+            trace.note_write();
+        }
         if self.may_wait {
             request = Box::pin(self.read_ahead_async(request)).await?;
         }
@@ -288,9 +302,10 @@ impl Engine {
     async fn check_transaction(
         self: &Arc<Self>,
         mut transaction: Transaction,
+        trace: Option<&Trace>,
     ) -> Result<CheckedTransaction> {
         let conditions = std::mem::take(&mut transaction.conditions);
-        let (conditions, checked) = self.check_async(conditions).await?;
+        let (conditions, checked) = self.check_async(conditions, trace).await?;
         transaction.conditions = conditions;
         Ok(CheckedTransaction {
             transaction,

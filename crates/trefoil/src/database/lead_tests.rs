@@ -109,7 +109,7 @@ impl Served {
     /// Begins a commit, as a task of the thread does.
     fn begin(&self, data_bytes: usize) -> Writing<'_> {
         let mut writing = Writing {
-            future: Box::pin(self.engine.commit_async(commit(data_bytes))),
+            future: Box::pin(self.engine.commit_async(commit(data_bytes), None)),
             position: None,
         };
         writing.position();

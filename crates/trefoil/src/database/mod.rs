@@ -15,6 +15,7 @@ mod reopen;
 mod replacement;
 #[cfg(test)]
 pub(crate) mod test_storage;
+mod traced;
 #[cfg(test)]
 mod waiting_tests;
 
@@ -44,7 +45,7 @@ use crate::read::listing::List;
 use crate::read::look::{self, StateSnapshot};
 use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
-use crate::stats::StatsSnapshot;
+use crate::stats::{StatsSnapshot, Trace};
 use crate::time::wake::Wake;
 use crate::write::transaction::{Executed, Transaction};
 use crate::write::{ImportBatch, Work, check_version};
@@ -60,6 +61,8 @@ pub use replacement::Replacement;
 #[derive(Debug, Clone)]
 pub struct Database {
     inner: Arc<DatabaseShared>,
+    /// What is told how long things take.
+    trace: Option<Arc<Trace>>,
 }
 
 /// What all handles of a database share.
@@ -182,7 +185,7 @@ impl Database {
             deadline: AtomicU64::new(0),
         });
         inner.put(engine)?;
-        Ok(Self { inner })
+        Ok(Self { inner, trace: None })
     }
 
     pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
@@ -281,14 +284,14 @@ impl Database {
     /// Reads events.
     pub fn read(&self, read: &Selection) -> Result<Vec<Event>> {
         let engine = self.engine()?;
-        Ok(read::read_all(&LogMoment::new(&engine), read)?.events)
+        Ok(read::read_all(&LogMoment::new(&engine).traced(self.trace()), read)?.events)
     }
 
     /// Reads events, and says where the log ended for this read: the position after which a
     /// condition on the same query has to look for what is new.
     pub fn read_with_head(&self, read: &Selection) -> Result<(Vec<Event>, u64)> {
         let engine = self.engine()?;
-        let page = read::read_all(&LogMoment::new(&engine), read)?;
+        let page = read::read_all(&LogMoment::new(&engine).traced(self.trace()), read)?;
         Ok((page.events, page.head))
     }
 
@@ -388,7 +391,11 @@ impl Database {
     /// that are sent while they are read.
     pub fn read_page(&self, read: &Selection, bytes_max: usize) -> Result<Page> {
         let engine = self.engine()?;
-        read::execute(&LogMoment::new(&engine), read, bytes_max)
+        read::execute(
+            &LogMoment::new(&engine).traced(self.trace()),
+            read,
+            bytes_max,
+        )
     }
 
     /// How a read would find its events.

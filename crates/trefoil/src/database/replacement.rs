@@ -112,7 +112,7 @@ impl Database {
             recovery: Recovery::default(),
         });
         inner.put(engine)?;
-        Ok(Self { inner })
+        Ok(Self { inner, trace: None })
     }
 
     /// Makes the generation in `storage`, which is the next one, the current one.

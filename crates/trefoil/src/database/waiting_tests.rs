@@ -98,31 +98,31 @@ fn neither_connections_nor_the_writer_wait_for_a_read() {
     let background = Background::start(0, Clock::default()).unwrap();
     let (storage, engine) = cold(&background);
 
-    let replayed = serve(engine.commit_async(commit())).unwrap();
+    let replayed = serve(engine.commit_async(commit(), None)).unwrap();
     assert!(replayed.replayed);
     // Once before the commit was queued, and once by the writer.
     assert_eq!(storage.waits.n_reads(), 2);
     check_waited(&storage, "a replay of ids");
 
     let next = || Commit::new([NewEvent::new("account-7", "Closed", "{}")]);
-    let refused = serve(engine.commit_async(next().expect_version("account-7", 5)));
+    let refused = serve(engine.commit_async(next().expect_version("account-7", 5), None));
     refused.unwrap_err();
     check_waited(&storage, "a stream's version");
-    let written = serve(engine.commit_async(next().expect_version("account-7", 0))).unwrap();
+    let written = serve(engine.commit_async(next().expect_version("account-7", 0), None)).unwrap();
     assert_eq!(written.events[0].stream_position, Some(1));
     check_waited(&storage, "a stream's end");
 
     let both = QueryItem::any().tagged("all").tagged("odd:1");
     let condition = Condition::no_match(Query::default().or(both));
-    let refused = serve(engine.commit_async(next().with_condition(condition)));
+    let refused = serve(engine.commit_async(next().with_condition(condition), None));
     refused.unwrap_err();
     check_waited(&storage, "a condition");
 
-    let executed = serve(engine.execute_async(vec![Ok(transaction("incr key-3"))])).unwrap();
+    let executed = serve(engine.execute_async(vec![Ok(transaction("incr key-3"))], None)).unwrap();
     let executed = executed.into_iter().next().unwrap().unwrap();
     assert_eq!(executed.replies, [Reply::Integer(4)]);
     check_waited(&storage, "a command that writes");
-    let looked = serve(engine.execute_async(vec![Ok(transaction("get key-5"))])).unwrap();
+    let looked = serve(engine.execute_async(vec![Ok(transaction("get key-5"))], None)).unwrap();
     let looked = looked.into_iter().next().unwrap().unwrap();
     assert_eq!(looked.replies, [Reply::Bulk("5".into())]);
     check_waited(&storage, "a command that reads");
@@ -137,15 +137,15 @@ fn other_namespaces_do_not_wait() {
     let mut context = Context::from_waker(Waker::noop());
     let reads = (0..200).map(|number| {
         let key = transaction(&format!("get key-{}", number % 20));
-        slow.execute_async(vec![Ok(key)])
+        slow.execute_async(vec![Ok(key)], None)
     });
     let mut reads: Vec<_> = reads.map(Box::pin).collect();
     for read in &mut reads {
         assert!(read.as_mut().poll(&mut context).is_pending());
     }
-    serve(fast.commit_async(commit())).unwrap();
+    serve(fast.commit_async(commit(), None)).unwrap();
     let all = Condition::no_match_after(Query::default(), EVENTS as u64);
-    serve(fast.check_async(vec![all])).unwrap();
+    serve(fast.check_async(vec![all], None)).unwrap();
     let replies = reads.into_iter().map(serve);
     assert!(replies.flatten().flatten().all(|executed| executed.is_ok()));
 }

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use trefoil_core::{Error, NamespaceId, Result};
 
 use crate::background::quiet::CLOSING_PATIENCE;
-use crate::stats::TotalStats;
+use crate::stats::{TotalStats, Trace};
 use crate::time::NEVER;
 use crate::time::closed::ClosedDeadlines;
 use crate::{Clock, Database, Info};
@@ -25,6 +25,15 @@ use crate::{Clock, Database, Info};
 pub struct OpenDatabase {
     database: Database,
     _slot: Arc<DatabaseSlot>,
+}
+
+impl OpenDatabase {
+    /// Returns a handle that adds to a trace how long what is done through it takes.
+    #[must_use]
+    pub fn traced(mut self, trace: &Arc<Trace>) -> Self {
+        self.database = self.database.traced(trace);
+        self
+    }
 }
 
 impl Deref for OpenDatabase {

@@ -7,7 +7,7 @@ use trefoil_storage::Storage;
 
 use crate::database::engine::Engine;
 use crate::index::Layers;
-use crate::stats::{ReadFigures, ReadStats};
+use crate::stats::{ReadFigures, ReadStats, RequestStage, Trace};
 use crate::time::clock::Clock;
 
 /// The log and the index as they are when a read begins.
@@ -18,6 +18,7 @@ pub(crate) struct LogMoment<'a> {
     pub(super) head: u64,
     clock: &'a Clock,
     stats: &'a ReadStats,
+    trace: Option<&'a Trace>,
 }
 
 impl<'a> LogMoment<'a> {
@@ -30,7 +31,14 @@ impl<'a> LogMoment<'a> {
             head,
             clock: engine.clock(),
             stats: &engine.background.stats.reads,
+            trace: None,
         }
+    }
+
+    /// Adds its stages to a trace.
+    pub(crate) fn traced(mut self, trace: Option<&'a Trace>) -> Self {
+        self.trace = trace;
+        self
     }
 }
 
@@ -38,6 +46,7 @@ impl<'a> LogMoment<'a> {
 pub(super) struct ReadStages<'a> {
     clock: &'a Clock,
     stats: &'a ReadStats,
+    trace: Option<&'a Trace>,
     figures: ReadFigures,
     /// When the last stage ended, by the steady clock.
     ended: Duration,
@@ -48,6 +57,7 @@ impl<'a> ReadStages<'a> {
         Self {
             clock: log.clock,
             stats: log.stats,
+            trace: log.trace,
             figures: ReadFigures::default(),
             ended: log.clock.steady(),
         }
@@ -64,5 +74,10 @@ impl<'a> ReadStages<'a> {
     pub(super) fn finish(mut self, n_events: usize) {
         self.figures.n_events = n_events;
         self.stats.record(&self.figures);
+        if let Some(trace) = self.trace {
+            trace.add(RequestStage::Plan, self.figures.plan);
+            trace.add(RequestStage::Index, self.figures.index);
+            trace.add(RequestStage::Log, self.figures.log);
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! What a database counts about the groups of commits that it writes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::histogram::{Histogram, HistogramSnapshot};
+use super::trace::{RequestStage, Trace};
 
 /// Counters of one database since it was opened, or of all databases of a process.
 #[derive(Debug, Default)]
@@ -22,6 +26,8 @@ pub(crate) struct GroupStats {
     index: Histogram,
     publishing: Histogram,
     answer: Histogram,
+    /// The last groups that took long.
+    slow: Mutex<VecDeque<GroupFigures>>,
     /// What counts the same for all databases.
     total: Option<Arc<GroupStats>>,
 }
@@ -67,12 +73,27 @@ pub(crate) struct GroupFigures {
     pub(crate) n_commits: usize,
     pub(crate) n_events: usize,
     pub(crate) n_bytes: usize,
+    /// When the leader began with it, by the steady clock.
+    pub(crate) began: Duration,
     pub(crate) queue: Duration,
     pub(crate) staging: Duration,
     pub(crate) write: Duration,
     pub(crate) sync: Duration,
     pub(crate) index: Duration,
     pub(crate) publishing: Duration,
+}
+
+/// A group takes long if it takes this long.
+const SLOW_GROUP: Duration = Duration::from_millis(5);
+
+/// How many of those are remembered.
+const SLOW_GROUPS: usize = 64;
+
+impl GroupFigures {
+    /// Returns how long it took since it was begun.
+    fn elapsed(&self) -> Duration {
+        self.staging + self.write + self.sync + self.publishing
+    }
 }
 
 impl GroupStats {
@@ -101,8 +122,36 @@ impl GroupStats {
         self.index.record_duration(group.index);
         self.publishing.record_duration(group.publishing);
         if let Some(total) = &self.total {
+            if group.elapsed() >= SLOW_GROUP {
+                self.remember(group);
+            }
             total.record_group(group);
         }
+    }
+
+    fn remember(&self, group: &GroupFigures) {
+        let mut slow = self.slow.lock();
+        if slow.len() == SLOW_GROUPS {
+            slow.pop_front();
+        }
+        slow.push_back(*group);
+    }
+
+    /// Adds to a trace what the writer did for a request that began and ended then, if it was part of
+    /// a group that took long. Each request is part of the first group that begins after it came.
+    pub(crate) fn trace(&self, trace: &Trace, began: Duration, ended: Duration) {
+        let slow = self.slow.lock();
+        let is_its =
+            |group: &&GroupFigures| group.began >= began && group.began + group.elapsed() <= ended;
+        let Some(group) = slow.iter().find(is_its) else {
+            return;
+        };
+        let waited = group.began.saturating_sub(began + trace.known());
+        trace.add(RequestStage::Queue, waited);
+        trace.add(RequestStage::Staging, group.staging);
+        trace.add(RequestStage::Write, group.write);
+        trace.add(RequestStage::Sync, group.sync);
+        trace.add(RequestStage::Publish, group.publishing);
     }
 
     /// Records how long it took to answer the requests of a group.
@@ -135,6 +184,41 @@ impl GroupStats {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stage_of_a_slow_group_is_that_of_its_requests() {
+        let stats = GroupStats::within(&Arc::default());
+        let millis = Duration::from_millis;
+        let fast = GroupFigures {
+            began: millis(10),
+            sync: millis(2),
+            ..GroupFigures::default()
+        };
+        let slow = GroupFigures {
+            began: millis(20),
+            sync: millis(400),
+            write: millis(10),
+            ..GroupFigures::default()
+        };
+        stats.record_group(&fast);
+        stats.record_group(&slow);
+        let longest = |began, ended| {
+            let trace = Trace::default();
+            stats.trace(&trace, began, ended);
+            trace.longest(ended.saturating_sub(began)).0
+        };
+        assert_eq!(longest(millis(15), millis(440)), RequestStage::Sync);
+        assert_eq!(longest(millis(0), millis(14)), RequestStage::Serve);
+        assert_eq!(longest(millis(25), millis(500)), RequestStage::Serve);
+        // The writer was busy with others.
+        let later = GroupFigures {
+            began: millis(2000),
+            sync: millis(30),
+            ..GroupFigures::default()
+        };
+        stats.record_group(&later);
+        assert_eq!(longest(millis(450), millis(2100)), RequestStage::Queue);
+    }
 
     #[test]
     fn what_a_database_counts_is_counted_for_all_of_them() {

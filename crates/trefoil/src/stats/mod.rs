@@ -4,6 +4,7 @@ mod groups;
 mod histogram;
 mod striped;
 mod total;
+mod trace;
 
 pub(crate) use groups::{GroupFigures, GroupStats};
 pub(crate) use total::{ReadFigures, ReadStats, SharedStats};
@@ -12,3 +13,4 @@ pub use groups::StatsSnapshot;
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use striped::Striped;
 pub use total::{BackgroundWork, TotalStats, WorkStats};
+pub use trace::{RequestStage, Trace};

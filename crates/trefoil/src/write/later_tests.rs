@@ -111,13 +111,13 @@ fn no_thread_waits_for_a_group() {
     let mut context = Context::from_waker(Waker::noop());
     let futures = slow
         .iter()
-        .map(|(_, slow)| slow.commit_async(commit("a-1")));
+        .map(|(_, slow)| slow.commit_async(commit("a-1"), None));
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     for future in &mut futures {
         assert!(future.as_mut().poll(&mut context).is_pending());
     }
     wait_for(|| slow.iter().all(|(storage, _)| n_appends(storage) == 1));
-    let mut other = Box::pin(fast.commit_async(commit("a-1")));
+    let mut other = Box::pin(fast.commit_async(commit("a-1"), None));
     wait_for(|| other.as_mut().poll(&mut context).is_ready());
     for (storage, engine) in &slow {
         assert_eq!(engine.writer.head(), 0);

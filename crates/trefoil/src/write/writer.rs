@@ -347,6 +347,7 @@ impl Writer {
             n_commits: n_requests,
             n_events: size.n_events,
             n_bytes: size.n_bytes + size.n_logged as usize,
+            began: outcome.began,
             queue: outcome.queued,
             staging: began.saturating_sub(outcome.began),
             write,

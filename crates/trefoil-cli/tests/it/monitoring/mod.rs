@@ -1,8 +1,9 @@
 //! Metrics, and what is made of them: the table of the documentation, the dashboard for Grafana and the
-//! alert rules for Prometheus.
+//! alert rules for Prometheus; and what the log says about requests.
 
 mod exposed;
 mod load;
+mod log;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -3,6 +3,8 @@
 //! What is told is what is true of this server in Redis' words. Nothing of it can be changed while
 //! the server runs, so `SET` accepts what is so anyway and refuses the rest.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use trefoil::Reply;
 use trefoil::limits::REQUEST_BYTES_MAX;
@@ -13,6 +15,7 @@ use super::super::words::{ReplyResult, error};
 use super::help_lines;
 use crate::Config;
 use crate::limits::RESP_REQUEST_BYTES_MAX;
+use crate::requests::SLOW_REQUESTS_MAX;
 
 /// A parameter and what it is.
 type Parameter = (&'static str, fn(&Config) -> String);
@@ -31,6 +34,11 @@ const PARAMETERS: &[Parameter] = &[
     ("notify-keyspace-events", |_| String::new()),
     ("proto-max-bulk-len", |_| REQUEST_BYTES_MAX.to_string()),
     ("save", |_| String::new()),
+    ("slowlog-log-slower-than", |config| {
+        let micros = |limit: Duration| limit.as_micros().to_string();
+        config.slow_after.map_or_else(|| "-1".into(), micros)
+    }),
+    ("slowlog-max-len", |_| SLOW_REQUESTS_MAX.to_string()),
     ("timeout", |_| "0".into()),
 ];
 

@@ -10,6 +10,7 @@ mod documents;
 mod event;
 mod info;
 mod plain;
+mod slowlog;
 mod syntax;
 
 use std::fmt::Write as _;
@@ -157,6 +158,10 @@ const OWN: &[Own] = &[
     at_once("reset", 1, AtOnce::Reset),
     plain("role", 1, plain::role),
     plain("select", 2, plain::select),
+    plain("slowlog|get", -2, slowlog::get),
+    plain("slowlog|help", 2, slowlog::help),
+    plain("slowlog|len", 2, slowlog::len),
+    plain("slowlog|reset", 2, slowlog::reset),
     plain("time", 1, plain::time),
     own("trefoil.commitid", 2, CommandAction::Wish(Wish::CommitId)),
     own("trefoil.strict", 2, CommandAction::Wish(Wish::Strict)),
@@ -167,7 +172,7 @@ const OWN: &[Own] = &[
 ];
 
 /// The commands that have subcommands.
-const CONTAINERS: [&str; 5] = ["acl", "client", "command", "config", "debug"];
+const CONTAINERS: [&str; 6] = ["acl", "client", "command", "config", "debug", "slowlog"];
 
 /// A command that was found.
 #[derive(Debug, Clone, Copy)]

@@ -44,6 +44,8 @@ const COMMANDS: &[&str] = &[
     "SET",
     "HSET",
     "HGETALL",
+    "SLOWLOG GET",
+    "SLOWLOG LEN",
     "TREFOIL.COMMITID",
     "TREFOIL.STRICT",
     "UNWATCH",
