@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
-use trefoil::{Committed, Executed, MemoryUse, Striped, Timestamp};
+use trefoil::{Committed, Executed, MemoryUse, NamespaceId, Striped, Timestamp};
 
 use calls::{CallTable, RequestTable};
 pub(crate) use errors::ErrorTable;
@@ -55,25 +55,6 @@ pub(crate) struct Metrics {
     pub(crate) grpc_bytes_received: SharedCount,
     pub(crate) grpc_bytes_sent: SharedCount,
     pub(crate) resp: RespMetrics,
-    pub(crate) subscribers: Level,
-}
-
-/// A number that goes up and down.
-#[derive(Debug, Default)]
-pub(crate) struct Level(AtomicU64);
-
-impl Level {
-    pub(crate) fn inc(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn dec(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 impl Metrics {
@@ -91,7 +72,6 @@ impl Metrics {
             grpc_bytes_received: SharedCount::default(),
             grpc_bytes_sent: SharedCount::default(),
             resp: RespMetrics::default(),
-            subscribers: Level::default(),
         }
     }
 
@@ -144,8 +124,7 @@ impl Metrics {
         out.counter("grpc_sent_bytes", help, self.grpc_bytes_sent.get());
         self.resp.put(out, &shared.resp);
         put_connections(out, &shared.connections);
-        let help = "Open subscriptions";
-        out.gauge("subscribers", help, self.subscribers.get());
+        put_subscriptions(out, shared);
     }
 }
 
@@ -172,6 +151,17 @@ fn put_connections(out: &mut Exposition, connections: &Connections) {
     for protocol in Protocol::EVERY {
         refused.put(&[("protocol", protocol.name())], of(protocol).refused);
     }
+}
+
+fn put_subscriptions(out: &mut Exposition, shared: &Shared) {
+    let head = |namespace: &NamespaceId| {
+        let database = shared.namespaces.opened(namespace);
+        database.map_or(0, |database| database.head())
+    };
+    let (number, lag) = shared.subscriptions.count_and_lag(head);
+    out.gauge("subscribers", "Open subscriptions", number);
+    let help = "Positions that the subscription that is furthest behind has yet to look at";
+    out.gauge("subscription_lag_events", help, lag);
 }
 
 fn put_namespaces(out: &mut Exposition, shared: &Shared) {

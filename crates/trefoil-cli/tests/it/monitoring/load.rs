@@ -1,5 +1,6 @@
 //! A load that makes every metric move: two lives of one data directory.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use trefoil_grpc::{AppendRequest, Client as Grpc, Connect, Event, ReadRequest};
 
 use super::exposed::Exposed;
-use crate::harness::{ADMIN, Server, Sse, Value};
+use crate::harness::{ADMIN, Server, Sse, Value, connect};
 
 /// Few namespaces and connections, so that both run out.
 const TIGHT: [&str; 3] = [
@@ -40,6 +41,7 @@ pub(super) fn after(data: &Path) -> (Exposed, Exposed) {
     let exposed = Exposed::of(&server);
     let subscription = Sse::subscribe(&server, ADMIN, "category=account");
     assert!(subscription.next().is_some());
+    let late = subscribe_without_reading(&server);
     over_http(&server);
     let grpc = over_grpc(&server);
     over_resp(&server);
@@ -47,8 +49,22 @@ pub(super) fn after(data: &Path) -> (Exposed, Exposed) {
     let crowd = crowd(&server);
     read_from_disk(&server);
     let after = Exposed::of(&server);
-    drop((crowd, subscription, grpc));
+    drop((crowd, subscription, grpc, late));
     (exposed, after)
+}
+
+/// Follows events that are more than fit between it and the server, and reads none of them.
+fn subscribe_without_reading(server: &Server) -> std::net::TcpStream {
+    let mut connection = connect(server.port).unwrap();
+    let request = format!(
+        "GET /events?category=large HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"
+    );
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut client = server.client();
+    for _ in 0..16 {
+        client.write("large-1", &json!({ "text": "x".repeat(1024 * 1024) }));
+    }
+    connection
 }
 
 fn over_http(server: &Server) {
