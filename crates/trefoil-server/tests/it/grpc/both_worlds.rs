@@ -1,7 +1,9 @@
 //! One event, both worlds: what gRPC writes is seen over HTTP, and the other way round.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use trefoil_grpc::{Event, MetadataEntry, ReadRequest};
+use trefoil_grpc::{Event, MetadataEntry, ReadRequest, SubscribeRequest};
 
 use super::{append, connect, event, query, read};
 use crate::client::rpc;
@@ -75,4 +77,30 @@ async fn events_of_streams_are_read_over_grpc() {
         ..ReadRequest::default()
     };
     assert_eq!(read(&mut client, request).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_subscription_of_grpc_is_listed_over_http() {
+    let server = TestServer::production();
+    let mut client = connect(&server).await;
+    client
+        .append(append(vec![event("A", &["x"]), event("B", &[])]))
+        .await
+        .unwrap();
+    let request = SubscribeRequest {
+        query: Some(query(&["A"], &["x"])),
+        ..SubscribeRequest::default()
+    };
+    let mut feed = client.subscribe(request).await.unwrap();
+    assert!(feed.message().await.unwrap().is_some());
+    // It is at the end once it waits for more.
+    let mut listed = call(&server, &json!(["ns.subscriptions"]));
+    while listed[0]["lag"] != 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        listed = call(&server, &json!(["ns.subscriptions"]));
+    }
+    let shown =
+        ["protocol", "endpoint", "query", "position", "events"].map(|name| &listed[0][name]);
+    let followed = json!({"items": [{"types": ["A"], "tags": ["x"]}]});
+    assert_eq!(json!(shown), json!(["gRPC", "Subscribe", followed, 2, 1]));
 }
