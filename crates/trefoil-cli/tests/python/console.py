@@ -522,7 +522,9 @@ def pictures(page: Page, server: Server) -> None:
         open_page(page, server, "#/overview")
         page.wait_for_timeout(240_000)
         page.screenshot(path=IMAGES / "console-overview.png")
-    for name, link in [("console-query", f"#/query?q={query}"), ("console-event", "#/event/5")]:
+    pages = [("console-query", f"#/query?q={query}", 760), ("console-event", "#/event/5", 1000)]
+    for name, link, height in pages:
+        page.set_viewport_size({"width": 1200, "height": height})
         open_page(page, server, link)
         page.wait_for_timeout(1000)
         page.screenshot(path=IMAGES / f"{name}.png")

@@ -13,7 +13,7 @@ import { Chart } from '../parts/chart.js';
 /** @typedef {{ [name: string]: string }} Labels */
 
 const [EVERY_MS, KEPT, WINDOW, DISK_BYTES, LATE_MS] = [2000, 151, 5, 2 ** 30, 10_000];
-const STAGES = ['queue', 'staging', 'sync', 'publishing'];
+const STAGES = ['queue', 'staging', 'write', 'sync', 'index', 'publishing', 'answer'];
 const WRITES = new Set(['commit', 'stream.write', 'seats.init', 'seats.reserve', 'seats.finalize', 'seats.release']);
 const READS = new Set(['stream.get', 'stream.last', 'stream.version', 'category.get', 'events.query', 'events.head', 'seats.map', 'seats.stats', 'seats.booking']);
 
@@ -64,8 +64,8 @@ const CHARTS = [
   { title: 'Commits per group', series: ['mean'], format: short, make: (_, now, early) => [mean(early, now, 'trefoil_group_commits')] },
   { title: 'Time of a group', series: STAGES, format: duration,
     make: (_, now, early) => STAGES.map((stage) => mean(early, now, `trefoil_group_${stage}_seconds`)) },
-  { title: 'Connections and subscriptions', series: ['HTTP', 'RESP', 'subscriptions'], format: short,
-    make: (_, now) => ['trefoil_http_connections', 'trefoil_resp_connections', 'trefoil_subscribers'].map((name) => total(now, name)) },
+  { title: 'Connections and subscriptions', series: ['HTTP', 'RESP', 'gRPC', 'subscriptions'], format: short,
+    make: (_, now) => ['trefoil_http_connections', 'trefoil_resp_connections', 'trefoil_grpc_connections', 'trefoil_subscribers'].map((name) => total(now, name)) },
   { title: 'Memory', series: ['process', 'for clients'], format: size,
     make: (_, now) => ['trefoil_memory_bytes', 'trefoil_client_memory_bytes'].map((name) => total(now, name)) },
   { title: 'Network', series: ['received', 'sent'], format: (bytes) => `${size(bytes)}/s`,
@@ -92,8 +92,7 @@ function Numbers({ now }) {
   const { data: head } = useLoad(() => call('events.head'), [now && Math.floor(now.time / 10_000)]);
   const facts = [
     ['Last event here', head === undefined ? '–' : count(head)],
-    ['Namespaces', now ? count(total(now, 'trefoil_namespaces')) : '–'],
-    ['Open namespaces', now ? count(total(now, 'trefoil_namespaces_open')) : '–'],
+    ['Namespaces', now ? html`${count(total(now, 'trefoil_namespaces'))} <small class="muted">${count(total(now, 'trefoil_namespaces_open'))} open</small>` : '–'],
     ['Subscriptions', now ? count(total(now, 'trefoil_subscribers')) : '–'],
     ['Memory', now ? size(total(now, 'trefoil_memory_bytes')) : '–'],
     ['Free disk', now && total(now, 'trefoil_disk_free_bytes') ? size(total(now, 'trefoil_disk_free_bytes')) : '–'],
