@@ -159,7 +159,7 @@ impl Engine {
         trace: Option<&Trace>,
     ) -> Result<(Vec<Condition>, CheckedConditions)> {
         let mut check = ConditionCheck::new(self, &conditions);
-        if check.reads_nothing() || !self.may_wait && check.advance(self, &conditions)? {
+        if check.reads_nothing() || !self.may_wait && check.begin(self, &conditions)? {
             return Ok((conditions, check.finish(self)));
         }
         let began = self.clock().steady();

@@ -12,8 +12,15 @@ use crate::database::engine::Engine;
 use crate::index::Effort;
 use crate::read::{Matcher, SearchResult, first_match};
 
-/// How many positions are looked at in one go: about a millisecond of work.
-const EFFORT_POSITIONS: usize = 16 * 1024;
+/// How many positions are looked at in one go on a thread that serves others too: about a millisecond
+/// of work.
+const SHORT_EFFORT_POSITIONS: usize = 16 * 1024;
+/// The same on a thread for such work: each time anew, it takes as long as some of them to find out
+/// where to look.
+const LONG_EFFORT_POSITIONS: usize = 8 * SHORT_EFFORT_POSITIONS;
+/// Queries of more types and tags than this together are not looked into on a thread that serves
+/// others: to find out where to look takes too long.
+const SHORT_TERMS_MAX: usize = 256;
 
 /// At most about how many events the writer is left to look at: a look that took so long that more
 /// were written meanwhile goes on.
@@ -74,9 +81,28 @@ impl ConditionCheck {
         self.checked.matches.is_empty()
     }
 
+    /// Begins the look, on a thread that serves others too. Returns whether it is finished.
+    pub(crate) fn begin(&mut self, engine: &Engine, conditions: &[Condition]) -> Result<bool> {
+        let queries = conditions.iter().filter_map(Matcher::of_condition);
+        let n_terms: usize = queries.map(|(matcher, _)| matcher.query.n_terms()).sum();
+        if n_terms > SHORT_TERMS_MAX {
+            return Ok(false);
+        }
+        self.look_for(SHORT_EFFORT_POSITIONS, engine, conditions)
+    }
+
     /// Goes on with the look for a while. Returns whether it is finished.
     pub(crate) fn advance(&mut self, engine: &Engine, conditions: &[Condition]) -> Result<bool> {
-        let effort = Effort::new(EFFORT_POSITIONS);
+        self.look_for(LONG_EFFORT_POSITIONS, engine, conditions)
+    }
+
+    fn look_for(
+        &mut self,
+        n_positions: usize,
+        engine: &Engine,
+        conditions: &[Condition],
+    ) -> Result<bool> {
+        let effort = Effort::new(n_positions);
         while self.index < self.checked.matches.len() {
             if effort.is_spent() || !self.look(engine, &conditions[self.index], &effort)? {
                 return Ok(false);
@@ -137,4 +163,38 @@ pub(crate) fn check(engine: &Engine, conditions: &[Condition]) -> Result<Checked
 pub(crate) struct CheckedCommit {
     pub(crate) commit: Commit,
     pub(crate) checked: CheckedConditions,
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil_core::{NewEvent, QueryItem};
+
+    use super::*;
+    use crate::{Database, Options};
+
+    fn condition(n_items: usize) -> Condition {
+        let item = |number: usize| QueryItem {
+            types: vec!["Counted".to_owned(), format!("Other{number}")],
+            tags: vec!["even".to_owned(), "odd".to_owned()],
+        };
+        Condition::no_match((0..n_items).map(item).collect())
+    }
+
+    #[test]
+    fn large_queries_are_not_looked_into_on_a_thread_that_serves_others() {
+        let database = Database::in_memory(&Options::default()).unwrap();
+        for tag in ["even", "odd"] {
+            let mut event = NewEvent::without_stream("Counted", "{}");
+            event.tags = vec![tag.to_owned()];
+            database.commit(Commit::new([event])).unwrap();
+        }
+        let engine = database.engine().unwrap();
+        for (n_items, is_short) in [(1, true), (SHORT_TERMS_MAX / 4, true), (500, false)] {
+            let conditions = [condition(n_items)];
+            let mut check = ConditionCheck::new(&engine, &conditions);
+            assert_eq!(check.begin(&engine, &conditions).unwrap(), is_short);
+            while !check.advance(&engine, &conditions).unwrap() {}
+            assert_eq!(check.finish(&engine).matches, [None]);
+        }
+    }
 }

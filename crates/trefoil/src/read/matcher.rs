@@ -41,6 +41,12 @@ impl<'a> Matcher<'a> {
         Some((matcher, after.unwrap_or(0)))
     }
 
+    /// Returns how many positions could be walked over in about the time that it takes to read an event
+    /// and find out whether it is selected.
+    pub(crate) fn effort(&self) -> usize {
+        4 + self.query.n_terms() / 16
+    }
+
     /// Returns whether an event is selected.
     pub(crate) fn matches(&self, event: &Event) -> bool {
         self.matches_parts(event.stream(), event.event_type(), event.tags())

@@ -64,7 +64,7 @@ pub(crate) fn first_match(
             return Ok(SearchResult::Match(position));
         }
         match step {
-            WalkStep::At(position) if !effort.spend(4 * candidates.len()) => {
+            WalkStep::At(position) if !effort.spend(matcher.effort() * candidates.len()) => {
                 return Ok(SearchResult::Paused(position + 1));
             }
             WalkStep::At(_) => {}

@@ -189,7 +189,7 @@ fn no_long_condition_is_answered(n_events: usize) -> bool {
 /// know how it ends.
 #[test]
 fn the_long_condition_of_an_append_of_nothing_ends_with_its_client() {
-    const CLIENTS: u64 = 16;
+    const CLIENTS: u64 = 64;
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &SMALL_PARTS);
     fill(&server, 20_000);
