@@ -71,16 +71,26 @@ class Watcher:
     """What must not happen on any page: errors, and requests to other hosts."""
 
     def __init__(self, page: Page, server: Server) -> None:
-        self.server, self.wrong, self.expected = server, [], 0
+        self.server, self.wrong, self.expected, self.unreported = server, [], 0, 0
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", self.console)
         page.on("request", self.request)
+        page.on("response", self.response)
         page.on("dialog", lambda dialog: self.wrong.append("a dialog"))
 
     def console(self, message) -> None:
-        # The browser itself reports every refused request; refusals that a test asks for are none.
-        if message.type == "error" and not (self.expected and "Failed to load" in message.text):
-            self.wrong.append(message.text)
+        if message.type != "error":
+            return
+        # The browser itself reports every refused request, and not at once; refusals that a test
+        # asks for are no errors.
+        if "Failed to load" in message.text and (self.expected or self.unreported):
+            self.unreported = max(0, self.unreported - 1)
+            return
+        self.wrong.append(message.text)
+
+    def response(self, response) -> None:
+        if self.expected and response.status >= 400:
+            self.unreported += 1
 
     def request(self, request) -> None:
         if not request.url.startswith(self.server.url):
