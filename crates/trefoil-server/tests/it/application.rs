@@ -114,10 +114,7 @@ fn clients_are_told_of_its_commands() {
     assert!(info.contains("write") && info.contains("@write"), "{info}");
     assert!(!other.say("COMMAND INFO LIMIT.TAKE").contains("limit"));
     let docs = client.say("COMMAND DOCS limit.left");
-    assert!(
-        docs.contains("Limits how often something is done"),
-        "{docs}"
-    );
+    assert!(docs.contains("Returns how many are left"), "{docs}");
     assert_eq!(
         client.say("COMMAND GETKEYS LIMIT.TAKE web 2 10"),
         "[\"web\"]"

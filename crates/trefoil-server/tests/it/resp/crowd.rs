@@ -120,7 +120,7 @@ fn what_clients_do_is_counted() {
         "trefoil_resp_commands_total{command=\"get\"} 1",
         "trefoil_resp_commands_total{command=\"set\"} 1",
         "trefoil_resp_commands_total{command=\"unknown\"} 1",
-        "trefoil_resp_errors_total 1",
+        "trefoil_resp_errors_total{code=\"ERR\"} 1",
         "trefoil_commits_total 1",
         "trefoil_group_commits_count 1",
         "trefoil_group_sync_seconds_count 1",
