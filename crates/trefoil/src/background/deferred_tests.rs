@@ -115,9 +115,10 @@ fn a_snapshot_waits_until_there_are_twice_as_many_changes() {
     let first = storage.snapshot();
     wait_a_while();
     assert_eq!(storage.snapshot(), first);
-    busy.rest();
     eventually(|| {
-        // What is left of the values that were replaced has to be out of the map before.
+        busy.rest();
+        // What is left of the values that were replaced has to be out of the map before, and that is
+        // removed some time after they were.
         busy.engine.checkpoint().unwrap();
         storage.snapshot() != first
     });
