@@ -19,7 +19,11 @@ const REQUIREMENTS: &str = "tests/python/requirements.txt";
 const STEPS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
     // Without `--all-targets`, which leaves out the tests in the documentation.
-    &["test", "--workspace"],
+    &[
+        "test",
+        "--workspace",
+        "--features=trefoil-cli/object-storage",
+    ],
     &DOCUMENTATION,
 ];
 

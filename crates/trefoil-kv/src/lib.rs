@@ -1,0 +1,5 @@
+//! Trefoil on an ordered key-value store with one fenced writer, and objects beside it.
+//!
+//! [`contract`] says what an engine must do.
+
+pub mod contract;

@@ -1,0 +1,1 @@
+//! Trefoil on object stores, by SlateDB.
