@@ -149,8 +149,9 @@ pub trait Engine: Send + Sync + Debug {
     fn objects(&self) -> &dyn Objects;
 
     /// Opens a store, which is made if it is not there. From then on every handle with a lower epoch is
-    /// fenced. If there was one with this epoch or a higher one, that is [`KvError::Fenced`], and that
-    /// one is not disturbed.
+    /// fenced: it commits nothing more, and may go on answering reads with what was there before. If
+    /// there was one with this epoch or a higher one, that is [`KvError::Fenced`], and that one is
+    /// not disturbed.
     fn open(&self, name: &str, epoch: u64) -> KvResult<Arc<dyn Kv>>;
 
     /// Removes a store that nobody has open, as far as it is there.
