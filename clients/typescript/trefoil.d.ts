@@ -119,7 +119,7 @@ export declare class Conflict extends TrefoilError {
 /** A state command failed. Nothing was written. */
 export declare class CommandFailed extends TrefoilError {
 }
-/** The server cannot be reached, is overloaded, or has no space. Nothing was written. */
+/** The server cannot be reached, is overloaded, has no space, or another node has the namespace. Nothing was written. */
 export declare class Unavailable extends TrefoilError {
 }
 /** It is not known whether the commit was written. Its id tells: commit it again with the same id. */

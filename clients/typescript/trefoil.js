@@ -47,7 +47,7 @@ export class Unauthorized extends TrefoilError {}
 export class Conflict extends TrefoilError {}
 /** A state command failed. Nothing was written. */
 export class CommandFailed extends TrefoilError {}
-/** The server cannot be reached, is overloaded, or has no space. Nothing was written. */
+/** The server cannot be reached, is overloaded, has no space, or another node has the namespace. Nothing was written. */
 export class Unavailable extends TrefoilError {}
 /** It is not known whether the commit was written. Its id tells: commit it again with the same id. */
 export class OutcomeUnknown extends TrefoilError {}
@@ -58,7 +58,8 @@ const ERRORS = {
   AUTH_REQUIRED: Unauthorized, AUTH_INVALID_TOKEN: Unauthorized, AUTH_UNAUTHORIZED: Unauthorized,
   STREAM_VERSION_CONFLICT: Conflict, CONDITION_FAILED: Conflict, GUARD_FAILED: Conflict,
   TRACKING_CONFLICT: Conflict, DUPLICATE_ID: Conflict, COMMAND_FAILED: CommandFailed,
-  OVERLOADED: Unavailable, CLOSED: Unavailable, DISK_FULL: Unavailable, OUTCOME_UNKNOWN: OutcomeUnknown,
+  OVERLOADED: Unavailable, CLOSED: Unavailable, DISK_FULL: Unavailable, WRONG_NODE: Unavailable,
+  OUTCOME_UNKNOWN: OutcomeUnknown,
 };
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, PAGE] = [20, 1000, 1000];
 
@@ -136,7 +137,8 @@ export class Trefoil {
   }
 
   /**
-   * Repeats what may be repeated until it is done, refused, or `retryMs` have passed.
+   * Repeats what may be repeated until it is done, refused, or `retryMs` have passed. What the server
+   * says may have happened is for the caller to decide about.
    * @param {string} method @param {...any} args @returns {Promise<any>}
    */
   async #repeat(method, ...args) {
@@ -145,8 +147,8 @@ export class Trefoil {
       try {
         return await this.call(method, ...args);
       } catch (error) {
-        if (!(error instanceof Unavailable || error instanceof OutcomeUnknown)) throw error;
-        isUnknown ||= method === 'commit' && ['CONNECTION', 'OUTCOME_UNKNOWN'].includes(error.code);
+        if (!(error instanceof Unavailable)) throw error;
+        isUnknown ||= method === 'commit' && error.code === 'CONNECTION';
         if (Date.now() + ms > end) {
           throw isUnknown ? new OutcomeUnknown('OUTCOME_UNKNOWN', error.message, error.details, error) : error;
         }

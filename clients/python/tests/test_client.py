@@ -1,6 +1,8 @@
 """Both clients against a real server, which is killed meanwhile. TREFOIL_BINARY names it."""
 
 import asyncio
+import http.server
+import json
 import threading
 import time
 import unittest
@@ -71,6 +73,34 @@ class Client(unittest.TestCase):
         with self.assertRaises(TrefoilError) as refused:
             self.db.call("ns.info", "nobody")
         self.assertEqual(refused.exception.code, "NAMESPACE_NOT_FOUND")
+
+    def test_only_what_has_done_nothing_is_sent_again(self):
+        answers = [(421, "WRONG_NODE"), (503, "CLOSED"), (200, None), (500, "OUTCOME_UNKNOWN")]
+
+        class Node(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                status, code = answers.pop(0)
+                body = {"error": {"code": code, "message": "text"}} if code else {"commit": 1}
+                body = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        node = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Node)
+        self.addCleanup(node.server_close)
+        self.addCleanup(node.shutdown)
+        threading.Thread(target=node.serve_forever, daemon=True).start()
+        with Trefoil(f"http://127.0.0.1:{node.server_port}", TOKEN) as cluster:
+            self.assertEqual(cluster.commit(events=[self.event(1)]), {"commit": 1})
+            self.assertEqual(len(answers), 1)
+            with self.assertRaises(OutcomeUnknown):  # It is for the caller to decide.
+                cluster.commit(events=[self.event(1)])
+        self.assertEqual(answers, [])
 
     def test_an_id_makes_a_commit_repeatable(self):
         parts = {"id": str(uuid.uuid4()), "events": [self.event(1)], "state": [["INCR", self.tag]]}

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -63,6 +65,27 @@ test('errors are types', async () => {
   const refused = await db.call('ns.info', 'nobody').catch((error) => error);
   assert(refused instanceof TrefoilError);
   assert.equal(refused.code, 'NAMESPACE_NOT_FOUND');
+});
+
+test('only what has done nothing is sent again', async () => {
+  const answers = [];
+  let requests = 0;
+  const node = createServer((request, response) => {
+    requests += 1;
+    const [status, code] = answers.shift();
+    const body = code ? { error: { code, message: 'text' } } : { commit: 1 };
+    request.resume().on('end', () => response.writeHead(status).end(JSON.stringify(body)));
+  }).listen(0, '127.0.0.1');
+  await once(node, 'listening');
+  const cluster = new Trefoil({ url: `http://127.0.0.1:${node.address().port}` });
+  answers.push([421, 'WRONG_NODE'], [503, 'CLOSED'], [200]);
+  assert.deepEqual(await cluster.commit({ events: [numbered('x', 1)] }), { commit: 1 });
+  assert.equal(requests, 3);
+  answers.push([500, 'OUTCOME_UNKNOWN']);
+  await assert.rejects(cluster.commit({ events: [numbered('x', 1)] }), OutcomeUnknown);
+  assert.equal(requests, 4, 'it is for the caller to decide');
+  node.closeAllConnections();
+  node.close();
 });
 
 test('an id makes a commit repeatable', async () => {

@@ -12,10 +12,12 @@ const USAGE: u8 = 2;
 const CONFLICT: u8 = 3;
 const NOT_FOUND: u8 = 4;
 const UNAUTHORISED: u8 = 5;
+const OUTCOME_UNKNOWN: u8 = 6;
+const WRONG_NODE: u8 = 7;
 
 /// The table of exit codes, as every help text ends with it.
-pub(crate) const CODES: &str =
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 conflict, 4 not found, 5 unauthorised";
+pub(crate) const CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 conflict, \
+    4 not found, 5 unauthorised, 6 outcome unknown, 7 wrong node";
 
 /// The command was called in a way that cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -84,15 +86,20 @@ fn code(error: &anyhow::Error) -> u8 {
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ServerError>() {
-        return Some(match error.status {
-            401 | 403 => UNAUTHORISED,
-            404 => NOT_FOUND,
-            409 => CONFLICT,
+        return Some(match (error.status, error.code.as_str()) {
+            (401 | 403, _) => UNAUTHORISED,
+            (404, _) => NOT_FOUND,
+            (409, _) => CONFLICT,
+            (_, "OUTCOME_UNKNOWN") => OUTCOME_UNKNOWN,
+            (_, "WRONG_NODE") => WRONG_NODE,
             _ => FAILED,
         });
     }
-    if let Some(trefoil::Error::NamespaceNotFound(_)) = cause.downcast_ref() {
-        return Some(NOT_FOUND);
+    match cause.downcast_ref() {
+        Some(trefoil::Error::NamespaceNotFound(_)) => return Some(NOT_FOUND),
+        Some(trefoil::Error::Unknown { .. }) => return Some(OUTCOME_UNKNOWN),
+        Some(trefoil::Error::NotOwner { .. }) => return Some(WRONG_NODE),
+        _ => {}
     }
     if cause.is::<UsageError>() {
         return Some(USAGE);
@@ -111,23 +118,29 @@ mod tests {
 
     #[test]
     fn each_kind_of_error_has_its_code() {
-        let server = |status| {
+        let told = |status, name: &str| {
             let error = ServerError {
                 status,
-                code: "CODE".to_owned(),
+                code: name.to_owned(),
                 message: "text".to_owned(),
                 details: None,
             };
             code(&anyhow::Error::new(error).context("while doing something"))
         };
+        let server = |status| told(status, "CODE");
         assert_eq!(
             [400, 401, 403, 404, 409, 500].map(server),
             [1, 5, 5, 4, 3, 1]
         );
         assert_eq!(code(&UsageError(String::new()).into()), 2);
         assert_eq!(code(&NotFound(String::new()).into()), 4);
+        assert_eq!(told(500, "OUTCOME_UNKNOWN"), 6);
+        assert_eq!(told(421, "WRONG_NODE"), 7);
+        assert_eq!(told(421, "HOST_NOT_ALLOWED"), 1);
         let missing = trefoil::Error::NamespaceNotFound(String::new());
         assert_eq!(code(&missing.into()), 4);
+        let lost = trefoil::Error::result_lost("x");
+        assert_eq!(code(&anyhow::Error::new(lost).context("importing")), 6);
         assert_eq!(code(&anyhow::anyhow!("anything else")), 1);
     }
 }

@@ -129,8 +129,8 @@ pub enum Error {
     #[error("no space left on the device: {0}")]
     DiskFull(String),
 
-    /// The disk failed while this was being written: nobody knows whether it was. Read before you
-    /// send it again, or send it with ids, which are stored once.
+    /// Something failed while this was being written: nobody knows whether it was. Nothing may send it
+    /// again by itself. Read first, or send it with the same ids, which are stored once.
     #[error("it is unknown whether this was written: {text}")]
     Unknown {
         /// What failed.
@@ -146,8 +146,8 @@ pub enum Error {
     #[error("namespace refuses writes after an I/O error, reopen it to recover: {0}")]
     Poisoned(String),
 
-    /// The server met a fault of its own while it worked on this request. Nothing of the request took
-    /// effect, and no other request is affected.
+    /// The server met a fault of its own while it worked on this request. No other request is
+    /// affected.
     #[error("internal error: {0}")]
     Internal(String),
 
@@ -171,9 +171,24 @@ pub enum Error {
         source: Cause,
     },
 
-    /// The database was closed, deleted or started a new generation while this was under way.
+    /// The database was closed, deleted or started a new generation before this was begun: nothing of
+    /// it was done.
     #[error("closed: {0}")]
     Closed(String),
+
+    /// Another node has the namespace: nothing of this was done. Send it to that node, or again, when
+    /// it may be known who that is.
+    #[error("namespace '{namespace}' is on another node{}", place_of(owner.as_deref()))]
+    NotOwner {
+        /// The namespace.
+        namespace: String,
+        /// The address of the node that has it, if that is known.
+        owner: Option<String>,
+    },
+}
+
+fn place_of(owner: Option<&str>) -> String {
+    owner.map_or_else(String::new, |owner| format!(": {owner}"))
 }
 
 /// Where stored bytes are not what was written, and what helps.
@@ -222,6 +237,15 @@ impl Error {
         }
     }
 
+    /// Returns the error of a write whose result got lost.
+    pub fn result_lost(text: impl Into<String>) -> Self {
+        Self::Unknown {
+            text: text.into(),
+            is_disk_full: false,
+            source: None,
+        }
+    }
+
     /// Returns the error of a request that breaks a rule.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::Invalid(text.into())
@@ -232,11 +256,12 @@ impl Error {
         Self::Invalid(format!("{what} is {value}, the limit is {limit}"))
     }
 
-    /// Returns whether the same request may succeed later without being changed.
+    /// Returns whether the same request may succeed later without being changed, and has certainly
+    /// done nothing yet.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Overloaded(_) | Self::DiskFull(_) | Self::Closed(_)
+            Self::Overloaded(_) | Self::DiskFull(_) | Self::Closed(_) | Self::NotOwner { .. }
         )
     }
 }
@@ -260,6 +285,23 @@ mod tests {
             let error = Error::io("writing", &kind.into());
             assert!(matches!(error, Error::DiskFull(_)), "{error}");
         }
+    }
+
+    #[test]
+    fn only_what_has_done_nothing_may_be_sent_again() {
+        let elsewhere = |owner: Option<&str>| Error::NotOwner {
+            namespace: "shop".into(),
+            owner: owner.map(str::to_owned),
+        };
+        let (known, unknown) = (elsewhere(Some("10.0.0.2:8080")), elsewhere(None));
+        assert_eq!(
+            known.to_string(),
+            "namespace 'shop' is on another node: 10.0.0.2:8080"
+        );
+        assert_eq!(unknown.to_string(), "namespace 'shop' is on another node");
+        assert!(known.is_retryable() && unknown.is_retryable());
+        assert!(Error::Closed("x".into()).is_retryable());
+        assert!(!Error::result_lost("x").is_retryable());
     }
 
     #[test]

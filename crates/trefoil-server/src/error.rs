@@ -163,6 +163,14 @@ impl From<Error> for Failure {
             Error::Closed(_) => new(StatusCode::SERVICE_UNAVAILABLE, "CLOSED"),
             Error::DiskFull(_) => new(StatusCode::INSUFFICIENT_STORAGE, "DISK_FULL"),
             Error::Internal(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
+            Error::NotOwner { namespace, owner } => {
+                let failure = new(StatusCode::MISDIRECTED_REQUEST, "WRONG_NODE");
+                let failure = failure.with_text("namespace", &namespace);
+                match owner {
+                    Some(owner) => failure.with_text("owner", &owner),
+                    None => failure,
+                }
+            }
             Error::Unknown { .. } => new(StatusCode::INTERNAL_SERVER_ERROR, "OUTCOME_UNKNOWN"),
             Error::Damaged(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "DAMAGED"),
             _ => new(StatusCode::INTERNAL_SERVER_ERROR, "BACKEND_ERROR"),
@@ -194,11 +202,27 @@ mod tests {
         assert_eq!(plain, expected.as_bytes());
     }
 
+    #[test]
+    fn a_request_to_the_wrong_node_is_told_which_one_is_right() {
+        let elsewhere = |owner: Option<&str>| {
+            let error = Error::NotOwner {
+                namespace: "shop".into(),
+                owner: owner.map(str::to_owned),
+            };
+            String::from_utf8(Failure::from(error).to_json()).unwrap()
+        };
+        let known = r#"{"error":{"code":"WRONG_NODE","message":"namespace 'shop' is on another node: 10.0.0.2:8080","details":{"namespace":"shop","owner":"10.0.0.2:8080"}}}"#;
+        assert_eq!(elsewhere(Some("10.0.0.2:8080")), known);
+        let unknown = r#"{"error":{"code":"WRONG_NODE","message":"namespace 'shop' is on another node","details":{"namespace":"shop"}}}"#;
+        assert_eq!(elsewhere(None), unknown);
+    }
+
     /// What `docs/http.md` says of an error.
     struct Documented {
         http: String,
         grpc: String,
         resp: String,
+        send_again: String,
     }
 
     /// The rows of the table of errors, by code. Some rows have several codes.
@@ -217,6 +241,7 @@ mod tests {
                     http: cells[2].to_owned(),
                     grpc: cells[3].to_owned(),
                     resp: cells[4].to_owned(),
+                    send_again: cells[6].to_owned(),
                 };
                 all.insert(code.trim_matches('`').to_owned(), documented);
             }
@@ -293,10 +318,9 @@ mod tests {
         let rows = documented();
         let id = trefoil::EventId::nil();
         let text = || "x".to_owned();
-        let unknown = Error::Unknown {
-            text: text(),
-            is_disk_full: false,
-            source: None,
+        let elsewhere = Error::NotOwner {
+            namespace: text(),
+            owner: None,
         };
         for error in [
             Error::invalid("x"),
@@ -330,8 +354,11 @@ mod tests {
             Error::DiskFull(text()),
             Error::Internal(text()),
             Error::Poisoned(text()),
-            unknown,
+            Error::result_lost("x"),
+            elsewhere,
         ] {
+            let is_unknown = matches!(error, Error::Unknown { .. });
+            let may_send = error.is_retryable();
             let grpc = crate::grpc::code_of(&error);
             let resp = match crate::resp::reply_of(&error) {
                 trefoil::Reply::Error(text) => text.split(' ').next().unwrap().to_owned(),
@@ -350,6 +377,10 @@ mod tests {
                 row.resp.is_empty() || row.resp.contains(&resp),
                 "{code}: {resp}"
             );
+            // What has done nothing may be sent again; of what may have happened nothing may say so.
+            let says_so = row.send_again.starts_with("yes") || row.send_again.starts_with("when");
+            assert_eq!(says_so, may_send, "{code}: {}", row.send_again);
+            assert_eq!(grpc == "UNKNOWN" && resp == "UNKNOWN", is_unknown, "{code}");
         }
     }
 
@@ -361,15 +392,7 @@ mod tests {
             (Error::Poisoned("x".into()), 500, "BACKEND_ERROR"),
             (Error::Closed("x".into()), 503, "CLOSED"),
             (Error::Internal("x".into()), 500, "INTERNAL_ERROR"),
-            (
-                Error::Unknown {
-                    text: "x".into(),
-                    is_disk_full: true,
-                    source: None,
-                },
-                500,
-                "OUTCOME_UNKNOWN",
-            ),
+            (Error::result_lost("x"), 500, "OUTCOME_UNKNOWN"),
             (
                 Error::NamespaceNotFound("x".into()),
                 404,

@@ -31,9 +31,9 @@ pub(crate) async fn answer(
 ) -> Result<HttpAnswer> {
     let (lines, position) = parse(QueryString::of(&parts.uri))?;
     let database = access.database(shared).await?;
-    let prepare = move || Ok((start(&database, &lines, position)?, lines, database));
-    let (read, lines, database) = blocking::<trefoil::Result<_>>(prepare).await??;
-    let body = Reading::new(Pages::new(database, read), lines, share)
+    let prepare = move |database: &Database| Ok((start(database, &lines, position)?, lines));
+    let (read, lines) = database.elsewhere(prepare).await?;
+    let body = Reading::new(Pages::new(database, read)?, lines, share)
         .body()
         .await?;
     let content_type = HeaderValue::from_static("application/x-ndjson");
@@ -110,7 +110,7 @@ fn start(database: &Database, lines: &ExportLines, position: u64) -> trefoil::Re
     let first = match lines.since {
         None => position,
         Some(since) => {
-            let none = database.head().saturating_add(1);
+            let none = database.head()?.saturating_add(1);
             database.position_at(since)?.unwrap_or(none).max(position)
         }
     };

@@ -18,10 +18,10 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    pub(crate) fn new(database: OpenDatabase, read: Selection) -> Self {
-        let head = database.head();
+    pub(crate) fn new(database: OpenDatabase, read: Selection) -> Result<Self> {
+        let head = database.head()?;
         let read = read.as_of(head);
-        Self {
+        Ok(Self {
             database,
             read,
             head,

@@ -48,16 +48,15 @@ impl OpenSubscription {
 
 impl Subscriptions {
     /// Returns how many there are, and how many positions the one that is furthest behind has yet to
-    /// get. `head` says where the log of a namespace ends.
-    pub(crate) fn count_and_lag(&self, head: impl Fn(&NamespaceId) -> u64) -> (usize, u64) {
+    /// get. `head` says where the log of a namespace ends, if it is open.
+    pub(crate) fn count_and_lag(&self, head: impl Fn(&NamespaceId) -> Option<u64>) -> (usize, u64) {
         let open: Vec<Arc<OpenSubscription>> = self.open.lock().values().cloned().collect();
         let of_one = |same: &[Arc<OpenSubscription>]| {
-            let first = same.iter().map(|one| one.position()).min().unwrap_or(0);
-            same.first()
-                .map_or(0, |one| head(&one.namespace).saturating_sub(first))
+            let first = same.iter().map(|one| one.position()).min()?;
+            Some(head(&same.first()?.namespace)?.saturating_sub(first))
         };
         let lags = open.chunk_by(|a, b| a.namespace == b.namespace);
-        (open.len(), lags.map(of_one).max().unwrap_or(0))
+        (open.len(), lags.filter_map(of_one).max().unwrap_or(0))
     }
 
     /// Returns at most `limit` subscriptions of a namespace whose ids are higher than `after`.

@@ -124,11 +124,7 @@ impl Drop for Completer {
 }
 
 fn given_up() -> Error {
-    Error::Unknown {
-        text: "the storage gave the group up without saying what became of it".into(),
-        is_disk_full: false,
-        source: None,
-    }
+    Error::result_lost("the storage gave the group up without saying what became of it")
 }
 
 #[cfg(test)]

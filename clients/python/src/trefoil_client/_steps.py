@@ -63,7 +63,10 @@ class CommandFailed(TrefoilError):
 
 
 class Unavailable(TrefoilError):
-    """The server cannot be reached, is overloaded, or has no space. Nothing was written."""
+    """The server cannot be reached, is overloaded, has no space, or another node has the namespace.
+
+    Nothing was written.
+    """
 
 
 class OutcomeUnknown(TrefoilError):
@@ -75,7 +78,7 @@ ERRORS: dict[str, type[TrefoilError]] = {
     **dict.fromkeys(["AUTH_REQUIRED", "AUTH_INVALID_TOKEN", "AUTH_UNAUTHORIZED"], Unauthorized),
     **dict.fromkeys(["STREAM_VERSION_CONFLICT", "CONDITION_FAILED", "GUARD_FAILED"], Conflict),
     **dict.fromkeys(["TRACKING_CONFLICT", "DUPLICATE_ID"], Conflict),
-    **dict.fromkeys(["OVERLOADED", "CLOSED", "DISK_FULL"], Unavailable),
+    **dict.fromkeys(["OVERLOADED", "CLOSED", "DISK_FULL", "WRONG_NODE"], Unavailable),
     "COMMAND_FAILED": CommandFailed,
     "OUTCOME_UNKNOWN": OutcomeUnknown,
 }
@@ -123,13 +126,16 @@ Steps = Generator[Step, Any, T]
 
 
 def repeat(seconds: float, method: str, *arguments: Json) -> Steps[Json]:
-    """Repeats a call that may be repeated until it is done, refused, or time is up."""
+    """Repeats a call that may be repeated until it is done, refused, or time is up.
+
+    What the server says may have happened is for the caller to decide about.
+    """
     end, pause, is_unknown = time.monotonic() + seconds, FIRST_PAUSE, False
     while True:
         try:
             return (yield Call(method, arguments))
-        except (Unavailable, OutcomeUnknown) as error:
-            is_unknown |= method == "commit" and error.code in ("CONNECTION", "OUTCOME_UNKNOWN")
+        except Unavailable as error:
+            is_unknown |= method == "commit" and error.code == "CONNECTION"
             if time.monotonic() + pause > end:
                 if is_unknown:
                     raise OutcomeUnknown("OUTCOME_UNKNOWN", error.message, error.details) from error

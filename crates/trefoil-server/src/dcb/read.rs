@@ -47,7 +47,7 @@ pub(crate) async fn answer(
     };
     let database = access.database(shared).await?;
     let reading = Reading::new(
-        Pages::new(database, read),
+        Pages::new(database, read)?,
         Objects { is_first: true },
         share,
     );

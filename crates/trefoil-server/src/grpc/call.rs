@@ -206,7 +206,7 @@ async fn run(
         Method::Read => Box::pin(read::answer(&guest.share, database, &request)).await,
         Method::Subscribe => subscribe::answer(shared, guest, namespace, &database, request),
         Method::GetTrackingInfo => lookup::tracking(&database, &request).await,
-        _ => Ok(lookup::head(&database)),
+        _ => lookup::head(&database),
     }
 }
 

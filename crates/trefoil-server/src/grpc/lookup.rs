@@ -8,9 +8,10 @@ use super::request::Received;
 use super::status::{Result, of_error};
 
 /// The position of the last event.
-pub(super) fn head(database: &Database) -> GrpcAnswer {
-    let position = Some(database.head()).filter(|&head| head > 0);
-    GrpcAnswer::message(&HeadResponse { position })
+pub(super) fn head(database: &Database) -> Result<GrpcAnswer> {
+    let head = database.head().map_err(|error| of_error(&error))?;
+    let position = Some(head).filter(|&head| head > 0);
+    Ok(GrpcAnswer::message(&HeadResponse { position }))
 }
 
 /// The position that was last recorded for a source.

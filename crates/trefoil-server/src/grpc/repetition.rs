@@ -59,7 +59,7 @@ async fn find_last(
     let read = Selection::query(query)
         .from_position(first)
         .limit(ids.len());
-    let mut pages = Pages::new(database.clone(), read);
+    let mut pages = Pages::new(database.clone(), read).map_err(of_failure)?;
     while !pages.is_done() {
         let page;
         (pages, page) = blocking(move || {

@@ -59,7 +59,9 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
         | Error::RepeatedId(_)
         | Error::PositionExists(_) => (Code::FailedPrecondition, ErrorType::Integrity),
         Error::NamespaceNotFound(_) => (Code::NotFound, ErrorType::Io),
-        Error::Overloaded(_) | Error::Closed(_) => (Code::Unavailable, ErrorType::Io),
+        Error::Overloaded(_) | Error::Closed(_) | Error::NotOwner { .. } => {
+            (Code::Unavailable, ErrorType::Io)
+        }
         Error::DiskFull(_) => (Code::ResourceExhausted, ErrorType::Io),
         Error::Unknown { .. } => (Code::Unknown, ErrorType::Io),
         Error::Damaged(_) => (Code::DataLoss, ErrorType::Corruption),
@@ -81,6 +83,8 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
 /// A refusal by a part of the server that HTTP and gRPC share.
 pub(super) fn of_failure(failure: Failure) -> Box<Status> {
     let (code, error_type) = match failure.status {
+        _ if failure.code == "OUTCOME_UNKNOWN" => (Code::Unknown, ErrorType::Io),
+        _ if failure.code == "WRONG_NODE" => (Code::Unavailable, ErrorType::Io),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             (Code::Unauthenticated, ErrorType::Authentication)
         }
@@ -145,6 +149,15 @@ mod tests {
             ),
             (Error::Overloaded("x".into()), Code::Unavailable, 0),
             (Error::Closed("x".into()), Code::Unavailable, 0),
+            (
+                Error::NotOwner {
+                    namespace: "x".into(),
+                    owner: None,
+                },
+                Code::Unavailable,
+                0,
+            ),
+            (Error::result_lost("x"), Code::Unknown, 0),
             (Error::DiskFull("x".into()), Code::ResourceExhausted, 0),
             (Error::Poisoned("x".into()), Code::Internal, 0),
             (Error::Internal("x".into()), Code::Internal, 4),
@@ -155,6 +168,18 @@ mod tests {
             let details = ErrorResponse::decode(status.details()).unwrap();
             assert_eq!(details.error_type, error_type, "{error}");
             assert_eq!(details.message, status.message());
+        }
+        for error in [
+            Error::result_lost("x"),
+            Error::NotOwner {
+                namespace: "x".into(),
+                owner: Some("y".into()),
+            },
+        ] {
+            let direct = of_error(&error);
+            let shared = of_failure(error.into());
+            assert_eq!(shared.code(), direct.code());
+            assert_eq!(shared.message(), direct.message());
         }
     }
 

@@ -257,6 +257,8 @@ fn write_batch(
         };
         let code = match error {
             Error::PositionExists(_) => "POSITION_EXISTS",
+            Error::Unknown { .. } => "OUTCOME_UNKNOWN",
+            Error::NotOwner { .. } => "WRONG_NODE",
             _ => "IMPORT_FAILED",
         };
         let message = match error {

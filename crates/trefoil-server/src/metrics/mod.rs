@@ -156,7 +156,7 @@ fn put_connections(out: &mut Exposition, connections: &Connections) {
 fn put_subscriptions(out: &mut Exposition, shared: &Shared) {
     let head = |namespace: &NamespaceId| {
         let database = shared.namespaces.opened(namespace);
-        database.map_or(0, |database| database.head())
+        database.and_then(|database| database.head().ok())
     };
     let (number, lag) = shared.subscriptions.count_and_lag(head);
     out.gauge("subscribers", "Open subscriptions", number);

@@ -28,6 +28,7 @@ pub(crate) fn of_error(failure: &Error) -> Reply {
         Error::Overloaded(_) => error(format!("BUSY {failure}")),
         Error::Poisoned(_) => error(format!("READONLY {failure}")),
         Error::Unknown { .. } => error(format!("UNKNOWN {failure}")),
+        Error::NotOwner { .. } => error(format!("WRONGNODE {failure}")),
         _ => error(format!("ERR {failure}")),
     }
 }
@@ -36,6 +37,8 @@ pub(crate) fn of_error(failure: &Error) -> Reply {
 pub(super) fn of_failure(failure: &Failure) -> Reply {
     match failure.code {
         "OVERLOADED" => error(format!("BUSY {}", failure.message)),
+        "OUTCOME_UNKNOWN" => error(format!("UNKNOWN {}", failure.message)),
+        "WRONG_NODE" => error(format!("WRONGNODE {}", failure.message)),
         _ => error(format!("ERR {}", failure.message)),
     }
 }
@@ -80,11 +83,20 @@ mod tests {
         }
         let poisoned = of_error(&Error::Poisoned("x".into()));
         assert!(matches!(poisoned, Reply::Error(text) if text.starts_with("READONLY ")));
-        let unknown = of_error(&Error::Unknown {
-            text: "x".into(),
-            is_disk_full: false,
-            source: None,
-        });
-        assert!(matches!(unknown, Reply::Error(text) if text.starts_with("UNKNOWN ")));
+        let elsewhere = Error::NotOwner {
+            namespace: "x".into(),
+            owner: None,
+        };
+        for (failure, code) in [
+            (Error::result_lost("x"), "UNKNOWN"),
+            (elsewhere, "WRONGNODE"),
+        ] {
+            let reply = of_error(&failure);
+            assert_eq!(of_failure(&failure.into()), reply);
+            let Reply::Error(text) = reply else {
+                panic!("{reply:?}");
+            };
+            assert_eq!(text.split(' ').next(), Some(code));
+        }
     }
 }

@@ -120,7 +120,7 @@ pub(super) enum Outcomes {
 impl Outcomes {
     /// Returns the reply for the next place.
     pub(super) fn take(&mut self, shape: ReplyShape) -> Reply {
-        let missing = || of_error(&Error::Closed("the writer has no answer".to_owned()));
+        let missing = || of_error(&Error::result_lost("it was not answered"));
         match (shape, self) {
             (ReplyShape::Ready(reply), _) => reply,
             (_, Self::Failed(reply)) => reply.clone(),

@@ -71,8 +71,9 @@ impl Session {
 /// Returns the code of an error and whose fault it is. Faults that have no code of their own are told
 /// by their texts, which are the same over all protocols.
 fn severity_of(text: &str) -> (&'static str, Severity) {
-    const CODES: [(&str, Severity); 7] = [
+    const CODES: [(&str, Severity); 8] = [
         ("BUSY", Severity::Refused),
+        ("WRONGNODE", Severity::Client),
         ("READONLY", Severity::Fault),
         ("UNKNOWN", Severity::Fault),
         ("ERR internal error", Severity::Fault),
@@ -103,15 +104,14 @@ mod tests {
             Reply::Error(text) => severity_of(&text).1,
             other => panic!("{other:?}"),
         };
-        let unknown = Error::Unknown {
-            text: "x".into(),
-            is_disk_full: false,
-            source: None,
+        let elsewhere = Error::NotOwner {
+            namespace: "x".into(),
+            owner: None,
         };
         for error in [
             Error::Internal("x".into()),
             Error::Poisoned("x".into()),
-            unknown,
+            Error::result_lost("x"),
         ] {
             assert_eq!(severity(&error), Severity::Fault, "{error}");
         }
@@ -119,6 +119,7 @@ mod tests {
             assert_eq!(severity(&error), Severity::Refused, "{error}");
         }
         assert_eq!(severity(&Error::invalid("x")), Severity::Client);
+        assert_eq!(severity(&elsewhere), Severity::Client);
         assert_eq!(severity_of("WRONGTYPE x"), ("ERR", Severity::Client));
     }
 }

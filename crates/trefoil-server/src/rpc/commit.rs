@@ -60,13 +60,18 @@ async fn commit(
         return Ok((committed, Vec::new()));
     }
     let n_events = request.commit.events.len();
+    let head = database.head()?;
     let mut transaction = request.into_transaction();
     transaction.allowance = Some(memory.allowance());
     let executed = database.transact_async(transaction).await?;
     let last = executed.events.last().map(|event| event.position);
     let committed = Committed {
-        commit: executed.commit.unwrap_or_else(|| database.last_commit()),
-        position: last.unwrap_or_else(|| database.head()),
+        commit: match executed.commit {
+            Some(commit) => commit,
+            None => database.last_commit()?,
+        },
+        // It is written: that the database was closed meanwhile is no failure of it.
+        position: last.unwrap_or_else(|| database.head().unwrap_or(head)),
         events: executed.events,
         replayed: executed.replayed,
     };

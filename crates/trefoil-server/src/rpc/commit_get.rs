@@ -45,7 +45,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let read = Selection::all()
         .from_position(from)
         .limit(limit.min(request.limit));
-    let pages = Pages::new(database, read);
+    let pages = Pages::new(database, read)?;
     let writer = CommitWriter {
         rows: EventRows::new(request.shape),
         stored,

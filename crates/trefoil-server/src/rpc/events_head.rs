@@ -8,6 +8,6 @@ use crate::json::RpcCall;
 use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
-    let head = context.database().await?.head();
+    let head = context.database().await?.head()?;
     Ok(response::json(head.to_string()))
 }

@@ -32,7 +32,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
         let explanation = blocking(move || database.explain(&read)).await??;
         return Ok(response::json(explanation::to_json(&explanation)));
     }
-    let pages = Pages::new(database, read);
+    let pages = Pages::new(database, read)?;
     let writer = RowsAndHead {
         rows: EventRows::new(shape),
         head: pages.head(),

@@ -41,10 +41,10 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
 fn put_subscription(
     out: &mut Vec<u8>,
     subscription: &OpenSubscription,
-    database: &OpenDatabase,
+    (database, head): (&OpenDatabase, u64),
     now: Timestamp,
 ) {
-    let (head, position) = (database.head(), subscription.position());
+    let position = subscription.position();
     let lag = head.saturating_sub(position);
     let mut object = ObjectWriter::begin(out);
     object.number("id", subscription.id);

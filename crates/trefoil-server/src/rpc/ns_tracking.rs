@@ -15,7 +15,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let list = strict_list(call)?;
     let database = context.database().await?;
     let found = database.trackings_async(&list).await?;
-    let head = database.head();
+    let head = database.head()?;
     let mut out = Vec::new();
     put_array(&mut out, found, |out, tracking| {
         let mut object = ObjectWriter::begin(out);

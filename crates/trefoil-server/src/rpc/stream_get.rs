@@ -32,7 +32,7 @@ pub(super) async fn answer_rows(
 ) -> Result<HttpAnswer> {
     let database = context.database().await?;
     let reading = Reading::new(
-        Pages::new(database, read),
+        Pages::new(database, read)?,
         EventRows::new(shape),
         context.share,
     );

@@ -42,7 +42,7 @@ pub(crate) async fn answer(
     };
     let database = access.database(shared).await?;
     let shape = request.shape;
-    let read = request.into_read(database.head());
+    let read = request.into_read(database.head()?);
     let endpoint = match kind {
         FeedKind::Poke => "/subscribe",
         FeedKind::Event => "/events",

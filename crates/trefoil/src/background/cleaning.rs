@@ -11,7 +11,7 @@ use std::time::Duration;
 use trefoil_core::Result;
 
 use crate::background::Lane;
-use crate::database::engine::{Engine, abandoned, report};
+use crate::database::engine::{Engine, report, unanswered};
 use crate::state::StateStore;
 use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
@@ -131,7 +131,7 @@ impl Engine {
         if self.writer.queue.push(request)? {
             self.lead(1);
         }
-        let cleaned = answer.recv().unwrap_or_else(|_| Err(abandoned()))?;
+        let cleaned = answer.recv().unwrap_or_else(|_| Err(unanswered()))?;
         Ok((cleaned.next, cleaned.rest))
     }
 }

@@ -4,7 +4,7 @@
 use trefoil_core::{Error, Result};
 
 use super::{Background, ReadOwner};
-use crate::database::engine::abandoned;
+use crate::database::engine::{abandoned, unanswered};
 
 impl Background {
     /// Has a read done on the threads for long reads. It is not begun if nobody waits for it any
@@ -37,5 +37,5 @@ pub(crate) async fn on_own_thread<T: Send + 'static>(
             let _ = reply.send(work());
         })
         .map_err(|error| Error::io("starting a thread", &error))?;
-    done.await.unwrap_or_else(|_| Err(abandoned()))
+    done.await.unwrap_or_else(|_| Err(unanswered()))
 }

@@ -156,7 +156,11 @@ impl Database {
         let (conditions, checked) = engine
             .check_async(conditions.to_vec(), self.trace())
             .await?;
-        decide(&engine, &conditions, &checked)
+        if !engine.may_wait {
+            return decide(&engine, &conditions, &checked);
+        }
+        self.elsewhere(move |_| decide(&engine, &conditions, &checked))
+            .await
     }
 
     /// The async form of [`Self::last`].

@@ -204,7 +204,7 @@ impl Engine {
             // The first group has this request in it; later ones are led by others.
             self.lead(1);
         }
-        answer.recv().unwrap_or_else(|_| Err(abandoned()))
+        answer.recv().unwrap_or_else(|_| Err(unanswered()))
     }
 
     /// Queues work; the future resolves when it is durable.
@@ -217,7 +217,7 @@ impl Engine {
         if self.writer.queue.push(request)? {
             self.have_it_led();
         }
-        answer.await.unwrap_or_else(|_| Err(abandoned()))
+        answer.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     /// Executes transactions and returns when they are durable.
@@ -244,7 +244,7 @@ impl Engine {
         if self.writer.queue.push(request)? {
             self.lead(1);
         }
-        answer.recv().map_err(|_| abandoned())
+        answer.recv().map_err(|_| unanswered())
     }
 
     /// Executes transactions; the future resolves when they are durable.
@@ -284,7 +284,7 @@ impl Engine {
         if self.writer.queue.push(request)? {
             self.have_it_led();
         }
-        answer.await.map_err(|_| abandoned())
+        answer.await.map_err(|_| unanswered())
     }
 
     async fn look_elsewhere(self: &Arc<Self>, looks: Looks) -> Result<Executions> {
@@ -528,7 +528,13 @@ fn decide(work: CheckedCommit) -> Result<CheckedCommit> {
 }
 
 pub(crate) fn abandoned() -> Error {
-    Error::Closed("the commit was not answered".into())
+/// Returns the error of a read that was given up.
+    Error::Closed("the read was given up".into())
+}
+
+/// Returns the error of something that was handed to the writer and not answered.
+pub(crate) fn unanswered() -> Error {
+    Error::result_lost("it was not answered")
 }
 
 /// Work behind the scenes that failed is tried again later; the log has lost nothing.

@@ -35,7 +35,7 @@ use trefoil_storage::Usage;
 
 use crate::background::Background;
 use crate::background::quiet::CLOSING_PATIENCE;
-use crate::database::engine::Engine;
+use crate::database::engine::{Engine, unanswered};
 use crate::home::{Claim, Facts, LocalHome, MemoryHome};
 use crate::index::Manifest;
 use crate::read::LogMoment;
@@ -370,10 +370,9 @@ impl Database {
         self.inner.deadline.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of the last durable commit; 0 if there is none or the database is closed.
-    pub fn last_commit(&self) -> u64 {
-        self.engine()
-            .map_or(0, |engine| engine.writer.last_commit())
+    /// Returns the number of the last durable commit; 0 if there is none.
+    pub fn last_commit(&self) -> Result<u64> {
+        Ok(self.engine()?.writer.last_commit())
     }
 
     /// Returns the position that was last recorded for a source of tracked positions.
@@ -418,10 +417,9 @@ impl Database {
         Ok(end.map(|(ordinal, _)| ordinal))
     }
 
-    /// Returns the global position of the last durable event; 0 if there is none or the database is
-    /// closed.
-    pub fn head(&self) -> u64 {
-        self.engine().map_or(0, |engine| engine.writer.head())
+    /// Returns the global position of the last durable event; 0 if there is none.
+    pub fn head(&self) -> Result<u64> {
+        Ok(self.engine()?.writer.head())
     }
 
     /// Returns the first position whose event's time is at or after `time`.
@@ -572,7 +570,7 @@ fn decide(engine: &Engine, conditions: &[Condition], checked: &CheckedConditions
 
 /// Returns the result of the only one of several transactions.
 fn only(mut executed: Vec<Result<Executed>>) -> Result<Executed> {
-    executed.pop().unwrap_or_else(|| Err(closed()))
+    executed.pop().unwrap_or_else(|| Err(unanswered()))
 }
 
 fn closed() -> Error {

@@ -144,7 +144,7 @@ impl Database {
             Ok(facts) => Ok(facts.generation == next),
             Err(unknown) => {
                 tracing::error!(%unknown, "cannot tell whether the events were replaced");
-                Err(error.clone())
+                Err(Error::result_lost(format!("replacing the events: {error}")))
             }
         }
     }

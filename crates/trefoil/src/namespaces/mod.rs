@@ -444,7 +444,7 @@ impl Inner {
         let recovery = database.recovery();
         tracing::info!(
             namespace = %id,
-            head = database.head(),
+            head = database.head()?,
             replayed_events = recovery.replayed_events,
             cut_bytes = recovery.cut_bytes,
             elapsed_ms = millis(recovery.elapsed),

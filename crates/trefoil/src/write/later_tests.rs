@@ -131,11 +131,7 @@ fn no_thread_waits_for_a_group() {
 
 #[test]
 fn nothing_is_appended_after_a_failure() {
-    let unknown = || Error::Unknown {
-        text: "nobody knows".into(),
-        is_disk_full: false,
-        source: None,
-    };
+    let unknown = || Error::result_lost("nobody knows");
     for given_up in [false, true] {
         let (storage, engine) = engine(&background());
         let first = write(&engine, "a-1");
@@ -154,6 +150,36 @@ fn nothing_is_appended_after_a_failure() {
         assert!(matches!(error, Error::Poisoned(_)), "{error}");
         assert_eq!((n_appends(&storage), n_events(&engine)), (1, 0));
         wait_for(|| engine.writer.queue.is_idle());
+    }
+}
+
+/// A commit of which nobody says what became of it may be there. One that still waited is not.
+#[test]
+fn what_a_panic_may_have_written_is_unknown_and_what_waited_is_refused() {
+    let one_each = GroupLimits {
+        commits: 1,
+        ..GroupLimits::default()
+    };
+    let (storage, engine) = engine_with_limits(&background(), one_each);
+    let first = write(&engine, "a-1");
+    let held = storage.take_held();
+    let others: Vec<Writing> = (0..3).map(|_| write(&engine, "a-1")).collect();
+    wait_for(|| engine.writer.queue.n_waiting_writes() == 3);
+    storage.append_panics.store(true, Ordering::SeqCst);
+    held.complete();
+    first.join().unwrap().unwrap();
+    let errors = others
+        .into_iter()
+        .map(|other| other.join().unwrap().unwrap_err());
+    let (unknown, refused): (Vec<Error>, Vec<Error>) =
+        errors.partition(|error| matches!(error, Error::Unknown { .. }));
+    assert_eq!(
+        (unknown.len(), refused.len()),
+        (1, 2),
+        "{unknown:?} {refused:?}"
+    );
+    for error in refused {
+        assert!(matches!(error, Error::Poisoned(_)), "{error}");
     }
 }
 

@@ -267,13 +267,17 @@ impl Queue {
     }
 
     /// The leader is gone without having finished: it is unknown what it wrote, so nothing more is
-    /// taken, and what waits is dropped.
-    pub(crate) fn abandon(&self, reason: Error) {
+    /// taken, and what waits is refused.
+    pub(crate) fn abandon(&self, reason: &Error) {
         let mut state = self.state.lock();
-        state.closed = Some(reason);
+        state.closed = Some(reason.clone());
         state.has_leader = false;
-        state.waiting.clear();
         state.bytes = 0;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting
+            .into_iter()
+            .for_each(|request| request.refuse(reason));
     }
 
     /// Takes nothing more, and lets nothing be written that waits: see

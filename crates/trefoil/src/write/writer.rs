@@ -534,7 +534,7 @@ impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0
-                .abandon(Error::Poisoned("the writer panicked".into()));
+                .abandon(&Error::Poisoned("the writer panicked".into()));
         }
     }
 }

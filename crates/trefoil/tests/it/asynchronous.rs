@@ -49,10 +49,13 @@ fn every_read_has_the_same_result_in_both_forms() {
         assert!(matches!(refused, Err(Error::ConditionFailed { .. })));
         db.checkpoint_async().await?;
         db.clear_async().await?;
-        assert_eq!(db.head(), 0);
+        assert_eq!(db.head().unwrap(), 0);
         db.close_async().await?;
         let closed = db.read_async(&orders).await;
         assert!(matches!(closed, Err(Error::Closed(_))), "{closed:?}");
+        for end in [db.head(), db.last_commit()] {
+            assert!(matches!(end, Err(Error::Closed(_))), "{end:?}");
+        }
         Ok::<(), Error>(())
     })
     .unwrap();

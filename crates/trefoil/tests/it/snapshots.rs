@@ -152,7 +152,7 @@ fn a_commit_says_that_its_changes_are_gone_and_keeps_its_events() {
     }
     let gone = stored();
     assert_eq!((gone.first_position, gone.events), (1, 1));
-    let last = database.last_commit();
+    let last = database.last_commit().unwrap();
     assert!(database.stored_commit(last, 0, 1).unwrap().is_some());
     assert_eq!(database.stored_commit(last + 1, 0, 1).unwrap(), None);
 }

@@ -23,7 +23,7 @@ fn a_tracked_position_is_written_with_its_commit_and_survives() {
         assert_eq!(db.tracking("upstream").unwrap(), Some(round));
         let again = db.commit(commit).unwrap_err();
         assert!(matches!(again, Error::TrackingConflict { recorded, .. } if recorded == round));
-        assert_eq!(db.head(), round + 1);
+        assert_eq!(db.head().unwrap(), round + 1);
         let last = db.last("copy-1", None).unwrap().unwrap();
         assert_eq!(last.tracking(), Some(Tracking::new("upstream", round)));
         if round % 3 == 0 {

@@ -66,7 +66,12 @@ impl ImportRequests {
                 .context("the server's answer is not what was expected")?;
             if let Some(code) = progress.error {
                 self.imported += imported;
-                let status = if code == "POSITION_EXISTS" { 409 } else { 400 };
+                let status = match code.as_str() {
+                    "POSITION_EXISTS" => 409,
+                    "OUTCOME_UNKNOWN" => 500,
+                    "WRONG_NODE" => 421,
+                    _ => 400,
+                };
                 let error = ServerError {
                     status,
                     code,

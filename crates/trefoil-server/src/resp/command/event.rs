@@ -96,7 +96,10 @@ pub(in super::super) async fn lookup(
 ) -> ReplyResult {
     let mut words = Words::after(words, 1);
     match lookup {
-        EventLookup::Head => Ok(position(database.head())),
+        EventLookup::Head => {
+            let head = database.head().map_err(|failure| of_error(&failure))?;
+            Ok(position(head))
+        }
         EventLookup::Version => {
             let stream = words.text()?;
             let version = match database.may_wait() {
@@ -202,7 +205,7 @@ async fn read_all(
     read: Selection,
     memory: &dyn Allowance,
 ) -> ReplyResult<(u64, Vec<Reply>)> {
-    let mut pages = Pages::new(database, read);
+    let mut pages = Pages::new(database, read).map_err(|failure| of_failure(&failure))?;
     let head = pages.head();
     let (mut events, mut bytes, mut held) = (Vec::new(), 0, 0);
     let mut is_inline = pages.is_short();

@@ -124,15 +124,13 @@ fn persistence(out: &mut String, _: &Session, subject: &InfoSubject) {
     put(out, format_args!("rdb_bgsave_in_progress:0"));
     put(out, format_args!("aof_enabled:1"));
     put(out, format_args!("aof_rewrite_in_progress:0"));
-    if let Some(database) = &subject.database {
-        put(
-            out,
-            format_args!("trefoil_last_commit:{}", database.last_commit()),
-        );
-        put(
-            out,
-            format_args!("trefoil_last_position:{}", database.head()),
-        );
+    // A database that was closed meanwhile has neither.
+    let ends = subject.database.as_ref();
+    let ends =
+        ends.and_then(|database| Some((database.last_commit().ok()?, database.head().ok()?)));
+    if let Some((commit, position)) = ends {
+        put(out, format_args!("trefoil_last_commit:{commit}"));
+        put(out, format_args!("trefoil_last_position:{position}"));
     }
 }
 

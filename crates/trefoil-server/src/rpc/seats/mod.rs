@@ -64,7 +64,7 @@ async fn run(context: Context<'_>, command: SeatsCommand) -> Result<HttpAnswer> 
     } else {
         let look = move || {
             let meter = Meter::asking(Some(allowance.as_ref()));
-            database.look_within(&[call], &meter)
+            reader.look_within(&[call], &meter)
         };
         blocking(look).await??
     };
@@ -73,5 +73,5 @@ async fn run(context: Context<'_>, command: SeatsCommand) -> Result<HttpAnswer> 
 }
 
 fn unanswered() -> Failure {
-    Error::Closed("the command was not answered".into()).into()
+    Error::result_lost("the command was not answered").into()
 }

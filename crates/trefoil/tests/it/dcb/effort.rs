@@ -110,7 +110,7 @@ fn a_longer_log_makes_no_query_and_no_condition_slower() {
 fn a_frequent_type_behind_the_head_costs_nothing_more_in_a_long_log() {
     let (short, long) = (log(SHORT), log(SHORT * TIMES));
     let time = |database: &Database| {
-        let condition = Condition::no_match_after(kind("Common"), database.head());
+        let condition = Condition::no_match_after(kind("Common"), database.head().unwrap());
         shortest(|| database.check(std::slice::from_ref(&condition)).unwrap())
     };
     let (before, after) = (time(&short.1).max(NOISE), time(&long.1));

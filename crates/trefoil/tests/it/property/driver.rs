@@ -176,7 +176,7 @@ impl Driver {
         let expected = self.model.import(&batch).map_err(|error| kind(&error));
         self.commit_number = None;
         same("import", actual, expected)?;
-        same("head", self.database.head(), self.model.head())
+        same("head", self.database.head().unwrap(), self.model.head())
     }
 
     fn tracking(&self, source: &str) -> Check {
@@ -192,7 +192,7 @@ impl Driver {
         same("streams", info.streams, streams)?;
         same(
             "head",
-            (info.head, self.database.head()),
+            (info.head, self.database.head().unwrap()),
             (self.model.head(), self.model.head()),
         )?;
         let last = self.model.events.last().map(|event| event.time);
