@@ -42,6 +42,28 @@ impl Account {
     }
 }
 
+/// What is held for the clients of one namespace.
+#[derive(Debug)]
+struct NamespaceAccount {
+    held: Account,
+    /// The turns in which pages of its subscriptions are read. A namespace whose storage is slow keeps
+    /// its own turns, and nobody else's.
+    page_turns: Semaphore,
+}
+
+impl NamespaceAccount {
+    fn new() -> Self {
+        Self {
+            held: Account::default(),
+            page_turns: Semaphore::new(PAGE_READS_MAX),
+        }
+    }
+}
+
+/// The turns in which pages of the subscriptions of one namespace are read.
+#[derive(Debug, Clone)]
+pub(crate) struct PageTurns(Arc<NamespaceAccount>);
+
 /// What one of several may take of the budget.
 #[derive(Debug, Clone, Copy)]
 struct BudgetPart {
@@ -73,10 +95,8 @@ impl BudgetPart {
 pub(crate) struct Budget {
     bytes_max: usize,
     process: Account,
-    /// Of those namespaces for which much is held.
-    namespaces: Mutex<HashMap<NamespaceId, Weak<Account>>>,
-    /// The turns in which pages of subscriptions are read.
-    page_turns: Semaphore,
+    /// Of those namespaces that have clients.
+    namespaces: Mutex<HashMap<NamespaceId, Weak<NamespaceAccount>>>,
 }
 
 impl Budget {
@@ -85,7 +105,6 @@ impl Budget {
             bytes_max,
             process: Account::default(),
             namespaces: Mutex::default(),
-            page_turns: Semaphore::new(PAGE_READS_MAX),
         })
     }
 
@@ -125,13 +144,18 @@ impl Budget {
         })
     }
 
-    fn namespace(&self, id: &NamespaceId) -> Arc<Account> {
+    /// Returns the turns of a namespace's subscriptions.
+    pub(crate) fn page_turns(&self, id: &NamespaceId) -> PageTurns {
+        PageTurns(self.namespace(id))
+    }
+
+    fn namespace(&self, id: &NamespaceId) -> Arc<NamespaceAccount> {
         let mut namespaces = self.namespaces.lock();
         if let Some(account) = namespaces.get(id).and_then(Weak::upgrade) {
             return account;
         }
         namespaces.retain(|_, account| account.strong_count() > 0);
-        let account = Arc::new(Account::default());
+        let account = Arc::new(NamespaceAccount::new());
         namespaces.insert(id.clone(), Arc::downgrade(&account));
         account
     }
@@ -150,7 +174,7 @@ struct ConnectionBytes {
     /// What was taken of the budget for it, in steps: never less than what is used.
     granted: usize,
     /// The namespace that was used last, for which what is large counts.
-    namespace: Option<(NamespaceId, Arc<Account>)>,
+    namespace: Option<(NamespaceId, Arc<NamespaceAccount>)>,
 }
 
 impl ConnectionAccount {
@@ -239,14 +263,15 @@ impl Share {
     /// Waits until there is room for `bytes` and one of a few may take more than that. How large a
     /// page is, is known only when it has been read: if all were read at once, all would find room
     /// first, and then hold more than there is.
-    pub(crate) async fn reserve_for_page(
+    pub(crate) async fn reserve_for_page<'a>(
         &self,
         bytes: usize,
-    ) -> (Reservation, Option<SemaphorePermit<'_>>) {
+        turns: &'a PageTurns,
+    ) -> (Reservation, Option<SemaphorePermit<'a>>) {
         loop {
             drop(self.reserve_in_turn(bytes).await);
             // Nobody closes the semaphore.
-            let turn = self.0.budget.page_turns.acquire().await.ok();
+            let turn = turns.0.page_turns.acquire().await.ok();
             if let Ok(reservation) = self.reserve(bytes) {
                 return (reservation, turn);
             }
@@ -276,7 +301,7 @@ impl Share {
 pub(crate) struct Reservation {
     connection: Arc<ConnectionAccount>,
     /// The namespace for which it counts, if it is large.
-    namespace: Option<Arc<Account>>,
+    namespace: Option<Arc<NamespaceAccount>>,
     purpose: Purpose,
     bytes: usize,
 }
@@ -306,7 +331,7 @@ impl Reservation {
         if let Some(account) = &self.namespace {
             let part = self.connection.budget.part(NAMESPACE_FRACTION);
             let bytes_max = part.bytes_max(purpose);
-            if !account.take(in_namespace, bytes_max) {
+            if !account.held.take(in_namespace, bytes_max) {
                 self.uncount(was_counted, 0);
                 return Err(full("the clients of one namespace", bytes_max));
             }
@@ -322,7 +347,7 @@ impl Reservation {
     /// Takes back what was counted for the namespace.
     fn uncount(&mut self, was_counted: bool, bytes: usize) {
         if let Some(account) = &self.namespace {
-            account.give_back(bytes);
+            account.held.give_back(bytes);
         }
         if !was_counted {
             self.namespace = None;
@@ -335,7 +360,7 @@ impl Reservation {
             return;
         };
         if let Some(account) = &self.namespace {
-            account.give_back(less);
+            account.held.give_back(less);
         }
         self.connection.give_back(less);
         self.bytes = bytes;
@@ -418,11 +443,14 @@ mod tests {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().build().unwrap();
         let _context = runtime.enter();
-        let share = Budget::new(64 * MIB).connect().unwrap();
-        let read = |_| share.reserve_for_page(PAGE).now_or_never().unwrap();
+        let budget = Budget::new(64 * MIB);
+        let share = budget.connect().unwrap();
+        let turns = budget.page_turns(&namespace("a"));
+        let reserve = || share.reserve_for_page(PAGE, &turns);
+        let read = |_| reserve().now_or_never().unwrap();
         let mut pages: Vec<_> = (0..PAGE_READS_MAX).map(read).collect();
         assert!(share.reserve(PAGE).is_ok());
-        let mut waiting = Box::pin(share.reserve_for_page(PAGE));
+        let mut waiting = Box::pin(reserve());
         assert!((&mut waiting).now_or_never().is_none(), "there is no turn");
         for (reservation, turn) in &mut pages {
             reservation.grow_anyway(16 * MIB / PAGE_READS_MAX);
@@ -430,7 +458,24 @@ mod tests {
         }
         assert!((&mut waiting).now_or_never().is_none(), "there is no room");
         drop((waiting, pages));
-        assert!(share.reserve_for_page(PAGE).now_or_never().is_some());
+        assert!(reserve().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_namespace_whose_pages_take_long_keeps_its_own_turns_alone() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().build().unwrap();
+        let _context = runtime.enter();
+        let budget = Budget::new(64 * MIB);
+        let share = budget.connect().unwrap();
+        let (slow, other) = (namespace("slow"), namespace("other"));
+        let (slow, other) = (budget.page_turns(&slow), budget.page_turns(&other));
+        let read = |turns| share.reserve_for_page(1, turns).now_or_never();
+        let again = budget.page_turns(&namespace("slow"));
+        let _held: Vec<_> = (0..PAGE_READS_MAX).map(|_| read(&slow).unwrap()).collect();
+        assert!(read(&slow).is_none());
+        assert!(read(&other).is_some());
+        assert!(read(&again).is_none(), "all its subscriptions share them");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(crate) const ANSWER_BUFFER_BYTES: usize = 1024 * 1024;
 pub(crate) const ANSWER_CHUNK_MEMORY: usize = PAGE_BYTES + 2 * ANSWER_BUFFER_BYTES;
 /// About how many bytes of events a subscription takes from the database at a time.
 pub(crate) const SUBSCRIPTION_PAGE_BYTES: usize = 64 * 1024;
-/// How many pages of subscriptions are read at a time.
+/// How many pages of the subscriptions of one namespace are read at a time.
 pub(crate) const PAGE_READS_MAX: usize = 4;
 /// Answers below this are not compressed: they fit into the first flight of a connection.
 pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;

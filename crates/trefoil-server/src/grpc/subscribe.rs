@@ -15,7 +15,7 @@ use super::body::GrpcAnswer;
 use super::read::{batch_size, query};
 use super::request::Received;
 use super::status::{Result, of_error};
-use crate::budget::Share;
+use crate::budget::{PageTurns, Share};
 use crate::connections::Guest;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::service::Shared;
@@ -39,6 +39,7 @@ pub(super) fn answer(
         };
         read.from = StartAt::Position(from);
     }
+    let turns = shared.budget.page_turns(namespace);
     let shared = Arc::clone(shared);
     let subscriber = Subscriber::new(shared, namespace, ("gRPC", "Subscribe"), &read);
     let feed = GrpcFeed {
@@ -46,6 +47,7 @@ pub(super) fn answer(
             .subscribe(read)
             .with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: guest.share.clone(),
+        turns,
         _database: database.clone(),
         _received: received,
         subscriber,
@@ -72,6 +74,7 @@ pub(super) fn answer(
 struct GrpcFeed {
     subscription: Subscription,
     share: Share,
+    turns: PageTurns,
     /// Keeps the namespace open.
     _database: OpenDatabase,
     /// Keeps the memory of the call.
@@ -87,7 +90,7 @@ impl GrpcFeed {
         self.subscriber.reached(self.subscription.position());
         let closing = &self.subscriber.shared().closing;
         let page = tokio::select! {
-            page = next_page(&mut self.subscription, &self.share) => page,
+            page = next_page(&mut self.subscription, &self.share, &self.turns) => page,
             () = closing.cancelled() => return None,
         };
         let batch = page.map(|(events, reservation)| {

@@ -17,7 +17,7 @@ use hyper::{StatusCode, Version};
 use trefoil::{Error, Event, OpenDatabase, Subscription};
 
 use crate::auth::Access;
-use crate::budget::{Reservation, Share};
+use crate::budget::{PageTurns, Reservation, Share};
 use crate::connections::Guest;
 use crate::error::Result;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
@@ -57,6 +57,7 @@ pub(crate) async fn answer(
     let feed = SseFeed {
         subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: guest.share.clone(),
+        turns: shared.budget.page_turns(&access.namespace),
         _database: database,
         subscriber,
         kind,
@@ -91,6 +92,7 @@ pub(crate) fn event_stream(version: Version, body: HttpBody) -> HttpAnswer {
 struct SseFeed {
     subscription: Subscription,
     share: Share,
+    turns: PageTurns,
     /// Keeps the namespace open.
     _database: OpenDatabase,
     subscriber: Subscriber,
@@ -113,7 +115,7 @@ impl SseFeed {
         self.subscriber.reached(self.subscription.position());
         let shared = self.subscriber.shared();
         let page = tokio::select! {
-            page = next_page(&mut self.subscription, &self.share) => page,
+            page = next_page(&mut self.subscription, &self.share, &self.turns) => page,
             () = tokio::time::sleep(shared.config.keep_alive) => {
                 return Some(Bytes::from_static(frame::KEEP_ALIVE));
             }
@@ -144,11 +146,12 @@ impl SseFeed {
 pub(crate) async fn next_page(
     subscription: &mut Subscription,
     share: &Share,
+    turns: &PageTurns,
 ) -> Result<(Vec<Event>, Reservation), Error> {
     loop {
         subscription.ready().await?;
         let bytes = 2 * SUBSCRIPTION_PAGE_BYTES;
-        let (mut reservation, _turn) = share.reserve_for_page(bytes).await;
+        let (mut reservation, _turn) = share.reserve_for_page(bytes, turns).await;
         let events = subscription.next_page().await?;
         if !events.is_empty() {
             let bytes: usize = events.iter().map(Event::stored_bytes).sum();

@@ -244,8 +244,9 @@ impl Database {
             .await
     }
 
-    /// Has a read done on a thread of the library.
-    async fn elsewhere<T: Send + 'static>(
+    /// Has a read done on a thread of the library. The databases take turns there, so that one whose
+    /// storage waits does not keep the others waiting.
+    pub async fn elsewhere<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
