@@ -62,8 +62,8 @@ pub const JSON_DEPTH_MAX: usize = 128;
 pub const COMMIT_QUEUE_MAX: usize = 16_384;
 /// How many bytes of events may wait for the writer of one namespace before more are refused.
 pub const COMMIT_QUEUE_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// How many reads and conditions that take long may wait for a thread, of all namespaces together,
-/// before more are refused.
+/// How many reads and conditions of one namespace that take long may wait for a thread before more are
+/// refused.
 pub const LONG_READ_QUEUE_MAX: usize = 4096;
 /// The most commits that share one `fdatasync`.
 pub const GROUP_COMMITS_MAX: usize = 2048;

@@ -20,7 +20,7 @@ use crate::query::QueryString;
 use crate::reading::{EventWriter, Reading};
 use crate::record::put_line;
 use crate::response::{self, HttpAnswer};
-use crate::service::{Shared, blocking};
+use crate::service::Shared;
 
 /// Answers `/export`.
 pub(crate) async fn answer(

@@ -42,6 +42,7 @@ mod memory;
 mod metrics;
 mod new_event;
 mod openapi;
+mod openings;
 mod pages;
 mod panics;
 mod query;

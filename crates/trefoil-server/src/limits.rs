@@ -81,6 +81,8 @@ pub(crate) const ANSWER_CHUNK_MEMORY: usize = PAGE_BYTES + 2 * ANSWER_BUFFER_BYT
 pub(crate) const SUBSCRIPTION_PAGE_BYTES: usize = 64 * 1024;
 /// How many pages of the subscriptions of one namespace are read at a time.
 pub(crate) const PAGE_READS_MAX: usize = 4;
+/// How many namespaces are opened at a time for clients that ask for them.
+pub(crate) const OPENINGS_MAX: usize = 16;
 /// Answers below this are not compressed: they fit into the first flight of a connection.
 pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;
 /// How many bytes of a path are written to the log.

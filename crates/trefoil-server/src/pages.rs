@@ -25,7 +25,12 @@ impl Pages {
             database,
             read,
             head,
-        }
+        })
+    }
+
+    /// The database that is read.
+    pub(crate) fn database(&self) -> &OpenDatabase {
+        &self.database
     }
 
     /// Where the log ended when the read began.

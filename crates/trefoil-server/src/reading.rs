@@ -8,7 +8,7 @@ use crate::error::{Failure, Result};
 use crate::limits::{ANSWER_BUFFER_BYTES, ANSWER_CHUNK_MEMORY};
 use crate::pages::Pages;
 use crate::response::{Chunks, HttpBody, StreamError};
-use crate::service::blocking;
+use crate::service::reading;
 
 /// How events are written into an answer.
 pub(crate) trait EventWriter: Send + 'static {
@@ -75,7 +75,8 @@ impl<W: EventWriter> Reading<W> {
     /// no more of them begin.
     async fn chunk(mut self) -> Result<(Self, Vec<u8>)> {
         while self.out.len() < ANSWER_BUFFER_BYTES && !self.is_over {
-            self = blocking(move || self.read_page().map(|()| self)).await??;
+            let database = self.pages.database().clone();
+            self = reading(&database, move || self.read_page().map(|()| self)).await??;
         }
         let chunk = std::mem::take(&mut self.out);
         Ok((self, chunk))

@@ -8,7 +8,7 @@ use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
-use trefoil::{Clock, NamespaceId, Namespaces, OpenDatabase, RequestStage, Token, Trace};
+use trefoil::{Clock, Database, NamespaceId, Namespaces, OpenDatabase, RequestStage, Token, Trace};
 
 use crate::auth::{Access, authenticate};
 use crate::body::{BodyReader, Whole, discard_in_background};
@@ -18,6 +18,7 @@ use crate::connections::{Connections, Guest, Protocol};
 use crate::error::{Failure, Result};
 use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
 use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
+use crate::openings::Openings;
 use crate::panics::caught;
 use crate::query::QueryString;
 use crate::requests::{EndedRequest, RequestLog, Severity, micros};
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) connections: Arc<Connections>,
     pub(crate) resp: RespClients,
     pub(crate) subscriptions: Subscriptions,
+    openings: Arc<Openings>,
     /// Cancelled when subscriptions have to end.
     pub(crate) closing: CancellationToken,
 }
@@ -52,6 +54,7 @@ impl Shared {
             metrics: Metrics::new(namespaces.clock().now()),
             resp: RespClients::new(namespaces.commands(), namespaces.clock().clone()),
             subscriptions: Subscriptions::default(),
+            openings: Openings::new(),
             namespaces,
             closing: CancellationToken::new(),
         }
@@ -67,11 +70,22 @@ impl Shared {
         if let Some(database) = self.namespaces.opened(id) {
             return Ok(database);
         }
-        let (namespaces, wanted) = (self.namespaces.clone(), id.clone());
         let began = self.clock().steady();
-        let opened = blocking(move || namespaces.database(&wanted)).await?;
+        let opened = self.openings.open(&self.namespaces, id).await;
         trace.add(RequestStage::Open, self.clock().since(began));
         Ok(opened?)
+    }
+}
+
+/// Reads a database on a thread made for it. If its storage may wait, that is one of the library's,
+/// where the namespaces take turns: threads made for it could become so many that others had none.
+pub(crate) async fn reading<T: Send + 'static>(
+    database: &Database,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    match database.may_wait() {
+        true => Ok(database.elsewhere(move |_| Ok(work())).await?),
+        false => blocking(work).await,
     }
 }
 

@@ -15,7 +15,7 @@ use super::request::Received;
 use super::status::{Result, invalid, of_error, of_failure};
 use crate::budget::Share;
 use crate::limits::{GRPC_BATCH_DEFAULT, GRPC_BATCH_MAX, GRPC_MESSAGE_BYTES};
-use crate::service::blocking;
+use crate::service::reading;
 
 /// Answers `Read`.
 pub(super) async fn answer(
@@ -161,7 +161,8 @@ impl GrpcReading {
     /// client that leaves stops the search.
     async fn batch_elsewhere(mut self) -> Result<(Self, ResponseBatch)> {
         loop {
-            let step = blocking(move || {
+            let database = self.database.clone();
+            let step = reading(&database, move || {
                 let step = self.step();
                 (self, step)
             });

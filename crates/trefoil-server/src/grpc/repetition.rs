@@ -6,7 +6,7 @@ use trefoil::{Commit, Condition, Error, EventId, OpenDatabase, Query, Selection,
 
 use super::status::{Result, of_error, of_failure};
 use crate::pages::Pages;
-use crate::service::{Shared, blocking};
+use crate::service::{Shared, reading};
 
 /// Answers an append whose condition failed because the event at `first`, and none before it,
 /// matches.
@@ -62,7 +62,7 @@ async fn find_last(
     let mut pages = Pages::new(database.clone(), read).map_err(of_failure)?;
     while !pages.is_done() {
         let page;
-        (pages, page) = blocking(move || {
+        (pages, page) = reading(database, move || {
             let page = pages.next_page();
             (pages, page)
         })

@@ -18,7 +18,7 @@ use super::words::{ReplyResult, error};
 use crate::limits::{
     RESP_PIECE_BYTES, RESP_PIECE_ELEMENTS, RESP_REPLY_BYTES_PER_SECOND, RESP_SHORT_REPLY_BYTES,
 };
-use crate::service::blocking;
+use crate::service::reading;
 
 /// What a long reply is made of.
 #[derive(Debug)]
@@ -113,6 +113,7 @@ pub(super) async fn answer(
         Err(failure) => return Some(Ok(Some(of_error(&failure)))),
     };
     let mut pieces = Pieces {
+        database,
         snapshot: Some(snapshot),
         protocol,
         began: output.shared.clock().steady(),
@@ -124,6 +125,7 @@ pub(super) async fn answer(
 
 /// A reply on its way.
 struct Pieces<'o, 's> {
+    database: &'o OpenDatabase,
     /// `None` while it is used elsewhere.
     snapshot: Option<StateSnapshot>,
     protocol: RespVersion,
@@ -315,7 +317,7 @@ impl Pieces<'_, '_> {
             return Err(missing());
         };
         let mut snapshot = self.snapshot.take().ok_or_else(missing)?;
-        let looked = blocking(move || {
+        let looked = reading(self.database, move || {
             let reply = snapshot.look(&call, &Meter::within(bytes_max));
             (snapshot, reply)
         });

@@ -12,7 +12,7 @@ use super::failure::{of_error, of_failure};
 use super::words::{ReplyResult, error};
 use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_REPLY_BYTES, RESP_SHORT_STRING_BYTES_MAX};
 use crate::reply_memory::ReplyMemory;
-use crate::service::blocking;
+use crate::service::reading;
 
 /// The state of one moment, for reads that return little, on the thread that asks.
 #[derive(Debug)]
@@ -78,9 +78,10 @@ pub(super) async fn look_elsewhere(
     memory: &ReplyMemory,
 ) -> ReplyResult {
     let allowance = memory.allowance();
-    let looked = blocking(move || {
+    let reader = database.clone();
+    let looked = reading(&database, move || {
         let meter = Meter::asking(Some(allowance.as_ref()));
-        database.look_within(&[call], &meter)
+        reader.look_within(&[call], &meter)
     });
     let looked = looked.await;
     let looked = looked.map_err(|failure| of_failure(&failure))?;

@@ -11,7 +11,6 @@ use super::arguments::strict_list;
 use crate::error::Result;
 use crate::json::{RpcCall, put_number, put_string};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 
 pub(super) async fn types(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let list = strict_list(call)?;
@@ -28,7 +27,7 @@ async fn answer(
     names: impl FnOnce(&Database) -> trefoil::Result<Vec<NameInfo>> + Send + 'static,
 ) -> Result<HttpAnswer> {
     let database = context.database().await?;
-    let names = blocking(move || names(&database)).await??;
+    let names = database.elsewhere(names).await?;
     let mut out = vec![b'['];
     for name in names {
         if out.len() > 1 {

@@ -18,7 +18,6 @@ use crate::json::{RpcCall, present, put_number};
 use crate::pages::Pages;
 use crate::reading::{EventWriter, Reading};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 use crate::strict;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
@@ -29,7 +28,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     } = parse(call)?;
     let database = context.database().await?;
     if explain {
-        let explanation = blocking(move || database.explain(&read)).await??;
+        let explanation = database.explain_async(&read).await?;
         return Ok(response::json(explanation::to_json(&explanation)));
     }
     let pages = Pages::new(database, read)?;

@@ -10,7 +10,6 @@ use super::arguments::check_length;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, text};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let missing = "events.tracking requires 1 argument: source";
@@ -20,7 +19,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     check_length(what, &source, TRACKING_SOURCE_BYTES_MAX)?;
     let source = source.into_owned();
     let database = context.database().await?;
-    let position = blocking(move || database.tracking(&source)).await??;
+    let position = database.tracking_async(&source).await?;
     Ok(response::json(position.map_or_else(
         || "null".to_owned(),
         |position| position.to_string(),

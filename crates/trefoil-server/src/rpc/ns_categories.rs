@@ -9,12 +9,11 @@ use super::Context;
 use crate::error::Result;
 use crate::json::{RpcCall, put_number, put_string};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAnswer> {
     let database = context.database().await?;
     let all = List::new(usize::MAX);
-    let categories = blocking(move || database.categories(&all)).await??;
+    let categories = database.categories_async(&all).await?;
     let mut out = vec![b'['];
     for category in categories {
         if out.len() > 1 {

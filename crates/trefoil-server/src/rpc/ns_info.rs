@@ -15,9 +15,12 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let id = namespace_id(call, "ns.info requires 1 argument: namespace ID")?.into_owned();
     context.access.require(&id)?;
     let namespaces = context.shared.namespaces.clone();
-    let look = move || Ok((namespaces.entry(&id)?, namespaces.counts(&id)?));
-    let refusing = context.shared.namespaces.refusing_writes();
-    let (entry, info) = blocking::<trefoil::Result<_>>(look).await??;
+    let entry = namespaces.entry(&id)?;
+    let refusing = namespaces.refusing_writes();
+    let info = match namespaces.opened(&entry.id) {
+        Some(database) => database.info_async().await?,
+        None => blocking(move || namespaces.counts(&id)).await??,
+    };
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(b"{\"createdAt\":");
     put_time(&mut out, entry.created);

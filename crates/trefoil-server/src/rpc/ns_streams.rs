@@ -8,12 +8,11 @@ use super::arguments::lenient_list;
 use crate::error::Result;
 use crate::json::{RpcCall, put_number, put_string, put_time};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let list = lenient_list(call)?;
     let database = context.database().await?;
-    let streams = blocking(move || database.streams(&list)).await??;
+    let streams = database.streams_async(&list).await?;
     let mut out = vec![b'['];
     for stream in streams {
         if out.len() > 1 {

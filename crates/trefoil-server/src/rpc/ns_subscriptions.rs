@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::json::{ObjectWriter, RpcCall, present, put_array, put_time};
 use crate::limits::PAGE_BYTES;
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
+use crate::service::reading;
 use crate::strict;
 use crate::subscriptions::OpenSubscription;
 
@@ -28,10 +28,12 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let open = shared.subscriptions.list(namespace, cursor, limit);
     let database = context.database().await?;
     let now = shared.clock().now();
-    let out = blocking(move || {
+    let head = database.head()?;
+    let reader = database.clone();
+    let out = reading(&database, move || {
         let mut out = Vec::new();
         put_array(&mut out, open, |out, subscription| {
-            put_subscription(out, &subscription, &database, now);
+            put_subscription(out, &subscription, (&reader, head), now);
         });
         out
     });

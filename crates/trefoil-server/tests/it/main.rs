@@ -19,4 +19,5 @@ mod other_storage;
 mod resp;
 mod sessions;
 mod shutdown;
+mod slow_storage;
 mod subscriptions;

@@ -12,7 +12,7 @@ use crate::client::rpc;
 use crate::harness::TestServer;
 
 /// Sends commands of RESP and returns the replies to all of them.
-fn resp(address: SocketAddr, commands: &[&[&str]]) -> String {
+pub(crate) fn resp(address: SocketAddr, commands: &[&[&str]]) -> String {
     let mut socket = TcpStream::connect(address).unwrap();
     for command in commands {
         let mut bytes = format!("*{}\r\n", command.len());

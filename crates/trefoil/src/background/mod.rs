@@ -3,8 +3,10 @@
 //! There are a few lanes, so that long work of one kind never delays another: leading groups of
 //! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
 //! removing what has expired, removing garbage, snapshots of the state, opening namespaces of which
-//! something is due, and pages of subscriptions. Within a lane the databases take turns, so that one
-//! with much to do does not keep the others waiting.
+//! something is due, and pages of subscriptions. Databases whose storage may wait have two lanes of
+//! their own, one for reads and one for everything behind the scenes. Within a lane the databases take
+//! turns, and none has all the threads of a lane for storages that may wait, so that one with much to
+//! do, or a slow one, does not keep the others waiting.
 //!
 //! A lane is a queue per database behind one lock. A channel in its place would be one queue for
 //! all: a database that hands over thousands of long reads would keep the others waiting for all of
@@ -54,25 +56,55 @@ pub(crate) enum Lane {
     Open = 8,
     Follow = 9,
     Wait = 10,
+    Tend = 11,
 }
 
-/// The name, the number of threads and the niceness of each lane, in the order of [`Lane`]. Merges,
-/// upkeep, garbage and snapshots can wait when the processor is busy.
-const LANES: [(&str, usize, i32); 11] = [
-    ("trefoil-commit", 8, 0),
-    ("trefoil-checkpoint", 1, 0),
-    ("trefoil-merge", 1, 5),
-    ("trefoil-upkeep", 1, 15),
-    ("trefoil-look", 4, 5),
-    ("trefoil-expire", 4, 0),
-    ("trefoil-garbage", 1, 5),
-    ("trefoil-snapshot", 1, 10),
+/// What a lane has.
+struct LaneSpec {
+    name: &'static str,
+    n_threads: usize,
+    /// How many of them may work for one database at a time.
+    per_tenant_max: usize,
+    niceness: i32,
+}
+
+const fn lane(name: &'static str, n_threads: usize, niceness: i32) -> LaneSpec {
+    LaneSpec {
+        name,
+        n_threads,
+        per_tenant_max: n_threads,
+        niceness,
+    }
+}
+
+impl LaneSpec {
+    const fn shared_by(mut self, per_tenant_max: usize) -> Self {
+        self.per_tenant_max = per_tenant_max;
+        self
+    }
+}
+
+/// The lanes, in the order of [`Lane`]: the name, the number of threads and the niceness of each.
+/// Merges, upkeep, garbage and snapshots can wait when the processor is busy.
+const LANES: [LaneSpec; 12] = [
+    lane("trefoil-commit", 8, 0),
+    lane("trefoil-checkpoint", 1, 0),
+    lane("trefoil-merge", 1, 5),
+    lane("trefoil-upkeep", 1, 15),
+    lane("trefoil-look", 4, 5),
+    lane("trefoil-expire", 4, 0),
+    lane("trefoil-garbage", 1, 5),
+    lane("trefoil-snapshot", 1, 10),
     // One that takes long to open must not delay the others.
-    ("trefoil-open", 4, 0),
-    ("trefoil-follow", 4, 0),
-    // Reads of storages that may wait: mostly they do, and nobody else waits for them.
-    ("trefoil-wait", 16, 0),
+    lane("trefoil-open", 4, 0),
+    lane("trefoil-follow", 4, 0),
+    // Storages that may wait mostly do: their threads cost little.
+    lane("trefoil-wait", 32, 0).shared_by(12),
+    lane("trefoil-tend", 12, 5).shared_by(4),
 ];
+
+/// The lanes that are there for storages that may wait alone.
+const WAITING_LANES: [Lane; 2] = [Lane::Wait, Lane::Tend];
 
 /// The read cache of the state takes this part of what cached blocks take, besides.
 const READ_CACHE_PART: u64 = 12;
@@ -103,6 +135,8 @@ struct Waiting {
     turns: VecDeque<Tenant>,
     jobs: HashMap<Tenant, VecDeque<Job>>,
     n_jobs: usize,
+    /// How many threads work for each database.
+    running: HashMap<Tenant, usize>,
     is_closed: bool,
 }
 
@@ -118,19 +152,37 @@ impl Waiting {
         self.n_jobs += 1;
     }
 
-    fn pop(&mut self) -> Option<Job> {
-        let tenant = self.turns.pop_front()?;
+    /// Takes the next job of a database for which fewer than `running_max` threads work.
+    fn pop(&mut self, running_max: usize) -> Option<(Tenant, Job)> {
+        let has_thread = |tenant: &Tenant| {
+            let n_running = self.running.get(tenant).copied().unwrap_or(0);
+            n_running < running_max
+        };
+        let turn = self.turns.iter().position(has_thread)?;
+        let tenant = self.turns.remove(turn)?;
         let Entry::Occupied(mut jobs) = self.jobs.entry(tenant) else {
             return None;
         };
-        let job = jobs.get_mut().pop_front();
+        let job = jobs.get_mut().pop_front()?;
         if jobs.get().is_empty() {
             jobs.remove();
         } else {
             self.turns.push_back(tenant);
         }
         self.n_jobs -= 1;
-        job
+        *self.running.entry(tenant).or_default() += 1;
+        Some((tenant, job))
+    }
+
+    /// A job is done. Returns whether another one of its database waits.
+    fn finish(&mut self, tenant: Tenant) -> bool {
+        if let Entry::Occupied(mut running) = self.running.entry(tenant) {
+            *running.get_mut() -= 1;
+            if *running.get() == 0 {
+                running.remove();
+            }
+        }
+        self.jobs.contains_key(&tenant)
     }
 }
 
@@ -145,10 +197,10 @@ impl std::fmt::Debug for Jobs {
 }
 
 impl Jobs {
-    /// Adds a job, unless more than `n_max` would wait. Returns whether it was added.
+    /// Adds a job, unless more than `n_max` of the database would wait. Returns whether it was added.
     fn push(&self, tenant: Tenant, job: Job, n_max: usize) -> bool {
         let mut state = self.state.lock();
-        if state.n_jobs >= n_max {
+        if state.jobs.get(&tenant).map_or(0, VecDeque::len) >= n_max {
             return false;
         }
         state.push(tenant, job);
@@ -163,15 +215,29 @@ impl Jobs {
         self.changed.notify_all();
     }
 
-    /// Waits for the next job; `None` if there will be none.
-    fn next(&self) -> Option<Job> {
+    /// Waits for the next job of a database for which fewer than `running_max` threads work; `None`
+    /// if there will be none.
+    fn next(&self, running_max: usize) -> Option<(Tenant, Job)> {
         let mut state = self.state.lock();
         loop {
-            let job = state.pop();
-            if job.is_some() || state.is_closed {
+            let job = state.pop(running_max);
+            if job.is_some() || state.is_closed && state.n_jobs == 0 {
                 return job;
             }
             self.changed.wait(&mut state);
+        }
+    }
+
+    /// A job is done: another one of its database may begin.
+    fn finish(&self, tenant: Tenant) {
+        let mut state = self.state.lock();
+        let has_more = state.finish(tenant);
+        let is_over = state.is_closed && state.n_jobs == 0;
+        drop(state);
+        if is_over {
+            self.changed.notify_all();
+        } else if has_more {
+            self.changed.notify_one();
         }
     }
 }
@@ -181,7 +247,7 @@ impl Jobs {
 pub(crate) struct Background {
     lanes: [Arc<Jobs>; LANES.len()],
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Whether the threads of the lane for reads that may wait have been started.
+    /// Whether the threads of the lanes for storages that may wait have been started.
     can_wait: Mutex<bool>,
     /// The runtime in which callers wait, if they do in one.
     pub(crate) host: OnceLock<Arc<dyn Host>>,
@@ -204,7 +270,7 @@ impl Background {
         let mut threads = Vec::new();
         let lanes: [Arc<Jobs>; LANES.len()] = Default::default();
         for (lane, jobs) in lanes.iter().enumerate() {
-            if lane != Lane::Wait as usize {
+            if WAITING_LANES.iter().all(|other| lane != *other as usize) {
                 start_lane(lane, jobs, &mut threads)?;
             }
         }
@@ -227,12 +293,13 @@ impl Background {
         self.lanes[lane as usize].push(tenant, Box::new(job), usize::MAX);
     }
 
-    /// Starts the threads for reads of a storage that may wait, if that is not done yet.
+    /// Starts the threads for storages that may wait, if that is not done yet.
     pub(crate) fn expect_waiting(&self) -> Result<()> {
         let mut can_wait = self.can_wait.lock();
         if !*can_wait {
-            let lane = Lane::Wait as usize;
-            start_lane(lane, &self.lanes[lane], &mut self.threads.lock())?;
+            for lane in WAITING_LANES.map(|lane| lane as usize) {
+                start_lane(lane, &self.lanes[lane], &mut self.threads.lock())?;
+            }
             *can_wait = true;
         }
         Ok(())
@@ -254,19 +321,20 @@ impl Background {
             return Ok(());
         }
         Err(Error::Overloaded(format!(
-            "{LONG_READ_QUEUE_MAX} long reads and conditions are waiting, the limit of their queue"
+            "{LONG_READ_QUEUE_MAX} long reads and conditions of this namespace are waiting, the limit \
+             of their queue"
         )))
     }
 }
 
 /// Starts the threads of a lane.
 fn start_lane(lane: usize, jobs: &Arc<Jobs>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
-    let (name, n_threads, niceness) = LANES[lane];
-    for _ in 0..n_threads {
+    let spec = &LANES[lane];
+    for _ in 0..spec.n_threads {
         let jobs = Arc::clone(jobs);
         let thread = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || work(&jobs, niceness))
+            .name(spec.name.to_owned())
+            .spawn(move || work(&jobs, spec))
             .map_err(|error| Error::io("starting a thread", &error))?;
         threads.push(thread);
     }
@@ -288,17 +356,18 @@ impl Drop for Background {
     }
 }
 
-fn work(jobs: &Jobs, niceness: i32) {
-    if niceness != 0 {
+fn work(jobs: &Jobs, spec: &LaneSpec) {
+    if spec.niceness != 0 {
         let thread = rustix::thread::gettid();
         // A thread that may not be made nicer does the same work.
-        let _ = rustix::process::setpriority_process(Some(thread), niceness);
+        let _ = rustix::process::setpriority_process(Some(thread), spec.niceness);
     }
-    while let Some(job) = jobs.next() {
+    while let Some((tenant, job)) = jobs.next(spec.per_tenant_max) {
         // A job that panics must not take the thread with it that all databases share.
         if std::panic::catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("work in the background panicked");
         }
+        jobs.finish(tenant);
     }
 }
 
@@ -316,14 +385,29 @@ mod tests {
             jobs.push(tenant, Box::new(move || done.send(tenant).unwrap()), n_max)
         };
         for tenant in [1, 1, 1, 2, 1, 3, 2] {
-            assert!(push(tenant, 7));
+            assert!(push(tenant, 4));
         }
-        assert!(!push(4, 7), "seven are waiting");
+        assert!(!push(1, 4), "four of it are waiting");
         jobs.close();
-        while let Some(job) = jobs.next() {
+        while let Some((tenant, job)) = jobs.next(1) {
             job();
+            jobs.finish(tenant);
         }
         assert_eq!(order.try_iter().collect::<Vec<_>>(), [1, 2, 3, 1, 2, 1, 1]);
+    }
+
+    #[test]
+    fn a_slow_database_leaves_threads_to_the_others() {
+        let jobs = Jobs::default();
+        for tenant in [1, 1, 1, 2] {
+            assert!(jobs.push(tenant, Box::new(|| {}), 10));
+        }
+        let tenant = |jobs: &Jobs| jobs.next(2).unwrap().0;
+        // Nothing of the first ends.
+        assert_eq!([tenant(&jobs), tenant(&jobs), tenant(&jobs)], [1, 2, 1]);
+        assert!(jobs.state.lock().pop(2).is_none(), "it has two threads");
+        jobs.finish(1);
+        assert_eq!(tenant(&jobs), 1);
     }
 
     #[test]
@@ -346,8 +430,9 @@ mod tests {
             .take_while(|_| background.look(reader(1), hold(&wait)).is_ok())
             .count();
         assert!(n_taken >= LONG_READ_QUEUE_MAX, "{n_taken}");
-        let refused = background.look(reader(2), || {}).unwrap_err();
+        let refused = background.look(reader(1), || {}).unwrap_err();
         assert!(matches!(refused, Error::Overloaded(_)), "{refused}");
+        background.look(reader(2), || {}).unwrap();
         drop(go);
     }
 }

@@ -360,6 +360,7 @@ impl Engine {
         if is_closing || exclusive(self).is_scheduled.swap(true, Ordering::SeqCst) {
             return;
         }
+        let lane = if self.may_wait { Lane::Tend } else { lane };
         // A job that waits must not keep a closed engine and its files.
         let engine = Arc::downgrade(self);
         self.background.run(lane, self.tenant(), move || {
@@ -527,8 +528,8 @@ fn decide(work: CheckedCommit) -> Result<CheckedCommit> {
     }
 }
 
-pub(crate) fn abandoned() -> Error {
 /// Returns the error of a read that was given up.
+pub(crate) fn abandoned() -> Error {
     Error::Closed("the read was given up".into())
 }
 

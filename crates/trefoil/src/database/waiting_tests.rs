@@ -80,14 +80,13 @@ fn cold(background: &Arc<Background>) -> (Arc<TestStorage>, Arc<Engine>) {
     (storage, engine)
 }
 
-/// Checks that somebody waited, and nobody but the threads for that. Cleaning, which begins by itself,
-/// has its own.
+/// Checks that somebody waited, and nobody but the threads for that. Cleaning begins by itself.
 #[track_caller]
 fn check_waited(storage: &TestStorage, what: &str) {
     let waited = storage.waits.waited();
     let has_waited = |name: &str| waited.iter().any(|thread| thread == name);
     assert!(has_waited("trefoil-wait"), "{what}: {waited:?}");
-    let lanes = ["trefoil-wait", "trefoil-expire", "trefoil-garbage"];
+    let lanes = ["trefoil-wait", "trefoil-tend"];
     let is_allowed = |thread: &String| lanes.contains(&thread.as_str());
     assert!(waited.iter().all(is_allowed), "{what}: {waited:?}");
     storage.waits.begin();

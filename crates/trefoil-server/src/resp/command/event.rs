@@ -22,7 +22,7 @@ use super::super::criteria::{take_condition, take_query};
 use super::super::failure::{of_error, of_failure};
 use super::super::words::{ReplyResult, Words, error, syntax_error};
 use crate::pages::Pages;
-use crate::service::blocking;
+use crate::service::reading;
 
 /// What stands for no stream.
 const NO_STREAM: &str = "-";
@@ -215,7 +215,8 @@ async fn read_all(
             let page = pages.next_page();
             (pages, page)
         } else {
-            let next = blocking(move || {
+            let database = pages.database().clone();
+            let next = reading(&database, move || {
                 let page = pages.next_page();
                 (pages, page)
             });

@@ -29,7 +29,7 @@ use crate::error::{Failure, Result};
 use crate::json::{self, present};
 use crate::reply_memory::ReplyMemory;
 use crate::response::HttpAnswer;
-use crate::service::blocking;
+use crate::service::reading;
 use crate::strict;
 
 /// The named fields of the one argument; `None` for those that are missing or `null`.
@@ -62,11 +62,12 @@ async fn run(context: Context<'_>, command: SeatsCommand) -> Result<HttpAnswer> 
         context.shared.metrics.count_executed(&executed);
         executed.replies
     } else {
+        let reader = database.clone();
         let look = move || {
             let meter = Meter::asking(Some(allowance.as_ref()));
             reader.look_within(&[call], &meter)
         };
-        blocking(look).await??
+        reading(&database, look).await??
     };
     let reply: Reply = replies.into_iter().next().ok_or_else(unanswered)?;
     answer::of_reply(reply)

@@ -1,0 +1,92 @@
+//! Opening namespaces for clients: each once, however many ask for it, and a few at a time.
+//!
+//! Clients that ask for a namespace while it is being opened hold no thread. So one that takes long to
+//! open delays nobody who asks for another one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::{self, FutureExt as _};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, oneshot};
+use trefoil::{Error, NamespaceId, Namespaces, OpenDatabase, Result};
+
+use crate::limits::OPENINGS_MAX;
+
+/// An opening that is under way, for all who wait for it.
+type Opening = future::Shared<oneshot::Receiver<Result<OpenDatabase>>>;
+
+/// The openings that are under way.
+#[derive(Debug)]
+pub(crate) struct Openings {
+    under_way: Mutex<HashMap<NamespaceId, Opening>>,
+    turns: Semaphore,
+}
+
+impl Openings {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            under_way: Mutex::default(),
+            turns: Semaphore::new(OPENINGS_MAX),
+        })
+    }
+
+    /// Opens a namespace, or waits for the opening that is under way.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        namespaces: &Namespaces,
+        id: &NamespaceId,
+    ) -> Result<OpenDatabase> {
+        let stopped = |_| Err(Error::Closed("the server is being stopped".to_owned()));
+        self.join(namespaces, id).await.unwrap_or_else(stopped)
+    }
+
+    fn join(self: &Arc<Self>, namespaces: &Namespaces, id: &NamespaceId) -> Opening {
+        let mut under_way = self.under_way.lock();
+        if let Some(opening) = under_way.get(id) {
+            return opening.clone();
+        }
+        let (reply, opened) = oneshot::channel();
+        let opening = opened.shared();
+        under_way.insert(id.clone(), opening.clone());
+        let (openings, namespaces, id) = (Arc::clone(self), namespaces.clone(), id.clone());
+        // It goes on when those who asked have gone, so that it is over some day.
+        tokio::spawn(async move {
+            let turn = openings.turns.acquire().await;
+            let opened = namespaces.database_async(&id).await;
+            openings.under_way.lock().remove(&id);
+            drop(turn);
+            // Nobody may wait for it any more.
+            let _ = reply.send(opened);
+        });
+        opening
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil::{NamespacesOptions, NewNamespace};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_namespace_is_opened_once_for_all_who_ask() {
+        let namespaces = Namespaces::in_memory(NamespacesOptions::default()).unwrap();
+        let id = NamespaceId::new("shop").unwrap();
+        namespaces.create(&id, NewNamespace::default()).unwrap();
+        let openings = Openings::new();
+        let first = openings.join(&namespaces, &id);
+        let second = openings.join(&namespaces, &id);
+        assert!(first.ptr_eq(&second));
+        // Those who leave stop nothing.
+        drop(first);
+        second.await.unwrap().unwrap();
+        assert!(openings.under_way.lock().is_empty());
+        assert_eq!(openings.turns.available_permits(), OPENINGS_MAX);
+        let nobody = NamespaceId::new("nobody").unwrap();
+        for _ in 0..2 {
+            let refused = openings.open(&namespaces, &nobody).await;
+            assert!(matches!(refused, Err(Error::NamespaceNotFound(_))));
+        }
+    }
+}
