@@ -151,8 +151,8 @@ impl Record {
         items.filter_map(|(position, item)| item.map(|(label, bytes)| (position, label, bytes)))
     }
 
-    /// Whether the storage has dropped something of it.
-    pub(crate) fn lacks_something(&self) -> bool {
+    /// Returns whether the storage has dropped something of it.
+    pub fn lacks_something(&self) -> bool {
         self.changes_dropped || self.items.has_dropped()
     }
 
@@ -185,19 +185,19 @@ impl Record {
     }
 }
 
-/// What says that a record without its changes or its items cannot be appended.
-pub(crate) fn dropped() -> Error {
+/// Returns what says that a record without its changes or its items cannot be appended.
+pub fn dropped() -> Error {
     Error::invalid("a record without its changes or some of its items cannot be appended")
 }
 
-/// What says that there is nothing to be replaced at `position`.
-pub(crate) fn no_item(position: u64) -> Error {
+/// Returns what says that there is nothing to be replaced at `position`.
+pub fn no_item(position: u64) -> Error {
     Error::invalid(format!("there is no item at position {position}"))
 }
 
-/// What says that there cannot be a snapshot of `commit`, where the last one is of `last` and the
+/// Returns what says that there cannot be a snapshot of `commit`, where the last one is of `last` and the
 /// log ends at `end`.
-pub(crate) fn no_such_snapshot(commit: u64, last: u64, end: u64) -> Error {
+pub fn no_such_snapshot(commit: u64, last: u64, end: u64) -> Error {
     Error::invalid(format!(
         "a snapshot of commit {commit}, where commits {last} to {end} are possible"
     ))
@@ -305,7 +305,7 @@ pub enum Upkeep {
 pub const KEY_BYTES_MAX: usize = 65_535;
 
 /// Says of a key that it cannot be one of a map's.
-pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+pub fn check_key(key: &[u8]) -> Result<()> {
     if key.is_empty() {
         return Err(Error::invalid("the key of a map must not be empty"));
     }

@@ -7,23 +7,23 @@ use crate::{Items, Record, StoredItem};
 
 /// Items that are replaced, and positions whose items are dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Edits<'a> {
+pub struct Edits<'a> {
     stubs: BTreeMap<u64, &'a StoredItem>,
     /// In ascending order and without overlap.
     dropped: Vec<Range<u64>>,
 }
 
 impl<'a> Edits<'a> {
-    /// Edits that put stubs in the place of items.
-    pub(crate) fn replacing(stubs: &'a [StoredItem]) -> Self {
+    /// Returns edits that put stubs in the place of items.
+    pub fn replacing(stubs: &'a [StoredItem]) -> Self {
         Self {
             stubs: stubs.iter().map(|stub| (stub.position, stub)).collect(),
             dropped: Vec::new(),
         }
     }
 
-    /// Edits that drop the items at these positions.
-    pub(crate) fn dropping(positions: &[Range<u64>]) -> Self {
+    /// Returns edits that drop the items at these positions.
+    pub fn dropping(positions: &[Range<u64>]) -> Self {
         let mut sorted = positions.to_vec();
         sorted.retain(|range| !range.is_empty());
         sorted.sort_unstable_by_key(|range| range.start);
@@ -40,13 +40,18 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// The positions of the stubs.
-    pub(crate) fn replaced(&self) -> Vec<u64> {
+    /// Returns the positions of the stubs.
+    pub fn replaced(&self) -> Vec<u64> {
         self.stubs.keys().copied().collect()
     }
 
-    /// Whether they change something at these positions.
-    pub(crate) fn touch(&self, positions: &Range<u64>) -> bool {
+    /// Returns the ranges whose items are dropped, in ascending order and without overlap.
+    pub fn ranges(&self) -> &[Range<u64>] {
+        &self.dropped
+    }
+
+    /// Returns whether they change something at these positions.
+    pub fn touch(&self, positions: &Range<u64>) -> bool {
         let first = self
             .dropped
             .partition_point(|range| range.end <= positions.start);
@@ -55,13 +60,13 @@ impl<'a> Edits<'a> {
             || drops.is_some_and(|range| range.start < positions.end)
     }
 
-    /// Whether the item at this position is dropped.
-    pub(crate) fn drop(&self, position: u64) -> bool {
+    /// Returns whether the item at this position is dropped.
+    pub fn drop(&self, position: u64) -> bool {
         self.touch(&(position..position + 1)) && !self.stubs.contains_key(&position)
     }
 
     /// Applies them to the items of a record.
-    pub(crate) fn apply(&self, record: &mut Record) {
+    pub fn apply(&self, record: &mut Record) {
         if !self.touch(&(record.first_position..record.end_position())) {
             return;
         }

@@ -17,6 +17,13 @@ pub mod local;
 mod memory;
 mod range;
 
+/// What implementations of [`Storage`] share.
+pub mod parts {
+    pub use crate::contract::{check_key, dropped, no_item, no_such_snapshot};
+    pub use crate::edits::Edits;
+    pub use crate::local::{LoadedMaps, check_name};
+}
+
 pub use completion::{Completer, Completion, Pending};
 pub use contract::{
     Batch, Entry, Fill, FindMap, Group, GroupLimits, Items, KEY_BYTES_MAX, Label, LogEnd, Map,

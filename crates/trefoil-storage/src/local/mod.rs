@@ -39,6 +39,7 @@ use disk::{Disk, RealDisk};
 pub use lock::DirectoryLock;
 use log::Log;
 use maps::Maps;
+pub use maps::{LoadedMaps, check_name};
 
 /// The directory of the log in a namespace's directory.
 const LOG_DIR: &str = "log";

@@ -25,7 +25,6 @@ use trefoil_core::{Direction, Error, Result};
 use crate::contract::check_key;
 use crate::local::disk::RealDisk;
 use crate::local::files::sync_dir;
-use crate::local::options::LocalOptions;
 use crate::local::{io, private};
 use crate::range::range;
 use crate::{Fill, Map, Scan};
@@ -34,11 +33,14 @@ use crate::{Fill, Map, Scan};
 const BLOCK_BYTES: u32 = 4 * 1024;
 /// The bits per key that let a map say "not here" without reading: about one error in a hundred.
 const FILTER_BITS_PER_KEY: f32 = 10.0;
+/// Below this many open files, trees open and close them all the time.
+const FILES_MIN: usize = 10;
 /// What the directory of a map that is being loaded ends with.
 const UNFINISHED: &str = ".new";
 
-/// The maps of a namespace that were loaded.
-pub(super) struct LoadedMaps {
+/// The maps of a namespace that were loaded, each in a directory that is named after it. They share one
+/// cache of blocks, so that whichever are read the most have the most of it.
+pub struct LoadedMaps {
     dir: PathBuf,
     cache: Arc<Cache>,
     files: Arc<DescriptorTable>,
@@ -56,8 +58,9 @@ impl std::fmt::Debug for LoadedMaps {
 }
 
 impl LoadedMaps {
-    /// The maps in `dir`, which need not exist.
-    pub(super) fn open(dir: PathBuf, cache: Arc<Cache>, options: &LocalOptions) -> Result<Self> {
+    /// Returns the maps in `dir`, which need not exist. They cache this many bytes, and have this many
+    /// files open at most.
+    pub fn open(dir: PathBuf, cache_bytes: u64, files_max: usize) -> Result<Self> {
         let mut maps = HashMap::new();
         if dir.exists() {
             for entry in fs::read_dir(&dir).map_err(io("listing", &dir))? {
@@ -72,8 +75,8 @@ impl LoadedMaps {
         }
         Ok(Self {
             dir,
-            cache,
-            files: Arc::new(DescriptorTable::new(options.cached_files_max.max(10))),
+            cache: Arc::new(Cache::with_capacity_bytes(cache_bytes)),
+            files: Arc::new(DescriptorTable::new(files_max.max(FILES_MIN))),
             maps: Mutex::new(maps),
         })
     }
@@ -95,15 +98,18 @@ impl LoadedMaps {
             .map_err(|error| failed(dir, "opening", &error))
     }
 
-    pub(super) fn contains(&self, name: &str) -> bool {
+    /// Returns whether there is a map of this name.
+    pub fn contains(&self, name: &str) -> bool {
         self.maps.lock().contains_key(name)
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    /// Returns the names of all maps, in no order.
+    pub fn names(&self) -> Vec<String> {
         self.maps.lock().keys().cloned().collect()
     }
 
-    pub(super) fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
+    /// Returns the map of this name, if it exists.
+    pub fn map(&self, name: &str) -> Result<Option<Arc<dyn Map>>> {
         let mut maps = self.maps.lock();
         let Some(slot) = maps.get_mut(name) else {
             return Ok(None);
@@ -120,12 +126,36 @@ impl LoadedMaps {
         Ok(slot.clone().map(|map| map as Arc<dyn Map>))
     }
 
-    pub(super) fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
-        if self.dir.join(name).exists() {
+    /// Returns the directory of a map.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Creates a map of the entries that `fill` hands over in ascending order of their keys, durably.
+    pub fn load(&self, name: &str, fill: &mut Fill<'_>) -> Result<()> {
+        if self.path(name).exists() {
             return Err(Error::invalid(format!("map {name} exists already")));
         }
+        let unfinished = self.build(name, fill)?;
+        self.adopt(&unfinished, name)
+    }
+
+    /// Makes a new directory for a map that does not count yet.
+    pub fn prepare(&self, name: &str) -> Result<PathBuf> {
         let unfinished = self.dir.join(format!("{name}{UNFINISHED}"));
-        private::create_dir(&self.dir).map_err(io("creating", &self.dir))?;
+        match fs::remove_dir_all(&unfinished) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(io("removing", &unfinished)(error));
+            }
+            _ => private::create_dir(&unfinished).map_err(io("creating", &unfinished))?,
+        }
+        Ok(unfinished)
+    }
+
+    /// Makes a map of what `fill` hands over that does not count yet. Returns its directory, in which
+    /// everything is durable.
+    pub fn build(&self, name: &str, fill: &mut Fill<'_>) -> Result<PathBuf> {
+        let unfinished = self.prepare(name)?;
         if let Err(error) = self.ingest(&unfinished, fill) {
             // What is left of it would be removed at the next start anyway.
             if let Err(left) = fs::remove_dir_all(&unfinished)
@@ -136,8 +166,12 @@ impl LoadedMaps {
             }
             return Err(error);
         }
-        let dir = self.dir.join(name);
-        fs::rename(&unfinished, &dir).map_err(io("renaming", &unfinished))?;
+        Ok(unfinished)
+    }
+
+    /// Makes the map in a directory, which is complete, count under this name.
+    pub fn adopt(&self, unfinished: &Path, name: &str) -> Result<()> {
+        fs::rename(unfinished, self.path(name)).map_err(io("renaming", unfinished))?;
         sync_dir(&RealDisk, &self.dir)?;
         if let Some(parent) = self.dir.parent() {
             sync_dir(&RealDisk, parent)?;
@@ -165,8 +199,9 @@ impl LoadedMaps {
         sync_dir(&RealDisk, dir)
     }
 
-    /// Drops a map. Returns whether there was one of this name.
-    pub(super) fn drop_map(&self, name: &str) -> Result<bool> {
+    /// Drops a map. Returns whether there was one of this name. Handles to it that are still held keep
+    /// answering.
+    pub fn drop_map(&self, name: &str) -> Result<bool> {
         let Some(slot) = self.maps.lock().remove(name) else {
             return Ok(false);
         };
@@ -180,12 +215,13 @@ impl LoadedMaps {
         Ok(true)
     }
 
-    /// How many bytes of memory cached blocks take.
-    pub(super) fn cached_bytes(&self) -> u64 {
+    /// Returns how many bytes of memory cached blocks take.
+    pub fn cached_bytes(&self) -> u64 {
         self.cache.size()
     }
 
-    pub(super) fn disk_bytes(&self) -> u64 {
+    /// Returns how many bytes on disk they take.
+    pub fn disk_bytes(&self) -> u64 {
         let names = self.names();
         let bytes = names
             .iter()
@@ -289,9 +325,7 @@ mod tests {
     #[test]
     fn a_load_that_fails_says_why_even_if_nothing_is_left_to_remove() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Arc::new(Cache::with_capacity_bytes(0));
-        let options = LocalOptions::default();
-        let maps = LoadedMaps::open(dir.path().to_owned(), cache, &options).unwrap();
+        let maps = LoadedMaps::open(dir.path().to_owned(), 0, 0).unwrap();
         let unfinished = dir.path().join("run.new");
         let failed = maps.load("run", &mut |_| {
             fs::remove_dir_all(&unfinished).unwrap();

@@ -19,7 +19,7 @@ use crate::{Batch, Fill, Map};
 
 use super::options::LocalOptions;
 
-use loaded::LoadedMaps;
+pub use loaded::LoadedMaps;
 use written::WrittenMaps;
 
 /// The longest name of a map, in bytes.
@@ -29,8 +29,7 @@ const NAME_BYTES_MAX: usize = 64;
 /// time, and whoever reads an entry again keeps the entry and not the block around it.
 const WRITTEN_CACHE_PART: u64 = 8;
 
-/// The maps of a namespace. All that were loaded share one cache of blocks, so that whichever are read
-/// the most have the most of it.
+/// The maps of a namespace.
 #[derive(Debug)]
 pub(super) struct Maps {
     written: Arc<WrittenMaps>,
@@ -40,13 +39,16 @@ pub(super) struct Maps {
 impl Maps {
     /// The maps in `dir`, which need not exist.
     pub(super) fn open(dir: &Path, options: &LocalOptions) -> Result<Self> {
-        let cache = |bytes| Arc::new(Cache::with_capacity_bytes(bytes));
         let written_bytes = options.cache_bytes / WRITTEN_CACHE_PART;
-        let written = WrittenMaps::open(dir.join("written"), cache(written_bytes))?;
-        let loaded = cache(options.cache_bytes - written_bytes);
+        let cache = Arc::new(Cache::with_capacity_bytes(written_bytes));
+        let written = WrittenMaps::open(dir.join("written"), cache)?;
+        let (bytes, files) = (
+            options.cache_bytes - written_bytes,
+            options.cached_files_max,
+        );
         Ok(Self {
             written: Arc::new(written),
-            loaded: LoadedMaps::open(dir.join("loaded"), loaded, options)?,
+            loaded: LoadedMaps::open(dir.join("loaded"), bytes, files)?,
         })
     }
 
@@ -108,8 +110,8 @@ impl Maps {
     }
 }
 
-/// A name becomes the name of a directory.
-fn check_name(name: &str) -> Result<()> {
+/// Says of a name that it cannot be one of a map: it becomes the name of a directory.
+pub fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(Error::over_limit(
             "length of a map's name",
