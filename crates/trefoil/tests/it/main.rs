@@ -12,6 +12,7 @@ mod failing_disk;
 mod large_commits;
 mod long_streams;
 mod model;
+mod properties;
 mod property;
 mod snapshots;
 mod state;

@@ -1,7 +1,6 @@
 //! Applies operations to a database and to the model, and compares every answer.
 
 use proptest::test_runner::TestCaseError;
-use tempfile::TempDir;
 use trefoil::{
     Commit, Database, Direction, Error, List, NewEvent, Options, QueryItem, Result, Selection,
     Subscription, Timestamp,
@@ -19,9 +18,12 @@ pub(super) struct Following {
     pub(super) read: Selection,
 }
 
+/// Opens the database under test, for the first time or again.
+pub(crate) type Open = Box<dyn Fn(&Options) -> Result<Database>>;
+
 /// A database under test beside the model of what it must hold.
 pub(crate) struct Driver {
-    directory: TempDir,
+    open: Open,
     pub(super) options: Options,
     pub(super) database: Database,
     pub(super) model: Model,
@@ -58,11 +60,10 @@ pub(super) fn kind(error: &Error) -> String {
 }
 
 impl Driver {
-    pub(crate) fn new(options: Options) -> Self {
-        let directory = TempDir::new().unwrap();
-        let database = Database::open(directory.path(), &options).unwrap();
+    pub(crate) fn new(open: Open, options: Options) -> Self {
+        let database = open(&options).unwrap();
         Self {
-            directory,
+            open,
             options,
             database,
             model: Model::default(),
@@ -212,7 +213,7 @@ impl Driver {
         let refused = matches!(self.database.commit(late), Err(Error::Closed(_)));
         same("a commit after close is refused", refused, true)?;
         self.end_subscriptions()?;
-        let opened = Database::open(self.directory.path(), &self.options);
+        let opened = (self.open)(&self.options);
         self.database = self.ok("open", opened)?;
         same(
             "bytes cut after a clean close",

@@ -12,9 +12,12 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use trefoil::Options;
 
+pub(crate) use driver::Open;
+
 use driver::Driver;
 
-fn check(options: &Options, cases: u32, length: usize) {
+/// Runs this many sequences of up to `length` operations, each on a new place for a database.
+pub(crate) fn check(place: impl Fn() -> Open, options: &Options, cases: u32, length: usize) {
     let mut config = ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::default()
@@ -25,7 +28,7 @@ fn check(options: &Options, cases: u32, length: usize) {
     config.max_shrink_iters = 3000;
     let sequences = proptest::collection::vec(ops::op(), 1..length);
     let result = TestRunner::new(config).run(&sequences, |sequence| {
-        let mut driver = Driver::new(options.clone());
+        let mut driver = Driver::new(place(), options.clone());
         for op in &sequence {
             driver.apply(op)?;
         }
@@ -34,21 +37,4 @@ fn check(options: &Options, cases: u32, length: usize) {
     if let Err(failure) = result {
         panic!("{failure}");
     }
-}
-
-/// Everything small, so that moves of the tail, merges, rotation and compression happen all the
-/// time and reads cross all of them.
-#[test]
-fn a_database_with_tiny_parts_agrees_with_the_model() {
-    let options = Options::default()
-        .with_tail_events_max(8)
-        .with_segment_bytes_max(4096)
-        .with_plain_segments(1);
-    check(&options, 200, 160);
-}
-
-/// The parts as they are in production: everything is in the tail and in one segment.
-#[test]
-fn a_database_with_default_parts_agrees_with_the_model() {
-    check(&Options::default(), 80, 120);
 }
