@@ -1,6 +1,10 @@
 //! Trefoil on an ordered key-value store with one fenced writer, and objects beside it.
 //!
-//! [`contract`] says what an engine must do. [`memory`] is one in memory.
+//! [`contract`] says what an engine must do. [`memory`] is one in memory. [`KvStorage`] keeps one
+//! generation of a namespace in any of them.
 
 pub mod contract;
 pub mod memory;
+mod storage;
+
+pub use storage::{KvStorage, KvStorageOptions, erase_generation, generations};

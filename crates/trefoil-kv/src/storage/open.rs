@@ -1,0 +1,194 @@
+//! Opening a generation, and removing one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use trefoil_core::{Direction, Result};
+use trefoil_storage::{LogEnd, ReadReach};
+
+use crate::contract::{Engine, Kv, KvRead};
+
+use super::KvStorage;
+use super::errors::{damaged_log, failed};
+use super::facts::{EndFact, GarbageFact, StoredFacts};
+use super::garbage::{GarbageQueue, clear_some, remove_all, remove_objects};
+use super::keys::{GenerationKeys, Tag, generation_of, number_of};
+use super::log::KvLog;
+use super::maps::KvMaps;
+use super::recent::RecentBlocks;
+use super::redo;
+use super::runs::Runs;
+use super::snapshot::KvSnapshot;
+use super::store::OpenStore;
+use super::upkeep::UpkeepState;
+use super::usage::UsageCount;
+
+/// How much of the end of the log stays in memory unless the options say otherwise.
+const RECENT_BYTES: usize = 64 * 1024 * 1024;
+/// The bytes of caches unless the options say otherwise.
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Blocks of the log that were read have this part of the cache, those of the index the rest.
+const LOG_CACHE_PART: u64 = 2;
+/// How much is removed at a time.
+const STEP_BYTES: usize = 1024 * 1024;
+
+/// Where a generation is, and how much of it stays in memory.
+#[derive(Debug, Clone)]
+pub struct KvStorageOptions {
+    /// The number of the generation, at least 1. A store may hold several.
+    pub generation: u64,
+    /// The epoch with which the store was opened.
+    pub epoch: u64,
+    /// What the names of the namespace's objects begin with; `/` at the end.
+    pub objects: String,
+    /// A local directory for files that can be fetched again. It is the namespace's alone.
+    pub cache_dir: PathBuf,
+    /// The bytes of the caches of what was read.
+    pub cache_bytes: u64,
+    /// How many bytes of the end of the log stay in memory.
+    pub recent_bytes: usize,
+}
+
+impl KvStorageOptions {
+    /// Returns options with which nothing has a number that must be chosen.
+    pub fn new(objects: impl Into<String>, cache_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            generation: 1,
+            epoch: 1,
+            objects: objects.into(),
+            cache_dir: cache_dir.into(),
+            cache_bytes: CACHE_BYTES,
+            recent_bytes: RECENT_BYTES,
+        }
+    }
+
+    /// Returns what the names of this generation's objects begin with.
+    fn generation_objects(&self) -> String {
+        format!("{}{}/", self.objects, self.generation)
+    }
+
+    fn store(&self, engine: Arc<dyn Engine>, kv: Arc<dyn Kv>) -> Result<OpenStore> {
+        let objects = self.generation_objects();
+        OpenStore::new(engine, kv, self.epoch, self.generation, objects)
+    }
+}
+
+impl KvStorage {
+    /// Opens a generation in a store that is open, and makes it if it is not there. A log that ends
+    /// before a commit that its maps know of, as `reach` reads from them, is
+    /// [`Error::Damaged`](trefoil_core::Error::Damaged), and nothing of it is changed.
+    pub fn open(
+        engine: Arc<dyn Engine>,
+        kv: Arc<dyn Kv>,
+        options: &KvStorageOptions,
+        reach: &ReadReach<'_>,
+    ) -> Result<Self> {
+        let store = Arc::new(options.store(engine, kv)?);
+        let mut facts = StoredFacts::read(&store)?;
+        note_rests(&store)?;
+        let garbage = Arc::new(GarbageQueue::default());
+        if let Some(redo) = facts.redo {
+            redo::finish(&store, &garbage, redo)?;
+            // Which maps there are may have been among the changes.
+            let again = StoredFacts::read(&store)?;
+            (facts.maps, facts.usage) = (again.maps, again.usage);
+        }
+        let dir = options.cache_dir.join(options.generation.to_string());
+        let log_cache = options.cache_bytes / LOG_CACHE_PART;
+        let runs = Runs::open(&store, dir, options.cache_bytes - log_cache)?;
+        runs.sweep(facts.maps.values())?;
+        let usage = Arc::new(UsageCount::new(facts.usage));
+        let (swept, counted) = (Arc::clone(&garbage), Arc::clone(&usage));
+        let maps = KvMaps::new(&store, Arc::new(runs), swept, counted, facts.maps);
+        let end = facts.end.unwrap_or_default();
+        let known = reach(&|name| maps.map(name))?;
+        if known > end.end.commit {
+            let last = end.end.commit;
+            let what = format!("the log ends with commit {last}, and its maps know of {known}");
+            return Err(damaged_log(end.end.position, what));
+        }
+        settle(&store, &garbage, facts.garbage, end.end)?;
+        if facts.end.is_none() {
+            store.commit(vec![store.fact(Tag::End, &EndFact::default().encode())])?;
+        }
+        let recent = RecentBlocks::new(options.recent_bytes, log_cache as usize);
+        Ok(Self {
+            log: Arc::new(KvLog::new(Arc::clone(&store), end, recent)),
+            maps,
+            snapshot: KvSnapshot::new(Arc::clone(&store), facts.snapshot),
+            garbage,
+            usage,
+            upkeep: UpkeepState::new(facts.merged),
+            editing: Mutex::new(()),
+            store,
+        })
+    }
+}
+
+/// Notes which numbers the parts of long values have.
+fn note_rests(store: &OpenStore) -> Result<()> {
+    let (first, last) = (
+        store.keys.numbered(Tag::Rest, 0),
+        store.keys.after(Tag::Rest, u64::MAX),
+    );
+    let floor = store.kv.floor(&[(&first, &last)]);
+    let floor = floor.map_err(failed("opening the store"))?;
+    if let Some((key, _)) = floor.into_iter().flatten().next() {
+        store.note_number(number_of(&key));
+    }
+    Ok(())
+}
+
+/// Clears what lies where the log goes on. All other garbage can wait.
+fn settle(
+    store: &OpenStore,
+    queue: &GarbageQueue,
+    garbage: Vec<(u64, GarbageFact)>,
+    end: LogEnd,
+) -> Result<()> {
+    for (number, garbage) in garbage {
+        match garbage {
+            GarbageFact::BeyondEnd(_) => remove_all(store, number, &garbage, end)?,
+            other => queue.push(number, other),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the generations of which a store has something.
+pub fn generations(kv: &dyn KvRead) -> Result<Vec<u64>> {
+    let mut found = Vec::new();
+    let mut next = Some(1);
+    while let Some(generation) = next {
+        let (from, _) = GenerationKeys::of(generation).all();
+        let to = GenerationKeys::of(u64::MAX).all().1;
+        let page = kv.scan(&from, &to, Direction::Forwards, 1, false);
+        let page = page.map_err(failed("looking for generations"))?;
+        let first = page.entries.first();
+        let generation = first.and_then(|(key, _)| generation_of(key));
+        found.extend(generation);
+        next = generation.and_then(|generation| generation.checked_add(1));
+    }
+    Ok(found)
+}
+
+/// Removes a generation: its keys, its objects, and what is cached of it. May be repeated if it fails.
+pub fn erase_generation(
+    engine: Arc<dyn Engine>,
+    kv: Arc<dyn Kv>,
+    options: &KvStorageOptions,
+) -> Result<()> {
+    let store = options.store(engine, kv)?;
+    let dir = options.cache_dir.join(options.generation.to_string());
+    match std::fs::remove_dir_all(&dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let context = format!("removing {}", dir.display());
+            return Err(trefoil_core::Error::io(context, &error));
+        }
+        _ => {}
+    }
+    while !remove_objects(&store, &store.objects)? {}
+    while !clear_some(&store, store.keys.all(), STEP_BYTES)? {}
+    Ok(())
+}

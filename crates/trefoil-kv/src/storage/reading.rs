@@ -1,0 +1,218 @@
+//! Reading items by their positions.
+//!
+//! The blocks of the positions of a read are fetched together. Which block has a position is not known
+//! before it is there: so of positions that lie close together only some are asked for at first, as
+//! far apart as blocks have turned out to be long.
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trefoil_core::{Direction, Result};
+use trefoil_storage::{VisitItem, VisitLabel};
+
+use super::block::ItemBlock;
+use super::errors::{damaged, damaged_log, failed};
+use super::keys::{Tag, number_of};
+use super::log::KvLog;
+
+/// How many positions of one read are fetched together, at most: so many blocks are in memory then.
+const TOGETHER: usize = 256;
+/// How many items a block is taken to have before one was seen.
+const ITEMS_PER_BLOCK: u64 = 16;
+
+/// What there is at some positions.
+#[derive(Debug)]
+enum FoundStretch {
+    Block(Arc<ItemBlock>),
+    /// There never was anything up to this position, itself not included.
+    Nothing(u64),
+}
+
+/// What was found, by first position.
+#[derive(Debug, Default)]
+struct FoundStretches(BTreeMap<u64, FoundStretch>);
+
+impl FoundStretches {
+    fn find(&self, position: u64) -> Option<&FoundStretch> {
+        let (_, stretch) = self.0.range(..=position).next_back()?;
+        let has_it = match stretch {
+            FoundStretch::Block(block) => block.contains(position),
+            FoundStretch::Nothing(end) => position < *end,
+        };
+        has_it.then_some(stretch)
+    }
+
+    fn add(&mut self, block: Arc<ItemBlock>) {
+        self.0.insert(block.first, FoundStretch::Block(block));
+    }
+}
+
+impl KvLog {
+    /// Hands the items at these positions to `visit`.
+    pub(super) fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
+        self.visit_blocks(
+            positions,
+            &mut |block, position| match block.item(position) {
+                Some(item) => visit(item),
+                None => ControlFlow::Continue(()),
+            },
+        )
+    }
+
+    /// Hands the labels of the items at these positions to `visit`.
+    pub(super) fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
+        self.visit_blocks(positions, &mut |block, position| {
+            if let Some(label) = block.label(position) {
+                visit(position, label);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn visit_blocks(
+        &self,
+        positions: &[u64],
+        visit: &mut dyn FnMut(&ItemBlock, u64) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.store.check()?;
+        let end = self.end().position;
+        for together in positions.chunks(TOGETHER) {
+            let found = self.find_all(together, end)?;
+            for &position in together {
+                if let Some(FoundStretch::Block(block)) = found.find(position)
+                    && visit(block, position).is_break()
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds what there is at these positions, in memory or in the store.
+    fn find_all(&self, positions: &[u64], end: u64) -> Result<FoundStretches> {
+        let mut found = FoundStretches::default();
+        let mut missing: Vec<u64> = Vec::new();
+        for &position in positions {
+            if !(1..=end).contains(&position) || found.find(position).is_some() {
+                continue;
+            }
+            match self.recent.find(position) {
+                Some(block) => found.add(block),
+                None => missing.push(position),
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        let n_edits = self.recent.n_edits();
+        let mut step = ITEMS_PER_BLOCK;
+        while !missing.is_empty() {
+            let fetched = self.fetch(&pick(&missing, step), end, &mut found)?;
+            let n_items: usize = fetched.iter().map(|block| block.len()).sum();
+            step = (n_items / fetched.len().max(1)).max(1) as u64;
+            for block in fetched {
+                self.recent.keep(&block, n_edits);
+            }
+            missing.retain(|position| found.find(*position).is_none());
+        }
+        Ok(found)
+    }
+
+    /// Fetches the blocks of these positions, and finds out where there is none.
+    fn fetch(
+        &self,
+        positions: &[u64],
+        end: u64,
+        found: &mut FoundStretches,
+    ) -> Result<Vec<Arc<ItemBlock>>> {
+        let keys = &self.store.keys;
+        let first = keys.numbered(Tag::Items, 0);
+        let last = positions.iter();
+        let last: Vec<Bytes> = last
+            .map(|position| keys.numbered(Tag::Items, *position))
+            .collect();
+        let ranges: Vec<(&[u8], &[u8])> = last.iter().map(|last| (&first[..], &last[..])).collect();
+        let floors = self.store.kv.floor(&ranges);
+        let floors = floors.map_err(failed("reading items"))?;
+        let mut fetched: Vec<Arc<ItemBlock>> = Vec::new();
+        for (&position, floor) in positions.iter().zip(floors) {
+            let block = match floor {
+                Some((key, value)) => {
+                    let known = found.0.get(&number_of(&key));
+                    Some(match known {
+                        Some(FoundStretch::Block(block)) => Arc::clone(block),
+                        _ => {
+                            let block = Arc::new(self.decode(&key, &value)?);
+                            fetched.push(Arc::clone(&block));
+                            block
+                        }
+                    })
+                }
+                None => None,
+            };
+            let block_end = block.as_ref().map_or(1, |block| block.end());
+            block.into_iter().for_each(|block| found.add(block));
+            if found.find(position).is_none() {
+                fetched.push(self.look_beyond(block_end..position, end, found)?);
+            }
+        }
+        Ok(fetched)
+    }
+
+    /// Finds the block after a position that no block has. The one before it ends where `nothing`
+    /// begins.
+    fn look_beyond(
+        &self,
+        nothing: Range<u64>,
+        end: u64,
+        found: &mut FoundStretches,
+    ) -> Result<Arc<ItemBlock>> {
+        let keys = &self.store.keys;
+        let from = keys.numbered(Tag::Items, nothing.end);
+        let to = keys.after(Tag::Items, end);
+        let scan = self.store.kv.scan(&from, &to, Direction::Forwards, 1, true);
+        let page = scan.map_err(failed("reading items"))?;
+        let lacks = || damaged_log(nothing.start, "a block of items is missing");
+        let (key, value) = page.entries.first().ok_or_else(lacks)?;
+        let block = Arc::new(self.decode(key, value)?);
+        if block.first.checked_sub(block.gap) != Some(nothing.start) {
+            return Err(lacks());
+        }
+        found
+            .0
+            .insert(nothing.start, FoundStretch::Nothing(block.first));
+        found.add(Arc::clone(&block));
+        Ok(block)
+    }
+
+    /// Returns the block that is stored under a key. Its parts may be replaced meanwhile, if its items
+    /// are: then it is read again.
+    pub(super) fn decode(&self, key: &Bytes, value: &Bytes) -> Result<ItemBlock> {
+        let (cells, kv) = (&self.store.cells, &*self.store.kv);
+        let content = match cells.content(kv, key, value)? {
+            Some(content) => content,
+            None => {
+                let moment = self.store.moment()?;
+                let again = moment.get(&[key]).map_err(failed("reading items"))?;
+                let again = again.into_iter().flatten().next();
+                let again = again.ok_or_else(|| damaged(key, "a block of items is missing"))?;
+                cells.settled(&*moment, key, &again)?
+            }
+        };
+        let block = ItemBlock::decode(number_of(key), &content);
+        block.ok_or_else(|| damaged(key, "this is not a block of items"))
+    }
+}
+
+/// Returns those of ascending positions that lie at least this far apart.
+fn pick(positions: &[u64], step: u64) -> Vec<u64> {
+    let mut picked: Vec<u64> = Vec::new();
+    for &position in positions {
+        if picked.last().is_none_or(|last| position - last >= step) {
+            picked.push(position);
+        }
+    }
+    picked
+}

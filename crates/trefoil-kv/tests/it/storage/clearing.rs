@@ -1,0 +1,181 @@
+//! That nothing is left of what does not count, and no record of what was only changed.
+
+use trefoil_core::Direction;
+use trefoil_kv::contract::{Engine as _, Kv};
+use trefoil_kv::{KvStorage, KvStorageOptions, erase_generation, generations};
+use trefoil_storage::{Batch, Storage, Upkeep};
+
+use super::{Place, append, noise, record, replayed};
+
+fn keep_up(storage: &KvStorage) {
+    while storage.maintain(false).unwrap() == Upkeep::More {}
+}
+
+/// How many keys a store has of each kind.
+fn letters(kv: &dyn Kv) -> Vec<(char, usize)> {
+    let page = kv
+        .scan(&[0], &[255], Direction::Forwards, usize::MAX, false)
+        .unwrap();
+    let mut found = std::collections::BTreeMap::new();
+    for (key, _) in page.entries {
+        *found.entry(char::from(key[8])).or_default() += 1;
+    }
+    found.into_iter().collect()
+}
+
+fn count(kv: &dyn Kv, letter: char) -> usize {
+    let found = letters(kv);
+    let found = found.iter().find(|(other, _)| *other == letter);
+    found.map_or(0, |(_, n)| *n)
+}
+
+fn write_snapshot(storage: &KvStorage, commit: u64, n_entries: u32) {
+    let written = storage.write_snapshot(commit, &mut |sink| {
+        (0..n_entries)
+            .try_for_each(|number| sink(number.to_be_bytes().to_vec(), noise(number.into(), 300)))
+    });
+    written.unwrap();
+}
+
+#[test]
+fn a_counter_that_changes_a_thousand_times_leaves_a_few_records() {
+    for place in [Place::new(), Place::tiny()] {
+        let (kv, epoch) = place.take_over(&place.engine);
+        let storage = super::open(
+            &place.engine,
+            std::sync::Arc::clone(&kv),
+            epoch,
+            place.directory.path(),
+        )
+        .unwrap();
+        for commit in 1..=1000 {
+            append(&storage, vec![record(commit, 1, &[], b"+1")]).unwrap();
+        }
+        assert_eq!((count(&*kv, 'r'), count(&*kv, 'd')), (1000, 1000));
+        write_snapshot(&storage, 990, 1);
+        assert_eq!(storage.maintain(true).unwrap(), Upkeep::Waiting);
+        keep_up(&storage);
+        assert_eq!(count(&*kv, 'd'), 10);
+        let n_records = count(&*kv, 'r');
+        assert!(n_records <= 500, "{n_records}");
+        let records = replayed(&storage);
+        let n_commits: u32 = records.iter().map(|record| record.n_commits).sum();
+        assert_eq!(n_commits, 1000);
+        let commits: Vec<u8> = records
+            .iter()
+            .flat_map(|record| record.commits.clone())
+            .collect();
+        let expected: String = (1..=1000)
+            .map(|commit| format!("commit {commit}"))
+            .collect();
+        assert_eq!(commits, expected.as_bytes());
+        assert!(
+            records
+                .iter()
+                .all(|record| record.changes_dropped == (record.last_commit() <= 990))
+        );
+        assert_eq!(storage.maintain(false).unwrap(), Upkeep::Done);
+        write_snapshot(&storage, 1000, 1);
+        keep_up(&storage);
+        assert_eq!(count(&*kv, 'd'), 0);
+        assert!(count(&*kv, 'r') <= n_records + 1);
+    }
+}
+
+#[test]
+fn replaced_snapshots_and_dropped_maps_are_cleared() {
+    for place in [Place::new(), Place::tiny()] {
+        let (kv, epoch) = place.take_over(&place.engine);
+        let storage = super::open(
+            &place.engine,
+            std::sync::Arc::clone(&kv),
+            epoch,
+            place.directory.path(),
+        )
+        .unwrap();
+        append(&storage, vec![record(1, 1, &[b"a"], b"")]).unwrap();
+        let before = letters(&*kv);
+        write_snapshot(&storage, 1, 2000);
+        write_snapshot(&storage, 1, 0);
+        let mut batch = Batch::default();
+        for number in 0..100_u32 {
+            batch.put("map", number.to_be_bytes(), noise(number.into(), 2000));
+        }
+        storage.write(&batch).unwrap();
+        // The handle keeps answering, whatever is cleared.
+        let map = storage.map("map").unwrap().unwrap();
+        storage.drop_map("map").unwrap();
+        keep_up(&storage);
+        assert_eq!(
+            map.get(&5_u32.to_be_bytes()).unwrap().unwrap(),
+            noise(5, 2000)
+        );
+        assert_eq!(map.scan(b"", b"", Direction::Forwards).count(), 100);
+        let mut expected = before;
+        let after = expected
+            .iter()
+            .position(|(letter, _)| *letter > 'S')
+            .unwrap();
+        expected.splice(after..after, [('S', 1), ('U', 1)]);
+        let mut found = letters(&*kv);
+        // How far records were merged is noted.
+        found.retain(|(letter, _)| *letter != 'H');
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn values_in_parts_are_removed_with_their_entries() {
+    let place = Place::tiny();
+    let (kv, epoch) = place.take_over(&place.engine);
+    let kv_seen = std::sync::Arc::clone(&kv);
+    let storage = super::open(&place.engine, kv, epoch, place.directory.path()).unwrap();
+    for round in 0..5 {
+        let mut batch = Batch::default();
+        batch.put("map", "a", noise(round, 3000));
+        batch.put("map", vec![b'k'; 3000], noise(round, 10));
+        storage.write(&batch).unwrap();
+    }
+    keep_up(&storage);
+    let n_parts = count(&*kv_seen, 'j');
+    assert!((20..40).contains(&n_parts), "{n_parts}");
+    let mut batch = Batch::default();
+    batch.put("map", "a", "short");
+    batch.remove("map", vec![b'k'; 3000]);
+    storage.write(&batch).unwrap();
+    keep_up(&storage);
+    assert_eq!(count(&*kv_seen, 'j'), 0);
+}
+
+#[test]
+fn a_generation_is_erased_and_others_are_not() {
+    let place = Place::new();
+    let (kv, epoch) = place.take_over(&place.engine);
+    let engine = || std::sync::Arc::new(place.engine.clone());
+    let options = |generation| KvStorageOptions {
+        generation,
+        epoch,
+        ..KvStorageOptions::new("objects/", place.directory.path())
+    };
+    let open = |generation| {
+        let kv = std::sync::Arc::clone(&kv);
+        KvStorage::open(engine(), kv, &options(generation), &|_| Ok(0)).unwrap()
+    };
+    for generation in [1, 2, 300] {
+        let storage = open(generation);
+        append(&storage, vec![record(1, 1, &[b"a"], b"b")]).unwrap();
+        storage
+            .load("run", &mut |sink| sink(b"a".to_vec(), b"b".to_vec()))
+            .unwrap();
+    }
+    assert_eq!(generations(&*kv).unwrap(), [1, 2, 300]);
+    erase_generation(engine(), std::sync::Arc::clone(&kv), &options(2)).unwrap();
+    assert_eq!(generations(&*kv).unwrap(), [1, 300]);
+    let objects = place.engine.objects().list("objects/", "", 100).unwrap();
+    assert!(!objects.is_empty() && objects.iter().all(|name| !name.starts_with("objects/2/")));
+    assert_eq!(
+        (open(2).end().commit, open(2).map_names().unwrap().len()),
+        (0, 0)
+    );
+    assert_eq!((open(300).end().commit, replayed(&open(1)).len()), (1, 1));
+}
