@@ -79,7 +79,8 @@ impl Database {
     /// The async form of [`Self::commit`].
     pub async fn commit_async(&self, commit: Commit) -> Result<Committed> {
         let commit = self.accept_commit(commit)?;
-        self.engine()?.commit_async(commit, self.trace()).await
+        let written = self.engine()?.commit_async(commit, self.trace()).await;
+        self.confirm(written)
     }
 
     /// The async form of [`Self::import`].
@@ -96,7 +97,7 @@ impl Database {
         match Self::accept_import(events, new_ids)? {
             Some(import) => {
                 let written = self.engine()?.write_async(Work::Import(import)).await;
-                written.map(drop)
+                self.confirm(written.map(drop))
             }
             None => Ok(()),
         }
@@ -114,7 +115,8 @@ impl Database {
         transactions: Vec<Transaction>,
     ) -> Result<Vec<Result<Executed>>> {
         let accepted = self.accept_all(transactions);
-        self.engine()?.execute_async(accepted, self.trace()).await
+        let executed = self.engine()?.execute_async(accepted, self.trace()).await?;
+        Ok(self.confirm_all(executed))
     }
 }
 
@@ -157,9 +159,9 @@ impl Database {
             .check_async(conditions.to_vec(), self.trace())
             .await?;
         if !engine.may_wait {
-            return decide(&engine, &conditions, &checked);
+            return self.ask(|_| decide(&engine, &conditions, &checked));
         }
-        self.elsewhere(move |_| decide(&engine, &conditions, &checked))
+        self.elsewhere(move |database| database.ask(|_| decide(&engine, &conditions, &checked)))
             .await
     }
 

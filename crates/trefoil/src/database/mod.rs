@@ -1,5 +1,6 @@
 //! The database: the front door of the library.
 
+mod answers;
 mod asynchronous;
 pub(crate) mod engine;
 pub(crate) mod host;
@@ -185,6 +186,10 @@ impl Database {
             deadline: AtomicU64::new(0),
         });
         inner.put(engine)?;
+        let lost = Arc::downgrade(&inner);
+        inner
+            .claim
+            .on_lost(Box::new(move || reopen::close_in_background(lost)));
         Ok(Self { inner, trace: None })
     }
 
@@ -222,7 +227,7 @@ impl Database {
     /// Writes a commit and returns when it is durable. Blocks the thread.
     pub fn commit(&self, commit: Commit) -> Result<Committed> {
         let commit = self.accept_commit(commit)?;
-        self.engine()?.commit(commit)
+        self.confirm(self.engine()?.commit(commit))
     }
 
     fn accept_commit(&self, mut commit: Commit) -> Result<Commit> {
@@ -245,7 +250,10 @@ impl Database {
 
     fn import_events(&self, events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
         match Self::accept_import(events, with_new_ids)? {
-            Some(import) => self.engine()?.write(Work::Import(import)).map(drop),
+            Some(import) => {
+                let written = self.engine()?.write(Work::Import(import));
+                self.confirm(written.map(drop))
+            }
             None => Ok(()),
         }
     }
@@ -283,24 +291,27 @@ impl Database {
 
     /// Reads events.
     pub fn read(&self, read: &Selection) -> Result<Vec<Event>> {
-        let engine = self.engine()?;
-        Ok(read::read_all(&LogMoment::new(&engine).traced(self.trace()), read)?.events)
+        let (events, _) = self.read_with_head(read)?;
+        Ok(events)
     }
 
     /// Reads events, and says where the log ended for this read: the position after which a
     /// condition on the same query has to look for what is new.
     pub fn read_with_head(&self, read: &Selection) -> Result<(Vec<Event>, u64)> {
-        let engine = self.engine()?;
-        let page = read::read_all(&LogMoment::new(&engine).traced(self.trace()), read)?;
+        let page = self.ask(|engine| {
+            let moment = LogMoment::new(engine).traced(self.trace());
+            read::read_all(&moment, read)
+        })?;
         Ok((page.events, page.head))
     }
 
     /// Checks conditions as a commit would, without writing anything. Blocks the thread.
     pub fn check(&self, conditions: &[Condition]) -> Result<()> {
         trefoil_core::validate_conditions(conditions)?;
-        let engine = self.engine()?;
-        let checked = condition::check(&engine, conditions)?;
-        decide(&engine, conditions, &checked)
+        self.ask(|engine| {
+            let checked = condition::check(engine, conditions)?;
+            decide(engine, conditions, &checked)
+        })
     }
 
     /// Executes a transaction and returns when it is durable. Blocks the thread.
@@ -312,7 +323,8 @@ impl Database {
     /// durable: the result of each, in their order. Blocks the thread.
     pub fn transact_all(&self, transactions: Vec<Transaction>) -> Result<Vec<Result<Executed>>> {
         let accepted = self.accept_all(transactions);
-        self.engine()?.execute(accepted)
+        let executed = self.engine()?.execute(accepted)?;
+        Ok(self.confirm_all(executed))
     }
 
     fn accept_all(&self, transactions: Vec<Transaction>) -> Vec<Result<Transaction>> {
@@ -331,18 +343,18 @@ impl Database {
 
     /// Returns the same; what the replies take is counted by `meter`.
     pub fn look_within(&self, calls: &[Call], meter: &Meter<'_>) -> Result<Vec<Reply>> {
-        look::look(self.engine()?.as_ref(), calls.iter(), meter)
+        self.ask(|engine| look::look(engine, calls.iter(), meter))
     }
 
     /// Returns the state as it is now, for a read that takes several steps.
     pub fn snapshot(&self) -> Result<StateSnapshot> {
-        Ok(StateSnapshot::new(self.engine()?.as_ref()))
+        self.ask(|engine| Ok(StateSnapshot::new(engine)))
     }
 
     /// Returns how many keys there are, and how many of them expire: exact where few do, else by a
     /// sample.
     pub fn survey(&self) -> Result<Survey> {
-        look::survey(self.engine()?.as_ref())
+        self.ask(|engine| look::survey(engine))
     }
 
     /// Begins to watch keys for a transaction.
@@ -355,7 +367,7 @@ impl Database {
     /// Watches more keys.
     pub fn watch_more(&self, watch: &mut Watch, keys: &[Bytes]) -> Result<()> {
         let now = self.inner.background.clock.now();
-        watch.add(&self.engine()?.store, now.millis(), keys)
+        self.ask(|engine| watch.add(&engine.store, now.millis(), keys))
     }
 
     /// Cleans what is due of it, which takes a while. Blocks the thread.
@@ -372,36 +384,35 @@ impl Database {
 
     /// Returns the number of the last durable commit; 0 if there is none.
     pub fn last_commit(&self) -> Result<u64> {
-        Ok(self.engine()?.writer.last_commit())
+        self.ask(|engine| Ok(engine.writer.last_commit()))
     }
 
     /// Returns the position that was last recorded for a source of tracked positions.
     pub fn tracking(&self, source: &str) -> Result<Option<u64>> {
-        View::new(&self.engine()?.store).tracking(source)
+        self.ask(|engine| View::new(&engine.store).tracking(source))
     }
 
     /// Returns the sources of tracked positions by name, with the position that was last recorded for
     /// each.
     pub fn trackings(&self, list: &List) -> Result<Vec<Tracking>> {
-        View::new(&self.engine()?.store).trackings(list)
+        self.ask(|engine| View::new(&engine.store).trackings(list))
     }
 
     /// Reads events until there are `read.limit` of them or about `bytes_max` bytes, for answers
     /// that are sent while they are read.
     pub fn read_page(&self, read: &Selection, bytes_max: usize) -> Result<Page> {
-        let engine = self.engine()?;
-        read::execute(
-            &LogMoment::new(&engine).traced(self.trace()),
-            read,
-            bytes_max,
-        )
+        self.ask(|engine| {
+            let moment = LogMoment::new(engine).traced(self.trace());
+            read::execute(&moment, read, bytes_max)
+        })
     }
 
     /// How a read would find its events.
     pub fn explain(&self, read: &Selection) -> Result<Explanation> {
-        let engine = self.engine()?;
-        let head = engine.writer.head();
-        read::explain(&engine.index.layers(), head, read)
+        self.ask(|engine| {
+            let head = engine.writer.head();
+            read::explain(&engine.index.layers(), head, read)
+        })
     }
 
     /// Returns the last event of a stream, optionally of one type.
@@ -413,18 +424,19 @@ impl Database {
 
     /// Returns the position of the last event of a stream; `None` if there is no such stream.
     pub fn version(&self, stream: &str) -> Result<Option<u64>> {
-        let end = self.engine()?.index.layers().stream_end(stream)?;
+        let end = self.ask(|engine| engine.index.layers().stream_end(stream))?;
         Ok(end.map(|(ordinal, _)| ordinal))
     }
 
     /// Returns the global position of the last durable event; 0 if there is none.
     pub fn head(&self) -> Result<u64> {
-        Ok(self.engine()?.writer.head())
+        self.ask(|engine| Ok(engine.writer.head()))
     }
 
     /// Returns the first position whose event's time is at or after `time`.
     pub fn position_at(&self, time: Timestamp) -> Result<Option<u64>> {
-        let Some(mut from) = self.engine()?.index.layers().seek_time(time)? else {
+        let first = self.ask(|engine| engine.index.layers().seek_time(time))?;
+        let Some(mut from) = first else {
             return Ok(None);
         };
         loop {
@@ -444,28 +456,7 @@ impl Database {
 
     /// Counts and times of the database as a whole.
     pub fn info(&self) -> Result<Info> {
-        let engine = self.engine()?;
-        let all = engine
-            .index
-            .layers()
-            .summary(crate::index::TermKind::All, "")?
-            .unwrap_or_default();
-        let last = match all.last_position {
-            0 => None,
-            position => Some(read::fetch(engine.storage.as_ref(), position)?),
-        };
-        let usage = engine.storage.usage()?;
-        Ok(Info {
-            events: all.n,
-            streams: all.new_streams,
-            commit: engine.writer.last_commit(),
-            head: all.last_position,
-            last_activity: last.map(|event| event.time()),
-            log_bytes: usage.log_bytes,
-            log_used_bytes: usage.log_used_bytes,
-            index_bytes: usage.map_bytes - usage.written_map_bytes,
-            state_bytes: usage.written_map_bytes,
-        })
+        self.ask(|engine| info(engine))
     }
 
     /// Follows the events that `read` selects, from where it begins on, for ever. Its limit and its
@@ -512,22 +503,7 @@ impl Database {
 
     /// Closes the database, and takes at most this long to move what is in memory alone to disk.
     pub(crate) fn close_saving(&self, patience: Duration) -> Result<()> {
-        let mut current = self.inner.engine.write();
-        self.inner.is_closed.store(true, Ordering::SeqCst);
-        let engine = current.take();
-        drop(current);
-        // Whatever becomes of it, others may have the namespace.
-        let noted = engine.map_or(Ok(()), |engine| {
-            engine.close_saving(&closed(), patience);
-            engine.seal();
-            let deadline = engine.deadline_when_closed();
-            self.inner.deadline.store(deadline, Ordering::SeqCst);
-            let noted = engine.wake.close(deadline);
-            wait_for_readers(&engine);
-            noted
-        });
-        self.inner.release();
-        noted
+        self.inner.close(patience)
     }
 }
 
@@ -543,12 +519,60 @@ impl Drop for DatabaseShared {
 }
 
 impl DatabaseShared {
+    fn close(&self, patience: Duration) -> Result<()> {
+        let mut current = self.engine.write();
+        self.is_closed.store(true, Ordering::SeqCst);
+        let engine = current.take();
+        drop(current);
+        // Whatever becomes of it, others may have the namespace.
+        let noted = engine.map_or(Ok(()), |engine| {
+            engine.close_saving(&closed(), patience);
+            engine.seal();
+            let deadline = engine.deadline_when_closed();
+            self.deadline.store(deadline, Ordering::SeqCst);
+            // What is due is the next owner's business, if there is one.
+            let noted = match self.claim.is_lost() {
+                true => Ok(()),
+                false => engine.wake.close(deadline),
+            };
+            wait_for_readers(&engine);
+            noted
+        });
+        self.release();
+        noted
+    }
+
     /// Lets others have the namespace.
     fn release(&self) {
         if !self.is_beside {
             self.claim.release();
         }
     }
+}
+
+/// Counts and times of an engine.
+fn info(engine: &Engine) -> Result<Info> {
+    let all = engine
+        .index
+        .layers()
+        .summary(crate::index::TermKind::All, "")?
+        .unwrap_or_default();
+    let last = match all.last_position {
+        0 => None,
+        position => Some(read::fetch(engine.storage.as_ref(), position)?),
+    };
+    let usage = engine.storage.usage()?;
+    Ok(Info {
+        events: all.n,
+        streams: all.new_streams,
+        commit: engine.writer.last_commit(),
+        head: all.last_position,
+        last_activity: last.map(|event| event.time()),
+        log_bytes: usage.log_bytes,
+        log_used_bytes: usage.log_used_bytes,
+        index_bytes: usage.map_bytes - usage.written_map_bytes,
+        state_bytes: usage.written_map_bytes,
+    })
 }
 
 /// Whether all conditions hold, now that their queries have been looked into.

@@ -1,4 +1,5 @@
-//! Opening a database again in its place, after an error that left it unknown what is on the disk.
+//! Opening a database again in its place, after an error that left it unknown what is on the disk, and
+//! closing one that was lost.
 //!
 //! Recovery finds out: what was acknowledged is there, and of what was not, each commit is there as a
 //! whole or not at all. Handles stay; calls meanwhile fail with an error that says to try again.
@@ -84,12 +85,12 @@ pub(crate) fn reopen_in_background(database: Weak<DatabaseShared>) {
         .name("reopen".to_owned())
         .spawn(move || {
             while let Some(inner) = database.upgrade() {
-                if inner.is_closed.load(Ordering::SeqCst) {
+                if inner.is_closed.load(Ordering::SeqCst) || inner.claim.is_lost() {
                     return;
                 }
                 match inner.reopen() {
                     Ok(()) => {
-                        tracing::info!("opened again after the disk was full");
+                        tracing::info!("opened again after a write that failed");
                         return;
                     }
                     Err(error) => tracing::warn!(%error, "cannot be opened again yet"),
@@ -100,6 +101,23 @@ pub(crate) fn reopen_in_background(database: Weak<DatabaseShared>) {
         });
     if let Err(error) = spawned {
         tracing::error!(%error, "cannot start the thread that opens a database again");
+    }
+}
+
+/// Closes a database that another process has by now, on a thread of its own, so that nobody waits for
+/// anything of it.
+pub(super) fn close_in_background(database: Weak<DatabaseShared>) {
+    let close = move || {
+        let closed = database.upgrade().map(|inner| inner.close(Duration::ZERO));
+        if let Some(Err(error)) = closed {
+            tracing::warn!(%error, "cannot close what another node has");
+        }
+    };
+    let spawned = std::thread::Builder::new()
+        .name("close-lost".to_owned())
+        .spawn(close);
+    if let Err(error) = spawned {
+        tracing::error!(%error, "cannot start the thread that closes what another node has");
     }
 }
 

@@ -17,7 +17,8 @@
 //! - **An id may be used again** after a deletion, for another [`Incarnation`]. What was meant for the
 //!   one before gets [`Error::NamespaceNotFound`], and never touches the new one.
 //! - **A namespace has one claim at a time**, in one process: [`Error::Locked`]. A claim that was
-//!   released, or lost to another process, fails with [`Error::Closed`] from then on.
+//!   released, or lost to another process, fails with [`Error::Closed`] from then on. Where processes
+//!   share a home, [`Claim::check_held`] says whether what was read may be told.
 //! - **What was made is never replaced by something empty.** If it is not there, that is
 //!   [`Error::Damaged`].
 //!
@@ -184,6 +185,24 @@ pub trait Claim: Send + Sync + Debug {
     /// that the maps know of, nothing is removed.
     fn remove_derived(&self, reach: &ReadReach<'_>) -> Result<()> {
         whole_log::remove_maps(self, reach)
+    }
+
+    /// Returns [`Error::NotOwner`](trefoil_core::Error::NotOwner) if another process may have the
+    /// namespace by now. What was read, or decided without writing, counts only if this is asked
+    /// afterwards and all is well. Does not wait.
+    fn check_held(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns whether another process has the namespace for good: this claim can only be released.
+    /// Does not wait.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Tells `notify`, which does not wait, when the claim is lost, if that happens.
+    fn on_lost(&self, notify: Box<dyn FnOnce() + Send>) {
+        drop(notify);
     }
 
     /// Lets others claim the namespace. Dropping the claim does the same.

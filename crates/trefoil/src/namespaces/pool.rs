@@ -112,6 +112,7 @@ impl DatabasePool {
         exists: impl Fn() -> Result<()>,
         open: impl FnOnce() -> Result<Database>,
     ) -> Result<OpenDatabase> {
+        self.drop_lost(id);
         let slot = self.reserve(id, exists)?;
         let opened = slot.database.get_or_init(|| {
             self.close_displaced(&slot);
@@ -137,11 +138,34 @@ impl DatabasePool {
         let last = state.clock;
         let used = state.open.get_mut(id)?;
         let database = used.slot.database.get()?.as_ref().ok()?.clone();
+        if database.is_lost() {
+            return None;
+        }
         used.last = last;
         Some(OpenDatabase {
             database,
             _slot: Arc::clone(&used.slot),
         })
+    }
+
+    /// Closes the database of `id` if another process has it for good: who asks for it asks the home
+    /// again.
+    fn drop_lost(&self, id: &NamespaceId) {
+        let mut state = self.wait_for(id);
+        let is_lost = |used: &UsedSlot| {
+            let database = used.slot.database.get();
+            database.is_some_and(|opened| opened.as_ref().is_ok_and(Database::is_lost))
+        };
+        if !state.open.get(id).is_some_and(is_lost) {
+            return;
+        }
+        let lost = state.open.remove(id);
+        state.busy.insert(id.clone());
+        drop(state);
+        if let Some(Err(error)) = lost.map(|used| used.slot.close(Duration::ZERO)) {
+            tracing::warn!(namespace = %id, %error, "cannot close what another node has");
+        }
+        self.settle(id);
     }
 
     fn reserve(

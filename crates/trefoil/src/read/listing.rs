@@ -96,7 +96,7 @@ impl Database {
     }
 
     fn names(&self, kind: TermKind, list: &List) -> Result<Vec<NameInfo>> {
-        let found = list_terms(&*self.engine()?, kind, list)?;
+        let found = self.ask(|engine| list_terms(engine, kind, list))?;
         let info = |(name, summary): (String, TermSummary)| NameInfo {
             name,
             events: summary.n,
@@ -108,39 +108,37 @@ impl Database {
     /// Streams in byte order of their names. The time it takes does not depend on how many events
     /// they have.
     pub fn streams(&self, list: &List) -> Result<Vec<StreamInfo>> {
-        let engine = self.engine()?;
-        let info = |(stream, summary): (String, TermSummary)| {
-            Ok(StreamInfo {
-                stream,
-                version: summary.last_ordinal,
-                events: summary.n,
-                last_position: summary.last_position,
-                last_activity: time_of(&engine, summary.last_position)?,
-            })
-        };
-        list_terms(&engine, TermKind::Stream, list)?
-            .into_iter()
-            .map(info)
-            .collect()
+        self.ask(|engine| {
+            let info = |(stream, summary): (String, TermSummary)| {
+                Ok(StreamInfo {
+                    stream,
+                    version: summary.last_ordinal,
+                    events: summary.n,
+                    last_position: summary.last_position,
+                    last_activity: time_of(engine, summary.last_position)?,
+                })
+            };
+            let found = list_terms(engine, TermKind::Stream, list)?;
+            found.into_iter().map(info).collect()
+        })
     }
 
     /// Categories in byte order of their names. The time it takes does not depend on how many
     /// events they have.
     pub fn categories(&self, list: &List) -> Result<Vec<CategoryInfo>> {
-        let engine = self.engine()?;
-        let info = |(category, summary): (String, TermSummary)| {
-            Ok(CategoryInfo {
-                category,
-                events: summary.n,
-                streams: summary.new_streams,
-                last_position: summary.last_position,
-                last_activity: time_of(&engine, summary.last_position)?,
-            })
-        };
-        list_terms(&engine, TermKind::Category, list)?
-            .into_iter()
-            .map(info)
-            .collect()
+        self.ask(|engine| {
+            let info = |(category, summary): (String, TermSummary)| {
+                Ok(CategoryInfo {
+                    category,
+                    events: summary.n,
+                    streams: summary.new_streams,
+                    last_position: summary.last_position,
+                    last_activity: time_of(engine, summary.last_position)?,
+                })
+            };
+            let found = list_terms(engine, TermKind::Category, list)?;
+            found.into_iter().map(info).collect()
+        })
     }
 }
 

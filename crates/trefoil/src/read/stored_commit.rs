@@ -26,25 +26,27 @@ pub struct StoredCommit {
 impl Database {
     /// Returns the event at a global position, if there is one.
     pub fn event_at(&self, position: u64) -> Result<Option<Event>> {
-        let engine = self.engine()?;
-        if !(1..=engine.writer.head()).contains(&position) {
-            return Ok(None);
-        }
-        Ok(fetch_all(engine.storage.as_ref(), &[position])?.pop())
+        self.ask(|engine| {
+            if !(1..=engine.writer.head()).contains(&position) {
+                return Ok(None);
+            }
+            Ok(fetch_all(engine.storage.as_ref(), &[position])?.pop())
+        })
     }
 
     /// Returns the event that has an id: the first one, if there are several.
     pub fn event_with_id(&self, id: &EventId) -> Result<Option<Event>> {
-        let engine = self.engine()?;
-        let hash = engine.index.id_hash(id);
-        let mut positions = engine.index.layers().positions_of_id(hash)?;
-        // An id that was made here carries the position of its event.
-        positions.extend(located_position(id));
-        let head = engine.writer.head();
-        positions.retain(|position| (1..=head).contains(position));
-        positions.sort_unstable();
-        let events = fetch_all(engine.storage.as_ref(), &positions)?;
-        Ok(events.into_iter().find(|event| event.id() == *id))
+        self.ask(|engine| {
+            let hash = engine.index.id_hash(id);
+            let mut positions = engine.index.layers().positions_of_id(hash)?;
+            // An id that was made here carries the position of its event.
+            positions.extend(located_position(id));
+            let head = engine.writer.head();
+            positions.retain(|position| (1..=head).contains(position));
+            positions.sort_unstable();
+            let events = fetch_all(engine.storage.as_ref(), &positions)?;
+            Ok(events.into_iter().find(|event| event.id() == *id))
+        })
     }
 
     /// Returns a commit by its number, with at most `limit` of its changes of the state from the index
@@ -55,20 +57,21 @@ impl Database {
         from: u64,
         limit: usize,
     ) -> Result<Option<StoredCommit>> {
-        let engine = self.engine()?;
-        if !(1..=engine.writer.last_commit()).contains(&commit) {
-            return Ok(None);
-        }
-        let mut found = None;
-        let replayed = engine.storage.replay(commit - 1, &mut |record| {
-            found = Some(read(record, commit, from, limit)?);
-            // One record is enough.
-            Err(Error::Closed("the commit was found".into()))
-        });
-        match found {
-            Some(found) => Ok(Some(found)),
-            None => replayed.map(|()| None),
-        }
+        self.ask(|engine| {
+            if !(1..=engine.writer.last_commit()).contains(&commit) {
+                return Ok(None);
+            }
+            let mut found = None;
+            let replayed = engine.storage.replay(commit - 1, &mut |record| {
+                found = Some(read(record, commit, from, limit)?);
+                // One record is enough.
+                Err(Error::Closed("the commit was found".into()))
+            });
+            match found {
+                Some(found) => Ok(Some(found)),
+                None => replayed.map(|()| None),
+            }
+        })
     }
 }
 

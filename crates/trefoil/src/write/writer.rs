@@ -55,7 +55,7 @@ pub(crate) struct Writer {
     /// Notified whenever `head` has grown.
     pub(crate) changed: event_listener::Event,
     pub(crate) stats: GroupStats,
-    /// Whether a full disk left it unknown what is in the log: opening it again will tell.
+    /// Whether a full disk or a network left it unknown what is in the log: opening it again will tell.
     pub(crate) wants_reopening: AtomicBool,
 }
 
@@ -402,10 +402,15 @@ impl Writer {
             return;
         }
         self.queue.poison(error.to_string());
-        if let Error::Unknown {
-            is_disk_full: true, ..
-        } = error
-        {
+        let is_disk_full = matches!(
+            error,
+            Error::Unknown {
+                is_disk_full: true,
+                ..
+            }
+        );
+        // A network fails now and then, and nobody is there to open the namespace again by hand.
+        if is_disk_full || self.storage.may_wait() {
             self.wants_reopening.store(true, Ordering::SeqCst);
         }
     }
