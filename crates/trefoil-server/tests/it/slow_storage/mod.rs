@@ -26,9 +26,8 @@ use crate::other_storage::resp;
 const OTHERS: usize = 10;
 const CLIENTS: usize = 7;
 
-/// How many calls the slow namespace has at once over gRPC: more than a runtime has threads for work
-/// that blocks.
-const SLOW_CALLS: usize = 600;
+/// How many calls the slow namespace has at once over gRPC: more than there are threads for reads.
+const SLOW_CALLS: usize = 100;
 
 /// What the threads are called that may read a storage that waits.
 const READERS: [&str; 6] = [

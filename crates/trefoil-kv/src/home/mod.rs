@@ -1,0 +1,455 @@
+//! A home in an engine: the entries of the registry, who owns which namespace, and the small facts
+//! beside the logs are objects, and each namespace is a store.
+//!
+//! Several nodes may have the same home at a time. Each namespace belongs to one of them. [`names`] says
+//! where everything is, [`node`] and [`peers`] who is alive, and [`ownership`] who may have what.
+
+mod claim;
+mod due;
+mod entries;
+mod facts;
+mod hex;
+mod names;
+mod node;
+mod objects;
+mod ownership;
+mod peers;
+mod release;
+#[cfg(test)]
+mod simulation_tests;
+mod small;
+#[cfg(test)]
+mod take_over_tests;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use trefoil::Clock;
+use trefoil::home::{Claim, Erasure, Home, Incarnation, Stamp, StoredEntry};
+use trefoil_core::{Error, NamespaceId, Result};
+use trefoil_storage::local::missing;
+
+use crate::contract::{Engine, Objects};
+use claim::{Held, KvClaim};
+use entries::Entries;
+use node::{Node, NodeId};
+use objects::{failed, list_all};
+use ownership::{Acquired, OwnedEpoch, Owners};
+use peers::Peers;
+use release::{Leaving, Releaser};
+
+/// How often a node sees to its signs of life.
+const STEP_EVERY: Duration = Duration::from_millis(250);
+
+/// How long a claim waits for a node that may be dead: until it is certain, and a little more.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(12);
+/// How often it looks meanwhile.
+const CLAIM_PAUSE: Duration = Duration::from_millis(100);
+
+/// How a home is used.
+#[derive(Debug)]
+pub struct KvHomeOptions {
+    /// What time it is.
+    pub clock: Clock,
+    /// Where other nodes and clients reach this one, if they do.
+    pub address: Option<String>,
+    /// Where files of indexes are kept while they are used. It may be emptied while no process uses it.
+    pub cache_dir: PathBuf,
+    /// Whether somebody else calls [`KvHome::step`], so that nothing happens by itself. Then a claim does
+    /// not wait for other nodes either. For simulations.
+    pub is_driven: bool,
+    /// Where the ids of namespaces and of this node begin; `None`: anywhere.
+    pub seed: Option<u64>,
+}
+
+impl KvHomeOptions {
+    /// Returns the usual options.
+    pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            clock: Clock::default(),
+            address: None,
+            cache_dir: cache_dir.into(),
+            is_driven: false,
+            seed: None,
+        }
+    }
+}
+
+/// Namespaces in an engine, as one node has them.
+#[derive(Debug)]
+pub struct KvHome {
+    shared: Arc<HomeShared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a home shares with its claims.
+#[derive(Debug)]
+struct HomeShared {
+    engine: Arc<dyn Engine>,
+    clock: Clock,
+    address: Option<String>,
+    cache_dir: PathBuf,
+    is_driven: bool,
+    rng: Mutex<fastrand::Rng>,
+    /// What this is among the nodes: another one when it was declared dead.
+    node: RwLock<Arc<Node>>,
+    peers: Peers,
+    /// The namespaces that are claimed in this process.
+    held: Mutex<HashSet<Incarnation>>,
+    /// What was said to be due when the home was asked, of each namespace.
+    said_due: Mutex<HashMap<Incarnation, u64>>,
+    releaser: Releaser,
+    is_closed: Mutex<bool>,
+    closing: Condvar,
+}
+
+impl KvHome {
+    /// Opens the home that is in an engine, as another node of it.
+    pub fn open(engine: Arc<dyn Engine>, options: KvHomeOptions) -> Result<Self> {
+        let rng = options
+            .seed
+            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let rng = Mutex::new(rng);
+        let id = NodeId(rng.lock().u128(..));
+        let (clock, address) = (options.clock, options.address);
+        let node = Node::join(id, address.clone(), clock.clone(), engine.objects())?;
+        let shared = Arc::new(HomeShared {
+            releaser: Releaser::start(Arc::clone(&engine), !options.is_driven)?,
+            engine,
+            peers: Peers::new(clock.clone()),
+            clock,
+            address,
+            cache_dir: options.cache_dir,
+            is_driven: options.is_driven,
+            rng,
+            node: RwLock::new(Arc::new(node)),
+            held: Mutex::default(),
+            said_due: Mutex::default(),
+            is_closed: Mutex::new(false),
+            closing: Condvar::new(),
+        });
+        let home = Self {
+            thread: Mutex::new(None),
+            shared,
+        };
+        match options.is_driven {
+            true => home.shared.erase_leftovers(),
+            false => home.start_threads()?,
+        }
+        Ok(home)
+    }
+
+    fn start_threads(&self) -> Result<()> {
+        let start = |name: &str, work: fn(&HomeShared)| {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            let started = thread.spawn(move || work(&shared));
+            started.map_err(|error| Error::io("starting a thread", &error))
+        };
+        // Nobody waits for it: what it does not come to, the next start does.
+        start("trefoil-erase", HomeShared::erase_leftovers)?;
+        *self.thread.lock() = Some(start("trefoil-node", HomeShared::live)?);
+        Ok(())
+    }
+
+    /// Sees to the signs of life and the lease of this node, as far as it is time to.
+    pub fn step(&self) {
+        self.shared.step();
+    }
+}
+
+impl HomeShared {
+    fn objects(&self) -> &dyn Objects {
+        self.engine.objects()
+    }
+
+    fn entries(&self) -> Entries<'_> {
+        Entries(self.objects())
+    }
+
+    fn owners(&self, incarnation: Incarnation, node: NodeId) -> Owners<'_> {
+        Owners {
+            objects: self.objects(),
+            incarnation,
+            node,
+        }
+    }
+
+    /// Returns where files of a namespace are cached.
+    fn cache_dir(&self, incarnation: Incarnation) -> PathBuf {
+        self.cache_dir.join(format!("{:032x}", incarnation.0))
+    }
+
+    fn new_id(&self) -> u128 {
+        self.rng.lock().u128(..)
+    }
+
+    /// Lives until the home is closed.
+    fn live(&self) {
+        let mut is_closed = self.is_closed.lock();
+        while !*is_closed {
+            drop(is_closed);
+            self.step();
+            is_closed = self.is_closed.lock();
+            if !*is_closed {
+                self.closing.wait_for(&mut is_closed, STEP_EVERY);
+            }
+        }
+    }
+
+    fn step(&self) {
+        let node = self.node();
+        node.step(self.objects());
+        self.releaser.releases.tell_again();
+        if node.is_dead()
+            && !*self.is_closed.lock()
+            && let Err(error) = self.join_again()
+        {
+            tracing::warn!(%error, "cannot join the cluster again yet");
+        }
+    }
+
+    fn node(&self) -> Arc<Node> {
+        Arc::clone(&self.node.read())
+    }
+
+    /// Goes on as another node.
+    fn join_again(&self) -> Result<()> {
+        let id = NodeId(self.new_id());
+        let (address, clock) = (self.address.clone(), self.clock.clone());
+        let node = Node::join(id, address, clock, self.objects())?;
+        *self.node.write() = Arc::new(node);
+        Ok(())
+    }
+
+    /// Takes a namespace for this node, and waits if the node that has it may be dead.
+    fn acquire(
+        &self,
+        id: &NamespaceId,
+        incarnation: Incarnation,
+    ) -> Result<(Arc<Node>, OwnedEpoch)> {
+        let began = self.clock.steady();
+        loop {
+            let node = self.node();
+            if !node.has_lease() {
+                return Err(elsewhere(id, None));
+            }
+            match self.owners(incarnation, node.id).acquire(&self.peers)? {
+                Acquired::Owned(epoch) => return Ok((node, epoch)),
+                Acquired::Elsewhere(owner) => return Err(elsewhere(id, owner)),
+                Acquired::Later if self.is_driven => return Err(elsewhere(id, None)),
+                Acquired::Later if self.clock.since(began) > CLAIM_PATIENCE => {
+                    return Err(elsewhere(id, None));
+                }
+                Acquired::Later => std::thread::sleep(CLAIM_PAUSE),
+            }
+        }
+    }
+
+    /// Claims a namespace that is marked as held.
+    fn claim(self: &Arc<Self>, id: &NamespaceId, incarnation: Incarnation) -> Result<KvClaim> {
+        let (node, epoch) = self.acquire(id, incarnation)?;
+        let known = facts::change(self.objects(), incarnation, epoch.number, |_| {})?;
+        let said = self.said_due.lock().remove(&incarnation);
+        let name = |at| names::due(at, incarnation);
+        if let Some(said) = said.filter(|said| known.due.map(name) != Some(name(*said))) {
+            // It was left behind when a node died.
+            due::forget(self.objects(), incarnation, said)?;
+        }
+        Ok(KvClaim {
+            home: Arc::clone(self),
+            id: id.clone(),
+            incarnation,
+            node,
+            is_over: AtomicBool::new(false),
+            held: Mutex::new(Held {
+                epoch: Some(epoch),
+                is_released: false,
+                is_used: false,
+                store: None,
+                opened: Vec::new(),
+            }),
+        })
+    }
+
+    /// Lets a namespace go.
+    fn release(&self, leaving: Leaving) {
+        let incarnation = leaving.incarnation;
+        self.releaser.release(leaving);
+        self.held.lock().remove(&incarnation);
+    }
+
+    /// Erases what is left of namespaces that were deleted when a node died, as far as that is possible
+    /// at once.
+    fn erase_leftovers(&self) {
+        let listed = list_all(self.objects(), names::ERASE);
+        let erase = |name: &String| match names::last_number(name) {
+            Some(number) => self.erase_if_deleted(Incarnation(number), name),
+            None => Ok(()),
+        };
+        let erased = listed.and_then(|listed| listed.iter().try_for_each(erase));
+        if let Err(error) = erased {
+            tracing::warn!(%error, "cannot erase what is left of a deleted namespace yet");
+        }
+    }
+
+    fn erase_if_deleted(&self, incarnation: Incarnation, note: &str) -> Result<()> {
+        let found = self.objects().get(note).map_err(failed("reading a note"))?;
+        let Some((bytes, _)) = found else {
+            return Ok(());
+        };
+        let (namespace, _): (String, _) = small::decode(note, &bytes)?;
+        let id = NamespaceId::new(&namespace)?;
+        match self.entries().check(&id, incarnation) {
+            Err(Error::NamespaceNotFound(_)) => self.erase(&id, incarnation),
+            // It was not deleted after all, or is being deleted now.
+            checked => checked,
+        }
+    }
+
+    /// Removes everything of a namespace that was deleted, unless another node has it.
+    fn erase(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<()> {
+        self.releaser.releases.settle(incarnation);
+        let node = self.node();
+        match self.owners(incarnation, node.id).acquire(&self.peers)? {
+            Acquired::Owned(_) => {}
+            Acquired::Elsewhere(owner) => return Err(elsewhere(id, owner)),
+            Acquired::Later => return Err(elsewhere(id, None)),
+        }
+        self.forget_due(incarnation)?;
+        let erased = self.engine.erase(&names::store(incarnation));
+        erased.map_err(failed("erasing a namespace"))?;
+        let cached = self.cache_dir(incarnation);
+        match std::fs::remove_dir_all(&cached) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let context = format!("removing {}", cached.display());
+                return Err(Error::io(context, &error));
+            }
+            _ => {}
+        }
+        for name in list_all(self.objects(), &names::namespace(incarnation))? {
+            let deleted = self.objects().delete(&name);
+            deleted.map_err(failed("erasing a namespace"))?;
+        }
+        let deleted = self.objects().delete(&names::erase(incarnation));
+        deleted.map_err(failed("erasing a namespace"))
+    }
+
+    fn forget_due(&self, incarnation: Incarnation) -> Result<()> {
+        let known = facts::read(self.objects(), incarnation)?;
+        match known.and_then(|known| known.due) {
+            Some(at) => due::forget(self.objects(), incarnation, at),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the error of who asks for a namespace that another node has.
+fn elsewhere(id: &NamespaceId, owner: Option<String>) -> Error {
+    Error::NotOwner {
+        namespace: id.to_string(),
+        owner,
+    }
+}
+
+impl Home for KvHome {
+    fn entries(&self) -> Result<Vec<(String, Result<StoredEntry>)>> {
+        self.shared.entries().read_all()
+    }
+
+    fn entry(&self, id: &NamespaceId) -> Result<Option<StoredEntry>> {
+        self.shared.entries().read(&names::entry(id))
+    }
+
+    fn create(&self, id: &NamespaceId, bytes: &[u8]) -> Result<Stamp> {
+        let incarnation = Incarnation(self.shared.new_id());
+        self.shared.entries().create(id, incarnation, bytes)
+    }
+
+    fn replace(&self, id: &NamespaceId, old: Stamp, bytes: &[u8]) -> Result<Option<Stamp>> {
+        self.shared.entries().replace(id, old, bytes)
+    }
+
+    fn delete(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<Erasure> {
+        let shared = Arc::clone(&self.shared);
+        shared.entries().check(id, incarnation)?;
+        let note = small::encode(&id.as_str(), b"")?;
+        let noted = shared.objects().create(&names::erase(incarnation), note);
+        noted.map_err(failed("deleting a namespace"))?;
+        shared.entries().bury(id, incarnation)?;
+        shared.forget_due(incarnation)?;
+        let id = id.clone();
+        Ok(Box::new(move || shared.erase(&id, incarnation)))
+    }
+
+    fn claim(
+        &self,
+        id: &NamespaceId,
+        incarnation: Incarnation,
+        must_exist: bool,
+    ) -> Result<Arc<dyn Claim>> {
+        let shared = &self.shared;
+        shared.entries().check(id, incarnation)?;
+        let place = PathBuf::from(names::namespace(incarnation));
+        let known = facts::read(shared.objects(), incarnation)?;
+        if must_exist && !known.is_some_and(|known| known.is_made) {
+            return Err(missing(&place, "the namespace is missing"));
+        }
+        if !shared.held.lock().insert(incarnation) {
+            return Err(Error::Locked { path: place });
+        }
+        let claimed = shared.claim(id, incarnation);
+        let claimed = claimed.inspect_err(|_| {
+            shared.held.lock().remove(&incarnation);
+        });
+        Ok(Arc::new(claimed?))
+    }
+
+    fn has_storage(&self, id: &NamespaceId) -> Result<bool> {
+        let Some(entry) = self.entry(id)? else {
+            return Ok(false);
+        };
+        let known = facts::read(self.shared.objects(), entry.stamp.incarnation)?;
+        Ok(known.is_some_and(|known| known.is_made))
+    }
+
+    fn due_times(&self) -> Result<Vec<(NamespaceId, u64)>> {
+        let all = due::read_all(self.shared.objects())?;
+        let mut said = self.shared.said_due.lock();
+        said.extend(all.iter().map(|due| (due.incarnation, due.at)));
+        drop(said);
+        Ok(all.into_iter().map(|due| (due.namespace, due.at)).collect())
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn close(&self) -> Result<()> {
+        if std::mem::replace(&mut *self.shared.is_closed.lock(), true) {
+            return Ok(());
+        }
+        self.shared.closing.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            // If it panicked, the lease has ended by itself.
+            let _ = thread.join();
+        }
+        self.shared.releaser.close();
+        self.shared.node().leave(self.shared.objects())
+    }
+}
+
+impl Drop for KvHome {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "others have the namespaces when this node is silent for long");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! This node of the cluster, as long as it is the same one: its signs of life, and its lease.
+//!
+//! A node answers for what it owns as long as it has a *lease*. It looks every second whether somebody
+//! has declared it dead, and a look that finds nothing is good for three seconds from its beginning.
+//! Whoever declared it dead waits for longer than that before it answers for what was the other's. So
+//! nothing here compares the clocks of two machines.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use trefoil::Clock;
+use trefoil::home::Incarnation;
+use trefoil_core::{Error, Result};
+
+use super::objects::failed;
+use super::{names, small};
+use crate::contract::{ObjectVersion, Objects};
+
+/// How often a node gives a sign of life.
+const BEAT_EVERY: Duration = Duration::from_secs(2);
+
+/// How often it looks whether it was declared dead.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long it may answer after a look that found nothing.
+pub(super) const LEASE: Duration = Duration::from_secs(3);
+
+/// Tells nodes apart. A node that was declared dead goes on as another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct NodeId(pub(super) u128);
+
+/// A sign of life.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Beat {
+    /// Where the node can be reached, if others can reach it.
+    pub(super) address: Option<String>,
+    /// Another one each time.
+    count: u64,
+}
+
+/// What says that a node owns nothing any more.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Death {
+    /// Whether it said so itself, when it had stopped to answer.
+    pub(super) has_left: bool,
+}
+
+/// A node. All times are those of the steady clock.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) id: NodeId,
+    address: Option<String>,
+    clock: Clock,
+    /// Until when it may answer, in nanoseconds.
+    until: AtomicU64,
+    is_dead: AtomicBool,
+    /// Who is told when it is declared dead.
+    mourners: Mutex<Mourners>,
+    pulse: Mutex<Pulse>,
+}
+
+/// Who is told of a death.
+#[derive(Default)]
+struct Mourners(HashMap<Incarnation, Box<dyn FnOnce() + Send>>);
+
+impl fmt::Debug for Mourners {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Mourners")
+            .field(&self.0.len())
+            .finish()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Pulse {
+    count: u64,
+    /// The last sign of life; `None` if nobody knows how the last attempt ended.
+    version: Option<ObjectVersion>,
+    next_beat: Duration,
+    next_look: Duration,
+}
+
+impl Node {
+    /// Makes a node known to the others.
+    pub(super) fn join(
+        id: NodeId,
+        address: Option<String>,
+        clock: Clock,
+        objects: &dyn Objects,
+    ) -> Result<Self> {
+        let node = Self {
+            id,
+            address,
+            clock,
+            until: AtomicU64::new(0),
+            is_dead: AtomicBool::new(false),
+            mourners: Mutex::default(),
+            pulse: Mutex::default(),
+        };
+        let began = node.clock.steady();
+        let name = names::node(id);
+        let created = objects.create(&name, node.sign(0)?);
+        let version = created.map_err(failed("joining the cluster"))?;
+        let taken = || Error::Internal("two nodes have the same id".to_owned());
+        *node.pulse.lock() = Pulse {
+            count: 0,
+            version: Some(version.ok_or_else(taken)?),
+            next_beat: began + BEAT_EVERY,
+            next_look: began + LOOK_EVERY,
+        };
+        // Nobody can have declared dead what did not exist.
+        node.extend(began);
+        Ok(node)
+    }
+
+    fn sign(&self, count: u64) -> Result<bytes::Bytes> {
+        let address = self.address.clone();
+        small::encode(&Beat { address, count }, b"")
+    }
+
+    /// Extends the lease after a look that began then.
+    fn extend(&self, began: Duration) {
+        let until = u64::try_from((began + LEASE).as_nanos()).unwrap_or(u64::MAX);
+        self.until.fetch_max(until, Ordering::SeqCst);
+    }
+
+    /// Returns whether it may answer for what it owns.
+    pub(super) fn has_lease(&self) -> bool {
+        let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
+        !self.is_dead() && self.clock.steady() < until
+    }
+
+    /// Returns whether it has been declared dead: then it owns nothing, for ever.
+    pub(super) fn is_dead(&self) -> bool {
+        self.is_dead.load(Ordering::SeqCst)
+    }
+
+    /// Looks whether it was declared dead and gives a sign of life, as far as it is time to.
+    pub(super) fn step(&self, objects: &dyn Objects) {
+        let mut pulse = self.pulse.lock();
+        let now = self.clock.steady();
+        if now >= pulse.next_look {
+            pulse.next_look = now + LOOK_EVERY;
+            self.look(now, objects);
+        }
+        if now >= pulse.next_beat && !self.is_dead() {
+            pulse.next_beat = now + BEAT_EVERY;
+            if let Err(error) = self.beat(&mut pulse, objects) {
+                tracing::warn!(%error, "cannot give a sign of life");
+            }
+        }
+    }
+
+    fn look(&self, now: Duration, objects: &dyn Objects) {
+        match objects.get(&names::dead(self.id)) {
+            Ok(None) => self.extend(now),
+            Ok(Some(_)) => {
+                tracing::error!("another node has declared this one dead");
+                self.die();
+            }
+            Err(error) => tracing::warn!(?error, "cannot look whether this node owns anything"),
+        }
+    }
+
+    fn beat(&self, pulse: &mut Pulse, objects: &dyn Objects) -> Result<()> {
+        let name = names::node(self.id);
+        let version = match pulse.version.take() {
+            Some(version) => version,
+            None => {
+                let found = objects
+                    .get(&name)
+                    .map_err(failed("finding a sign of life"))?;
+                let gone = || Error::Closed("the signs of life of this node are gone".to_owned());
+                found.ok_or_else(gone)?.1
+            }
+        };
+        pulse.count += 1;
+        let replaced = objects.replace(&name, &version, self.sign(pulse.count)?);
+        pulse.version = replaced.map_err(failed("giving a sign of life"))?;
+        Ok(())
+    }
+
+    /// Tells `notify`, who uses a namespace, when this node is declared dead.
+    pub(super) fn on_death(&self, incarnation: Incarnation, notify: Box<dyn FnOnce() + Send>) {
+        let mut mourners = self.mourners.lock();
+        if self.is_dead() {
+            drop(mourners);
+            return notify();
+        }
+        mourners.0.insert(incarnation, notify);
+    }
+
+    /// Nobody uses a namespace any more.
+    pub(super) fn forget(&self, incarnation: Incarnation) {
+        self.mourners.lock().0.remove(&incarnation);
+    }
+
+    fn die(&self) {
+        let mut mourners = self.mourners.lock();
+        self.is_dead.store(true, Ordering::SeqCst);
+        let told = std::mem::take(&mut mourners.0);
+        drop(mourners);
+        told.into_values().for_each(|notify| notify());
+    }
+
+    /// Stops to answer, and lets others have what it owned at once.
+    pub(super) fn leave(&self, objects: &dyn Objects) -> Result<()> {
+        self.is_dead.store(true, Ordering::SeqCst);
+        let death = small::encode(&Death { has_left: true }, b"")?;
+        let left = objects.create(&names::dead(self.id), death);
+        left.map(drop).map_err(failed("leaving the cluster"))
+    }
+}

@@ -1,0 +1,203 @@
+//! Several nodes over one engine, each with a clock of its own: who answers for a namespace, and who
+//! does not any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use trefoil::home::Home as _;
+use trefoil::{Database, Error, Selection};
+
+use super::tests::{TestNode, commit, id};
+use crate::memory::{EngineCall, Fate, Fates, MemoryEngine};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Lets time pass on these nodes, a little at a time.
+fn pass(nodes: &[&TestNode], time: Duration) {
+    const STEP: Duration = Duration::from_millis(250);
+    for _ in 0..time.as_millis() / STEP.as_millis() {
+        for node in nodes {
+            node.time.advance(STEP);
+            node.home.step();
+        }
+    }
+}
+
+fn is_elsewhere<T>(answer: &trefoil::Result<T>) -> bool {
+    matches!(answer, Err(Error::NotOwner { .. }))
+}
+
+/// Checks that a database answers nothing at all: reads, refusals, nothing.
+#[track_caller]
+fn check_silent(database: &Database) {
+    let conflict = commit().expect_version("a-1", 99);
+    let answers = [
+        database.head().map(drop),
+        database.last_commit().map(drop),
+        database.read(&Selection::all()).map(drop),
+        database.version("a-1").map(drop),
+        database.info().map(drop),
+        database.event_at(1).map(drop),
+        database.commit(conflict).map(drop),
+    ];
+    for answer in answers {
+        let is_silent = matches!(answer, Err(Error::NotOwner { .. } | Error::Closed(_)));
+        assert!(is_silent, "{answer:?}");
+    }
+}
+
+/// Two nodes, the first of which owns a namespace with one event.
+fn two_nodes() -> (MemoryEngine, TestNode, TestNode, Database) {
+    let data = MemoryEngine::default();
+    let (first, second) = (TestNode::join(&data, 1), TestNode::join(&data, 2));
+    first.home.create(&id("a"), b"text").unwrap();
+    let database = first.open(&id("a")).unwrap();
+    database.commit(commit()).unwrap();
+    (data, first, second, database)
+}
+
+#[test]
+fn a_namespace_that_is_released_is_anybodys() {
+    let (_, first, second, database) = two_nodes();
+    pass(&[&first, &second], 10 * SECOND);
+    let refused = second.open(&id("a"));
+    // What it saw first may have been the last sign of life.
+    assert!(is_elsewhere(&refused), "{refused:?}");
+    pass(&[&first, &second], 3 * SECOND);
+    match second.open(&id("a")) {
+        Err(Error::NotOwner { namespace, owner }) => {
+            assert_eq!((&*namespace, owner.as_deref()), ("a", Some("node-1")));
+        }
+        other => panic!("{other:?}"),
+    }
+    database.close().unwrap();
+    let moved = second.open(&id("a")).unwrap();
+    assert_eq!(moved.head().unwrap(), 1);
+    assert_eq!(moved.commit(commit()).unwrap().position, 2);
+    moved.close().unwrap();
+    assert_eq!(first.open(&id("a")).unwrap().head().unwrap(), 2);
+}
+
+#[test]
+fn a_node_that_leaves_hands_everything_over_at_once() {
+    let (_, first, second, database) = two_nodes();
+    database.close().unwrap();
+    first.home.close().unwrap();
+    assert_eq!(second.open(&id("a")).unwrap().head().unwrap(), 1);
+}
+
+/// The namespace is never answered for by both, and soon by the other one.
+#[test]
+fn a_node_that_is_cut_off_is_silent_before_another_one_answers() {
+    let (_, first, second, database) = two_nodes();
+    pass(&[&first, &second], 2 * SECOND);
+    first.cut_off();
+    let mut taken = None;
+    for _ in 0..80 {
+        pass(&[&first, &second], SECOND / 4);
+        let moved = second.open(&id("a"));
+        assert!(moved.is_ok() || is_elsewhere(&moved), "{moved:?}");
+        if let Ok(moved) = moved {
+            taken = Some(moved);
+            break;
+        }
+    }
+    let moved = taken.expect("the other node takes over within 20 seconds");
+    check_silent(&database);
+    assert_eq!(moved.commit(commit()).unwrap().position, 2);
+    // It is connected again, and learns what has become of it.
+    first.engine.set_fates(None);
+    check_silent(&database);
+    pass(&[&first, &second], 2 * SECOND);
+    check_silent(&database);
+    let late = database.commit(commit());
+    assert!(late.is_err(), "{late:?}");
+    assert!(is_elsewhere(&first.open(&id("a"))) || first.open(&id("a")).is_err());
+    assert_eq!(moved.head().unwrap(), 2);
+    // As another node, it may have the namespace again.
+    database.close().unwrap();
+    moved.close().unwrap();
+    assert_eq!(first.open(&id("a")).unwrap().head().unwrap(), 2);
+}
+
+/// A process that was stopped for a while wakes up and knows by its clock that its lease is over.
+#[test]
+fn a_node_that_wakes_up_answers_nothing_stale() {
+    let (_, first, second, database) = two_nodes();
+    let mut moved = second.open(&id("a"));
+    while moved.is_err() {
+        pass(&[&second], SECOND);
+        moved = second.open(&id("a"));
+    }
+    let moved = moved.unwrap();
+    moved.commit(commit()).unwrap();
+    first.time.advance(20 * SECOND);
+    check_silent(&database);
+    let late = database.commit(commit());
+    assert!(late.is_err(), "{late:?}");
+    first.home.step();
+    check_silent(&database);
+    assert_eq!(moved.head().unwrap(), 2);
+}
+
+/// The first batch is held back or answered late.
+#[derive(Debug)]
+struct OneCommit {
+    fate: Fate,
+    has_come: Arc<AtomicBool>,
+}
+
+impl Fates for OneCommit {
+    fn next(&mut self, call: EngineCall) -> Fate {
+        match call == EngineCall::Commit && !self.has_come.swap(true, Ordering::SeqCst) {
+            true => self.fate,
+            false => Fate::Done,
+        }
+    }
+}
+
+/// What was on its way when another node took over is not there, and the client is told that nobody
+/// knows. What had arrived is there, and the answer comes late.
+#[test]
+fn a_commit_that_a_take_over_overtakes_is_unknown() {
+    for fate in [Fate::Held, Fate::Late] {
+        let (data, first, second, database) = two_nodes();
+        let has_come = Arc::new(AtomicBool::new(false));
+        let fates = OneCommit {
+            fate,
+            has_come: Arc::clone(&has_come),
+        };
+        first.engine.set_fates(Some(Box::new(fates)));
+        let writing = std::thread::spawn({
+            let database = database.clone();
+            move || database.commit(commit())
+        });
+        while !has_come.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let mut moved = second.open(&id("a"));
+        while moved.is_err() {
+            // The other one has its hands full.
+            first.time.advance(SECOND);
+            pass(&[&second], SECOND);
+            moved = second.open(&id("a"));
+        }
+        let moved = moved.unwrap();
+        data.let_go();
+        let written = writing.join().unwrap();
+        let expected = match fate {
+            Fate::Late => {
+                assert_eq!(written.unwrap().position, 2);
+                2
+            }
+            _ => {
+                assert!(matches!(written, Err(Error::Unknown { .. })), "{written:?}");
+                1
+            }
+        };
+        assert_eq!(moved.head().unwrap(), expected, "{fate:?}");
+        assert_eq!(moved.commit(commit()).unwrap().position, expected + 1);
+        check_silent(&database);
+    }
+}
