@@ -2,12 +2,16 @@
 //!
 //! A runtime that shares its tasks out among its threads wakes one of them whenever another has more
 //! than one to do. Most requests are so short that this costs more than it saves, and there are
-//! enough connections to share the work out by themselves. Whatever takes long must run elsewhere.
+//! enough connections to share the work out by themselves. It also lets a part of its tasks wait while
+//! others run again and again, as soon as more than a few hundred are ready. Here tasks run in the
+//! order in which they were woken. Whatever takes long must run elsewhere.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism};
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use trefoil::{Error, Result};
 
 /// How many threads serve a protocol unless somebody says so: the others are for the log, for the
@@ -16,23 +20,27 @@ pub(crate) fn default_threads() -> usize {
     available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
-/// Runtimes of one thread each.
+/// Threads with a runtime each.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    threads: Vec<Runtime>,
+    threads: Vec<Serving>,
     /// How many connections there were so far.
     n_connections: AtomicUsize,
+}
+
+/// A thread with a runtime.
+#[derive(Debug)]
+struct Serving {
+    tasks: Handle,
+    /// The thread ends when this is dropped.
+    _until: oneshot::Sender<()>,
 }
 
 impl Threads {
     /// Starts `n_threads` threads that have the name of their protocol.
     pub(crate) fn start(protocol: &str, n_threads: usize) -> Result<Self> {
         let start = |number| {
-            let thread = Builder::new_multi_thread()
-                .worker_threads(1)
-                .thread_name(format!("trefoil-{protocol}-{number}"))
-                .enable_all()
-                .build();
+            let thread = Serving::start(format!("trefoil-{protocol}-{number}"));
             thread.map_err(|error| Error::io("starting a thread for connections", &error))
         };
         Ok(Self {
@@ -45,15 +53,23 @@ impl Threads {
     pub(crate) fn next(&self) -> Option<&Handle> {
         let number = self.n_connections.fetch_add(1, Ordering::Relaxed);
         let thread = self.threads.get(number % self.threads.len().max(1));
-        thread.map(Runtime::handle)
+        thread.map(|thread| &thread.tasks)
     }
 }
 
-impl Drop for Threads {
-    fn drop(&mut self) {
-        for thread in self.threads.drain(..) {
-            // Waiting for a runtime is not allowed in another one.
-            thread.shutdown_background();
-        }
+impl Serving {
+    fn start(name: String) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (until, ended) = oneshot::channel();
+        let tasks = runtime.handle().clone();
+        thread::Builder::new().name(name).spawn(move || {
+            // It ends when the sender is dropped, which is an error to the receiver.
+            let _ = runtime.block_on(ended);
+            runtime.shutdown_background();
+        })?;
+        Ok(Self {
+            tasks,
+            _until: until,
+        })
     }
 }

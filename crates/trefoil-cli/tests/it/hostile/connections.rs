@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::{GROWTH_KIB_MAX, assert_alive};
 use crate::harness::{ADMIN, Server, connect, seeded};
+use crate::python;
 
 /// A body above the limit, announced or not, is refused without being held in memory.
 #[test]
@@ -251,4 +252,12 @@ fn large_events_after_small_ones_are_read_whole() {
         let rows = client.rpc(&call).ok();
         assert_eq!(rows.as_array().unwrap().len(), 250, "{call}");
     }
+}
+
+/// Connections that ask without end are all served, however many there are.
+#[test]
+fn hundreds_of_busy_connections_take_turns() {
+    let server = Server::in_test_mode();
+    let port = server.resp_port.to_string();
+    python::run(python::script("turns.py").args([&port, ADMIN]));
 }
