@@ -4,7 +4,7 @@
 
 use trefoil::{ExplainedTerm, Explanation, Role, Strategy};
 
-use crate::json::{put_number, put_string};
+use crate::json::{put_array, put_number, put_string};
 
 pub(super) fn to_json(explanation: &Explanation) -> Vec<u8> {
     let mut out = b"{\"strategy\":".to_vec();
@@ -16,9 +16,9 @@ pub(super) fn to_json(explanation: &Explanation) -> Vec<u8> {
     out.extend_from_slice(b"],\"estimate\":");
     put_number(&mut out, explanation.estimate);
     out.extend_from_slice(b",\"items\":");
-    put_list(&mut out, &explanation.items, |out, item| {
+    put_array(&mut out, &explanation.items, |out, item| {
         out.extend_from_slice(b"{\"terms\":");
-        put_list(out, &item.terms, put_term);
+        put_array(out, &item.terms, put_term);
         out.push(b'}');
     });
     out.push(b'}');
@@ -29,23 +29,12 @@ fn put_term(out: &mut Vec<u8>, term: &ExplainedTerm) {
     out.extend_from_slice(b"{\"kind\":");
     put_string(out, term.kind);
     out.extend_from_slice(b",\"names\":");
-    put_list(out, &term.names, |out, name| put_string(out, name));
+    put_array(out, &term.names, |out, name| put_string(out, name));
     out.extend_from_slice(b",\"events\":");
     put_number(out, term.events);
     out.extend_from_slice(b",\"role\":");
     put_string(out, role(term.role));
     out.push(b'}');
-}
-
-fn put_list<T>(out: &mut Vec<u8>, list: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (index, element) in list.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        put(out, element);
-    }
-    out.push(b']');
 }
 
 fn strategy(strategy: Strategy) -> &'static str {

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use trefoil::Event;
 
 use crate::error::{Failure, Result};
-use crate::json::{put_display, put_id, put_number, put_string, put_time};
+use crate::json::{put_array, put_display, put_id, put_number, put_string, put_time};
 use crate::reading::EventWriter;
 
 /// How an event is written.
@@ -100,14 +100,7 @@ fn put_row(out: &mut Vec<u8>, event: &Event, has_stream: bool, has_tags: bool) {
 
 /// Appends the tags as an array.
 pub(crate) fn put_tags(out: &mut Vec<u8>, event: &Event) {
-    out.push(b'[');
-    for (index, tag) in event.tags().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        put_string(out, tag);
-    }
-    out.push(b']');
+    put_array(out, event.tags(), put_string);
 }
 
 /// Appends the position in the stream; -1 for an event without a stream.

@@ -286,6 +286,20 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_of_the_same_hash_is_another_one() {
+        let cache = room();
+        let entry = PackedEntry::new(b"a", Some(b"1"));
+        let cached = CachedEntry { map: 1, entry };
+        for (map, name) in [(1, b"b"), (2, b"a")] {
+            let hash = cache.hash(map, name);
+            cache.entries.insert(hash, cached.clone());
+            assert!(cache.get(map, name).is_none(), "map {map}");
+            cache.replace(map, &PackedEntry::new(name, None));
+            assert!(cache.entries.peek(&hash).is_some(), "map {map}");
+        }
+    }
+
+    #[test]
     fn the_room_is_bounded() {
         let (storage, cache) = (MemoryStorage::default(), room());
         let keys: Vec<String> = (0..2000).map(|number| format!("key {number}")).collect();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::categories::list;
 use super::super::streams::for_each_page;
-use super::{Most, Top, time_or_dash};
+use super::{Most, Top, or_dash};
 use crate::output::{Column, CommandOutput, count_progress};
 
 #[derive(Debug, clap::Args)]
@@ -32,11 +32,9 @@ const COLUMNS: &[Column<CategoryLine>] = &[
     Column::Text("EVENTS", |row| row.events.to_string()),
     Column::Text("STREAMS", |row| row.streams.to_string()),
     Column::Text("MEAN LENGTH", |row| format!("{:.1}", row.mean_length)),
-    Column::Text("LONGEST STREAM", |row| {
-        time_or_dash(row.longest_stream.as_ref())
-    }),
+    Column::Text("LONGEST STREAM", |row| or_dash(row.longest_stream.as_ref())),
     Column::Text("ITS EVENTS", |row| row.longest_length.to_string()),
-    Column::Time("LAST", |row| time_or_dash(row.last.as_ref())),
+    Column::Time("LAST", |row| or_dash(row.last.as_ref())),
 ];
 
 /// What the streams of a category add to what is counted.

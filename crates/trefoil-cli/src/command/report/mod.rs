@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::client::{ConnectionArguments, EventRow, HttpClient, ShownEvent};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, count_progress};
 
 const EXAMPLES: &str = "Examples:
   trefoil report streams --top 10
@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
 enum ReportKind {
     /// The longest streams: events, first and last
     #[command(after_help = "Example:\n  trefoil report streams account- --top 10")]
-    Streams(streams::Arguments),
+    Streams(TopArguments),
     /// The most frequent types: events, first and last
     #[command(after_help = "Example:\n  trefoil report types --top 50")]
-    Types(types::Arguments),
+    Types(TopArguments),
     /// The categories: events, streams, mean length, longest stream
     #[command(after_help = "Example:\n  trefoil report categories --output csv")]
     Categories(categories::Arguments),
@@ -47,12 +47,22 @@ enum ReportKind {
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         match self.report {
-            ReportKind::Streams(arguments) => arguments.run(output),
-            ReportKind::Types(arguments) => arguments.run(output),
+            ReportKind::Streams(arguments) => streams::run(&arguments, output),
+            ReportKind::Types(arguments) => types::run(&arguments, output),
             ReportKind::Categories(arguments) => arguments.run(output),
             ReportKind::Growth(arguments) => arguments.run(output),
         }
     }
+}
+
+/// Which names a report counts, how many lines it has, and of which server.
+#[derive(Debug, clap::Args)]
+struct TopArguments {
+    /// Only names that begin with this
+    #[arg(default_value = "")]
+    prefix: String,
+    #[command(flatten)]
+    most: Most,
 }
 
 /// How many lines a report has, and of which server.
@@ -97,6 +107,23 @@ impl<T> Top<T> {
         self.cut();
         self.found
     }
+
+    /// Makes a line of each, the highest first, and shows how far it is.
+    fn into_lines<L>(
+        self,
+        mut line: impl FnMut(u64, T) -> anyhow::Result<L>,
+    ) -> anyhow::Result<Vec<L>> {
+        let found = self.into_sorted();
+        let bar = count_progress()?;
+        bar.set_length(found.len() as u64);
+        let mut lines = Vec::with_capacity(found.len());
+        for (count, what) in found {
+            lines.push(line(count, what)?);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(lines)
+    }
 }
 
 #[derive(Deserialize)]
@@ -126,9 +153,9 @@ fn first_and_last(
     Ok((time(first), time(last)))
 }
 
-/// A time for a table.
-fn time_or_dash(time: Option<&String>) -> String {
-    time.cloned().unwrap_or_else(|| "-".to_owned())
+/// What a table shows of something that may be missing.
+fn or_dash(text: Option<&String>) -> String {
+    text.cloned().unwrap_or_else(|| "-".to_owned())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Cli, errors, text};
+use super::{Cli, errors, require_code, text};
 use crate::harness::{ADMIN, Server, binary, piped};
 
 /// A user with a directory of their own.
@@ -35,20 +35,15 @@ impl User {
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(
-            output.status.success(),
-            "{arguments:?}: {}",
-            errors(&output)
-        );
+        require_code(0, &output, arguments);
         text(&output)
     }
 
     #[track_caller]
     fn fails(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        let said = errors(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        said
+        require_code(code, &output, arguments);
+        errors(&output)
     }
 
     fn shown(&self, arguments: &[&str]) -> Value {

@@ -61,12 +61,7 @@ impl Cli {
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert_eq!(
-            output.status.code(),
-            Some(0),
-            "{arguments:?}: {}",
-            errors(&output)
-        );
+        require_code(0, &output, arguments);
         text(&output)
     }
 
@@ -84,15 +79,17 @@ impl Cli {
     #[track_caller]
     fn fails(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{arguments:?}: {}",
-            errors(&output)
-        );
+        require_code(code, &output, arguments);
         assert_eq!(text(&output), "", "an error prints no data");
         errors(&output)
     }
+}
+
+/// Fails unless a command ended with this exit code.
+#[track_caller]
+fn require_code(code: i32, output: &Output, arguments: &[&str]) {
+    let said = errors(output);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
 }
 
 fn text(output: &Output) -> String {
