@@ -98,6 +98,8 @@ pub(super) enum GarbageFact {
 pub(super) struct StoredFacts {
     /// `None` if nothing was ever stored.
     pub(super) end: Option<EndFact>,
+    /// Whether the generation is being erased.
+    pub(super) is_erased: bool,
     pub(super) usage: UsageFact,
     pub(super) maps: BTreeMap<String, MapFact>,
     pub(super) snapshot: Option<SnapshotFact>,
@@ -290,6 +292,7 @@ impl StoredFacts {
     fn note(&mut self, key: &Bytes, content: &[u8]) -> Option<()> {
         match letter_of(key) {
             letter if letter == Tag::End as u8 => self.end = Some(EndFact::decode(content)?),
+            letter if letter == Tag::Erased as u8 => self.is_erased = true,
             letter if letter == Tag::Usage as u8 => self.usage = UsageFact::decode(content)?,
             letter if letter == Tag::Snapshot as u8 => {
                 self.snapshot = Some(SnapshotFact::decode(content)?);

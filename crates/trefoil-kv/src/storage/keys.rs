@@ -26,6 +26,8 @@ pub(super) enum Tag {
     Usage = b'U',
     /// Changes of maps that are being made.
     Redo = b'W',
+    /// That the generation is being erased.
+    Erased = b'X',
     /// The changes of a record, by its last commit.
     Changes = b'd',
     /// A block of items, by its first position.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use trefoil_core::{Direction, Result};
+use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::{LogEnd, ReadReach};
 
 use crate::contract::{Engine, Kv, KvRead};
@@ -20,12 +20,12 @@ use super::recent::RecentBlocks;
 use super::redo;
 use super::runs::Runs;
 use super::snapshot::KvSnapshot;
-use super::store::OpenStore;
+use super::store::{OpenStore, next_key};
 use super::upkeep::UpkeepState;
 use super::usage::UsageCount;
 
 /// How much of the end of the log stays in memory unless the options say otherwise.
-const RECENT_BYTES: usize = 64 * 1024 * 1024;
+const RECENT_BYTES: u64 = 64 * 1024 * 1024;
 /// The bytes of caches unless the options say otherwise.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Blocks of the log that were read have this part of the cache, those of the index the rest.
@@ -46,8 +46,9 @@ pub struct KvStorageOptions {
     pub cache_dir: PathBuf,
     /// The bytes of the caches of what was read.
     pub cache_bytes: u64,
-    /// How many bytes of the end of the log stay in memory.
-    pub recent_bytes: usize,
+    /// How many bytes of the end of the log stay in memory, besides; no more than the caches have,
+    /// which have less where many namespaces are open.
+    pub recent_bytes: u64,
 }
 
 impl KvStorageOptions {
@@ -86,6 +87,12 @@ impl KvStorage {
     ) -> Result<Self> {
         let store = Arc::new(options.store(engine, kv)?);
         let mut facts = StoredFacts::read(&store)?;
+        if facts.is_erased {
+            erase(&store, options)?;
+            facts = StoredFacts::default();
+        } else if facts.end.is_none() {
+            check_new(&store)?;
+        }
         note_rests(&store)?;
         let garbage = Arc::new(GarbageQueue::default());
         if let Some(redo) = facts.redo {
@@ -112,7 +119,8 @@ impl KvStorage {
         if facts.end.is_none() {
             store.commit(vec![store.fact(Tag::End, &EndFact::default().encode())])?;
         }
-        let recent = RecentBlocks::new(options.recent_bytes, log_cache as usize);
+        let recent_bytes = options.recent_bytes.min(options.cache_bytes);
+        let recent = RecentBlocks::new(recent_bytes as usize, log_cache as usize);
         Ok(Self {
             log: Arc::new(KvLog::new(Arc::clone(&store), end, recent)),
             maps,
@@ -123,6 +131,17 @@ impl KvStorage {
             editing: Mutex::new(()),
             store,
         })
+    }
+}
+
+/// Checks that a generation of which no end of the log is known is one that was never made.
+fn check_new(store: &OpenStore) -> Result<()> {
+    let (from, to) = store.keys.all();
+    let page = store.kv.scan(&from, &to, Direction::Forwards, 1, false);
+    let page = page.map_err(failed("opening the store"))?;
+    match page.entries.is_empty() {
+        true => Ok(()),
+        false => Err(damaged_log(0, "the end of the log is missing")),
     }
 }
 
@@ -173,22 +192,33 @@ pub fn generations(kv: &dyn KvRead) -> Result<Vec<u64>> {
     Ok(found)
 }
 
-/// Removes a generation: its keys, its objects, and what is cached of it. May be repeated if it fails.
+/// Removes a generation: its keys, its objects, and what is cached of it. If it fails, the generation is
+/// there, or it is not and opening it goes on with this. It may be repeated.
 pub fn erase_generation(
     engine: Arc<dyn Engine>,
     kv: Arc<dyn Kv>,
     options: &KvStorageOptions,
 ) -> Result<()> {
     let store = options.store(engine, kv)?;
+    store.commit(vec![store.fact(Tag::Erased, &[])])?;
+    erase(&store, options)
+}
+
+/// Removes everything of a generation that is said to be erased, and that it is said last.
+fn erase(store: &OpenStore, options: &KvStorageOptions) -> Result<()> {
     let dir = options.cache_dir.join(options.generation.to_string());
     match std::fs::remove_dir_all(&dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             let context = format!("removing {}", dir.display());
-            return Err(trefoil_core::Error::io(context, &error));
+            return Err(Error::io(context, &error));
         }
         _ => {}
     }
-    while !remove_objects(&store, &store.objects)? {}
-    while !clear_some(&store, store.keys.all(), STEP_BYTES)? {}
-    Ok(())
+    while !remove_objects(store, &store.objects)? {}
+    let erased = store.keys.only(Tag::Erased);
+    let (from, to) = store.keys.all();
+    for range in [(from, erased.clone()), (next_key(&erased), to)] {
+        while !clear_some(store, range.clone(), STEP_BYTES)? {}
+    }
+    store.commit(vec![(erased, None)])
 }

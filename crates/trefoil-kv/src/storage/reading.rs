@@ -1,11 +1,11 @@
 //! Reading items by their positions.
 //!
-//! The blocks of the positions of a read are fetched together. Which block has a position is not known
-//! before it is there: so of positions that lie close together only some are asked for at first, as
-//! far apart as blocks have turned out to be long.
+//! Positions that lie close together are walked over. The blocks of others are fetched together. Which
+//! block has a position is not known before it is there: so only some positions are asked for at
+//! first, as far apart as blocks have turned out to be long.
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,9 +16,12 @@ use super::block::ItemBlock;
 use super::errors::{damaged, damaged_log, failed};
 use super::keys::{Tag, number_of};
 use super::log::KvLog;
+use super::store::next_key;
 
 /// How many positions of one read are fetched together, at most: so many blocks are in memory then.
 const TOGETHER: usize = 256;
+/// This many positions that lie close together are read by walking over them.
+const DENSE_MIN: usize = 8;
 /// How many items a block is taken to have before one was seen.
 const ITEMS_PER_BLOCK: u64 = 16;
 
@@ -46,6 +49,18 @@ impl FoundStretches {
 
     fn add(&mut self, block: Arc<ItemBlock>) {
         self.0.insert(block.first, FoundStretch::Block(block));
+    }
+
+    /// Adds the block that comes after the one that ends here.
+    fn add_after(&mut self, end: u64, block: Arc<ItemBlock>) -> Result<()> {
+        if block.first.checked_sub(block.gap) != Some(end) {
+            return Err(damaged_log(end, "a block of items is missing"));
+        }
+        if block.gap > 0 {
+            self.0.insert(end, FoundStretch::Nothing(block.first));
+        }
+        self.add(block);
+        Ok(())
     }
 }
 
@@ -107,6 +122,12 @@ impl KvLog {
         missing.sort_unstable();
         missing.dedup();
         let n_edits = self.recent.n_edits();
+        if let Some(range) = dense(&missing) {
+            for block in self.walk_over(&range, &mut found)? {
+                self.recent.keep(&block, n_edits);
+            }
+            missing.retain(|position| found.find(*position).is_none());
+        }
         let mut step = ITEMS_PER_BLOCK;
         while !missing.is_empty() {
             let fetched = self.fetch(&pick(&missing, step), end, &mut found)?;
@@ -118,6 +139,35 @@ impl KvLog {
             missing.retain(|position| found.find(*position).is_none());
         }
         Ok(found)
+    }
+
+    /// Reads the blocks of a range one after the other.
+    fn walk_over(
+        &self,
+        range: &RangeInclusive<u64>,
+        found: &mut FoundStretches,
+    ) -> Result<Vec<Arc<ItemBlock>>> {
+        let keys = &self.store.keys;
+        let first = keys.numbered(Tag::Items, 0);
+        let from = keys.numbered(Tag::Items, *range.start());
+        let to = keys.after(Tag::Items, *range.end());
+        let floor = self.store.kv.floor(&[(&first, &from)]);
+        let floor = floor.map_err(failed("reading items"))?;
+        let mut read: Vec<Arc<ItemBlock>> = Vec::new();
+        if let Some((key, value)) = floor.into_iter().flatten().next() {
+            let block = Arc::new(self.decode(&key, &value)?);
+            found.add(Arc::clone(&block));
+            read.push(block);
+        }
+        let range = (next_key(&from), to);
+        self.store.walk(&*self.store.kv, range, &mut |key, value| {
+            let end = read.last().map_or(1, |block| block.end());
+            let block = Arc::new(self.decode(&key, &value)?);
+            found.add_after(end, Arc::clone(&block))?;
+            read.push(block);
+            Ok(())
+        })?;
+        Ok(read)
     }
 
     /// Fetches the blocks of these positions, and finds out where there is none.
@@ -177,13 +227,7 @@ impl KvLog {
         let lacks = || damaged_log(nothing.start, "a block of items is missing");
         let (key, value) = page.entries.first().ok_or_else(lacks)?;
         let block = Arc::new(self.decode(key, value)?);
-        if block.first.checked_sub(block.gap) != Some(nothing.start) {
-            return Err(lacks());
-        }
-        found
-            .0
-            .insert(nothing.start, FoundStretch::Nothing(block.first));
-        found.add(Arc::clone(&block));
+        found.add_after(nothing.start, Arc::clone(&block))?;
         Ok(block)
     }
 
@@ -215,4 +259,11 @@ fn pick(positions: &[u64], step: u64) -> Vec<u64> {
         }
     }
     picked
+}
+
+/// Returns from where to where positions lie, if they are many and lie close together.
+fn dense(positions: &[u64]) -> Option<RangeInclusive<u64>> {
+    let (first, last) = (*positions.first()?, *positions.last()?);
+    let is_dense = positions.len() >= DENSE_MIN && last - first < 2 * positions.len() as u64;
+    is_dense.then_some(first..=last)
 }

@@ -2,6 +2,7 @@
 
 use trefoil_core::Direction;
 use trefoil_kv::contract::{Engine as _, Kv};
+use trefoil_kv::memory::{CutOff, Fate};
 use trefoil_kv::{KvStorage, KvStorageOptions, erase_generation, generations};
 use trefoil_storage::{Batch, Storage, Upkeep};
 
@@ -178,4 +179,45 @@ fn a_generation_is_erased_and_others_are_not() {
         (0, 0)
     );
     assert_eq!((open(300).end().commit, replayed(&open(1)).len()), (1, 1));
+}
+
+#[test]
+fn a_generation_that_was_being_erased_is_not_there() {
+    for n_done in 0..100 {
+        let place = Place::tiny();
+        let storage = place.open();
+        append(&storage, vec![record(1, 1, &[&noise(1, 5000)], b"b")]).unwrap();
+        storage
+            .load("run", &mut |sink| sink(b"a".to_vec(), b"b".to_vec()))
+            .unwrap();
+        let node = place.engine.connect(super::tiny());
+        let (kv, epoch) = place.take_over(&node);
+        let options = KvStorageOptions {
+            epoch,
+            ..KvStorageOptions::new("objects/", place.directory.path())
+        };
+        let cut = CutOff::after(n_done, Fate::FailsBefore);
+        node.set_fates(Some(Box::new(cut)));
+        let engine = std::sync::Arc::new(node.clone());
+        let erased = erase_generation(engine, kv, &options);
+        let storage = place.open();
+        let is_whole = storage.end().commit == 1;
+        if is_whole {
+            assert!(erased.is_err());
+            assert_eq!(replayed(&storage).len(), 1);
+            assert!(storage.map("run").unwrap().is_some());
+            continue;
+        }
+        assert_eq!(
+            (storage.end().commit, storage.map_names().unwrap().len()),
+            (0, 0)
+        );
+        append(&storage, vec![record(1, 1, &[b"new"], b"")]).unwrap();
+        assert_eq!(super::items(&storage, &[1]), [(1, b"new".to_vec())]);
+        if erased.is_ok() {
+            assert!(n_done > 5, "{n_done}");
+            return;
+        }
+    }
+    panic!("it takes too many calls");
 }

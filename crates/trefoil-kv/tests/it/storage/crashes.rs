@@ -10,9 +10,8 @@ use trefoil_kv::contract::Kv;
 use trefoil_kv::memory::{CutOff, Fate, MemoryOptions};
 use trefoil_storage::{Batch, Label, Storage, StoredItem, Upkeep};
 
+use super::seen::{Seen, look};
 use super::{Place, append, noise, open, record, tiny};
-
-type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 type Step = fn(&KvStorage) -> Result<()>;
 
@@ -87,62 +86,6 @@ fn keep_up(storage: &KvStorage) -> Result<()> {
     Ok(())
 }
 
-/// Everything that can be read, without what a storage may drop.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    end: (u64, u64),
-    commits: Vec<u8>,
-    changes: BTreeMap<u64, Vec<u8>>,
-    items: Vec<(u64, Label, Vec<u8>)>,
-    snapshot: Entries,
-    maps: BTreeMap<String, Entries>,
-}
-
-fn look(storage: &KvStorage) -> Seen {
-    let end = storage.end();
-    let mut seen = Seen {
-        end: (end.commit, end.position),
-        ..Seen::default()
-    };
-    let snapshot = storage.snapshot().map_or(0, |snapshot| snapshot.commit);
-    let replay = storage.replay(0, &mut |record| {
-        seen.commits.extend_from_slice(&record.commits);
-        if record.last_commit() > snapshot {
-            assert!(!record.changes_dropped);
-            seen.changes
-                .insert(record.first_commit, record.changes.clone());
-        }
-        for (position, label, bytes) in record.items() {
-            seen.items.push((position, label, bytes.to_vec()));
-        }
-        Ok(())
-    });
-    replay.unwrap();
-    let read = storage.read_snapshot(&mut |key, value| {
-        seen.snapshot.push((key.to_vec(), value.to_vec()));
-        Ok(())
-    });
-    read.unwrap();
-    for name in storage.map_names().unwrap() {
-        let map = storage.map(&name).unwrap().unwrap();
-        let entries = map.scan(b"", b"", Direction::Forwards);
-        let entries = entries.map(|entry| {
-            let (key, value) = entry.unwrap();
-            (key.to_vec(), value.to_vec())
-        });
-        seen.maps.insert(name, entries.collect());
-    }
-    let positions: Vec<u64> = (0..30).collect();
-    let read = super::items(storage, &positions);
-    let replayed = seen.items.iter();
-    assert!(
-        replayed
-            .map(|(position, _, bytes)| (*position, bytes.clone()))
-            .eq(read)
-    );
-    seen
-}
-
 /// How many keys there are of each kind, but for records, which may be merged in other places.
 fn kinds(kv: &dyn Kv) -> BTreeMap<char, usize> {
     let page = kv
@@ -178,12 +121,12 @@ fn uncut(is_tiny: bool) -> (Vec<Seen>, BTreeMap<char, usize>, u64) {
     let (kv, epoch) = place.take_over(&node);
     let storage = open(&node, Arc::clone(&kv), epoch, place.directory.path()).unwrap();
     let mut n_calls = node.n_calls();
-    let mut seen = vec![look(&storage)];
+    let mut seen = vec![look(&storage).unwrap()];
     for (number, step) in STEPS.iter().enumerate() {
         let before = node.n_calls();
         step(&storage).unwrap_or_else(|error| panic!("step {number}: {error:?}"));
         n_calls += node.n_calls() - before;
-        seen.push(look(&storage));
+        seen.push(look(&storage).unwrap());
     }
     keep_up(&storage).unwrap();
     (seen, kinds(&*kv), n_calls)
@@ -200,7 +143,7 @@ fn check(is_tiny: bool) {
             node.set_fates(Some(Box::new(CutOff::after(n_done, fate))));
             let n_steps = die(&place, &node);
             let storage = place.open();
-            let found = look(&storage);
+            let found = look(&storage).unwrap();
             // What was edited when it was cut may be edited in part.
             let is_known = [n_steps, n_steps + 1].into_iter().find(|n_steps| {
                 seen.get(*n_steps)
@@ -212,7 +155,7 @@ fn check(is_tiny: bool) {
             });
             assert_eq!(go_on(&storage, reached), STEPS.len(), "{at}");
             keep_up(&storage).unwrap();
-            assert_eq!(look(&storage), seen[STEPS.len()], "{at}");
+            assert_eq!(look(&storage).unwrap(), seen[STEPS.len()], "{at}");
             drop(storage);
             let (kv, _) = place.take_over(&place.engine);
             assert_eq!(kinds(&*kv), expected_kinds, "{at}");
@@ -256,12 +199,12 @@ fn opening_is_begun_again() {
     for step in &STEPS[..3] {
         step(&storage).unwrap();
     }
-    let before = look(&storage);
+    let before = look(&storage).unwrap();
     // In the middle of a large batch of maps, when it counts already.
     let calls = node.n_calls();
     STEPS[3](&storage).unwrap();
     let n_calls = node.n_calls() - calls;
-    let after = look(&storage);
+    let after = look(&storage).unwrap();
     drop(storage);
     for n_done in 0..n_calls {
         let place = Place::tiny();
@@ -280,7 +223,7 @@ fn opening_is_begun_again() {
             let opened = open(&node, kv, epoch, place.directory.path());
             if let Ok(storage) = opened {
                 node.set_fates(None);
-                let found = look(&storage);
+                let found = look(&storage).unwrap();
                 assert!(
                     found == before || found == after,
                     "cut at {n_done}: {found:?}"

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use trefoil::home::{Claim, Facts, OpenedGeneration};
-use trefoil::{Commit, Database, NewEvent, Options, Result, Selection};
+use trefoil::{Commit, Database, Error, NewEvent, Options, Result, Selection, Tracking};
 use trefoil_kv::contract::{Engine as _, Kv};
-use trefoil_kv::memory::{MemoryEngine, MemoryOptions};
+use trefoil_kv::memory::{CutOff, Fate, MemoryEngine, MemoryOptions};
 use trefoil_kv::{KvStorage, KvStorageOptions, erase_generation, generations};
 use trefoil_storage::ReadReach;
 
@@ -27,6 +27,7 @@ struct Namespace {
 #[derive(Debug)]
 struct TestClaim {
     namespace: Arc<Namespace>,
+    engine: MemoryEngine,
     kv: Arc<dyn Kv>,
     epoch: u64,
 }
@@ -45,12 +46,18 @@ impl Namespace {
     }
 
     fn claim(self: &Arc<Self>) -> Arc<dyn Claim> {
+        self.claim_from(&self.engine)
+    }
+
+    /// Claims the namespace over a connection.
+    fn claim_from(self: &Arc<Self>, engine: &MemoryEngine) -> Arc<dyn Claim> {
         let mut facts = self.facts.lock();
         facts.1 += 1;
         let epoch = facts.1;
         Arc::new(TestClaim {
             namespace: Arc::clone(self),
-            kv: self.engine.open("namespace", epoch).unwrap(),
+            engine: engine.clone(),
+            kv: engine.open("namespace", epoch).unwrap(),
             epoch,
         })
     }
@@ -67,7 +74,7 @@ impl TestClaim {
     }
 
     fn engine(&self) -> Arc<MemoryEngine> {
-        Arc::new(self.namespace.engine.clone())
+        Arc::new(self.engine.clone())
     }
 }
 
@@ -184,4 +191,108 @@ fn commits_of_a_slow_engine_share_their_trips() {
     assert_eq!(database.head().unwrap(), 40);
     let calls = namespace.engine.n_calls() - before;
     assert!(calls < 40, "{calls} calls for 40 commits of 8 writers");
+}
+
+/// What a client knows of a database.
+#[derive(Debug, Default)]
+struct Known {
+    /// The data of the events that were acknowledged since the last clearing.
+    acknowledged: Vec<String>,
+    /// That of the last one, if nobody knows whether it was written.
+    unknown: Option<String>,
+    /// Whether everything may have been cleared.
+    may_be_cleared: bool,
+}
+
+impl Known {
+    fn commit(&mut self, database: &Database, number: u64) -> Result<()> {
+        let data = number.to_string();
+        let event = NewEvent::new(format!("account-{}", number % 3), "Changed", data.clone());
+        let tracking = Tracking::new("elsewhere", number + 1);
+        let commit = Commit::new([event]).with_tracking(tracking);
+        match database.commit(commit) {
+            Ok(_) => self.acknowledged.push(data),
+            Err(error) => {
+                let is_unknown = matches!(error, Error::Unknown { .. });
+                self.unknown = is_unknown.then_some(data);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a client does until something fails.
+    fn work(&mut self, database: &Database) -> Result<()> {
+        for number in 0..16 {
+            self.commit(database, number)?;
+            if number % 8 == 3 {
+                database.checkpoint()?;
+            }
+            if number % 8 == 6 {
+                database.compact()?;
+            }
+            if number == 7 {
+                self.may_be_cleared = true;
+                database.clear()?;
+                *self = Self::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a database that was opened again.
+    fn check(&self, database: &Database, at: &str) {
+        let events = database.read(&Selection::all().limit(100)).unwrap();
+        let found: Vec<String> = events
+            .iter()
+            .map(|event| String::from_utf8(event.data().to_vec()).unwrap())
+            .collect();
+        let positions: Vec<u64> = events.iter().map(trefoil::Event::position).collect();
+        assert!(positions.into_iter().eq(1..=found.len() as u64), "{at}");
+        let mut with_unknown = self.acknowledged.clone();
+        with_unknown.extend(self.unknown.clone());
+        let is_known = found == self.acknowledged || found == with_unknown;
+        let is_cleared = self.may_be_cleared && found.is_empty();
+        assert!(is_known || is_cleared, "{at}: {found:?}, {self:?}");
+        let tracked = database.tracking("elsewhere").unwrap();
+        let last = found.last().map(|last| last.parse::<u64>().unwrap() + 1);
+        if !found.is_empty() {
+            assert_eq!(tracked, last, "{at}");
+        }
+        let streams: usize = (0..3)
+            .map(|number| Selection::stream(format!("account-{number}")).limit(100))
+            .map(|read| database.read(&read).unwrap().len())
+            .sum();
+        assert_eq!(streams, found.len(), "{at}");
+    }
+}
+
+/// Works on a database that is cut off at a call. Returns whether all was done before it.
+fn cut_off_at(n_done: u64) -> bool {
+    let fate = [Fate::FailsBefore, Fate::FailsAfter][n_done as usize % 2];
+    let namespace = Namespace::new(MemoryOptions::default());
+    let node = namespace.engine.connect(MemoryOptions::default());
+    let claim = namespace.claim_from(&node);
+    node.set_fates(Some(Box::new(CutOff::after(n_done, fate))));
+    let mut known = Known::default();
+    let opened = Database::open_claimed(claim, &small_parts());
+    let worked = opened.and_then(|database| known.work(&database));
+    let database = Database::open_claimed(namespace.claim(), &small_parts()).unwrap();
+    known.check(&database, &format!("cut at call {n_done}, which {fate:?}"));
+    Known::default().commit(&database, 100).unwrap();
+    worked.is_ok()
+}
+
+/// A machine is lost at any call of opening, committing, checkpoints, snapshots, merges and clearing.
+#[test]
+fn a_database_may_be_cut_off_at_any_call() {
+    // They wait for the disk most of the time.
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            scope.spawn(move || {
+                let whole = (first..2000).step_by(4).find(|n_done| cut_off_at(*n_done));
+                assert!(whole.is_some_and(|n_done| n_done > 50), "{whole:?}");
+            });
+        }
+    });
 }

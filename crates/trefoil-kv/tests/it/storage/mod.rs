@@ -3,11 +3,13 @@
 mod clearing;
 mod conformance;
 mod crashes;
+mod damage;
 mod databases;
 mod large;
 mod outcomes;
 mod runs;
 mod seeds;
+mod seen;
 
 use std::path::Path;
 use std::sync::Arc;
