@@ -1,7 +1,7 @@
 //! `GET /ready`: whether the server can do its work. (`/health` only says that it is alive.)
 //!
-//! It listens, or it would not answer; the default namespace must be open and take writes, and the
-//! disk must have room. One tenant in trouble does not count. Everybody may ask, so the answer names
+//! It listens, or it would not answer; the default namespace must be open and take writes, or be on another
+//! node, and the disk must have room. A node of a cluster needs its lease. One tenant in trouble does not count. Everybody may ask, so the answer names
 //! nothing but the part that is missing.
 
 use hyper::StatusCode;
@@ -33,11 +33,14 @@ async fn missing(shared: &Shared) -> Option<&'static str> {
     if shared.closing.is_cancelled() {
         return Some("stopping");
     }
+    if shared.namespaces.check_ready().is_err() {
+        return Some("lease");
+    }
     let is_writable = match NamespaceId::new(DEFAULT_NAMESPACE) {
-        Ok(id) => shared
-            .database(&id, &Trace::default())
-            .await
-            .is_ok_and(|database| database.refuses_writes().is_none()),
+        Ok(id) => match shared.database(&id, &Trace::default()).await {
+            Ok(database) => database.refuses_writes().is_none(),
+            Err(failure) => failure.code == "WRONG_NODE",
+        },
         Err(_) => false,
     };
     if !is_writable {

@@ -57,6 +57,9 @@ pub(super) struct Node {
     clock: Clock,
     /// Until when it may answer, in nanoseconds.
     until: AtomicU64,
+    /// The same by the wall clock, in milliseconds since 1970: the steady clock of a machine that
+    /// sleeps may stand still.
+    until_wall: AtomicU64,
     is_dead: AtomicBool,
     /// Who is told when it is declared dead.
     mourners: Mutex<Mourners>,
@@ -98,11 +101,12 @@ impl Node {
             address,
             clock,
             until: AtomicU64::new(0),
+            until_wall: AtomicU64::new(0),
             is_dead: AtomicBool::new(false),
             mourners: Mutex::default(),
             pulse: Mutex::default(),
         };
-        let began = node.clock.steady();
+        let (began, wall) = node.time();
         let name = names::node(id);
         let created = objects.create(&name, node.sign(0)?);
         let version = created.map_err(failed("joining the cluster"))?;
@@ -114,7 +118,7 @@ impl Node {
             next_look: began + LOOK_EVERY,
         };
         // Nobody can have declared dead what did not exist.
-        node.extend(began);
+        node.extend(began, wall);
         Ok(node)
     }
 
@@ -123,16 +127,24 @@ impl Node {
         small::encode(&Beat { address, count }, b"")
     }
 
+    /// Returns what time it is by the steady clock and by that on the wall.
+    fn time(&self) -> (Duration, u64) {
+        (self.clock.steady(), self.clock.now().millis())
+    }
+
     /// Extends the lease after a look that began then.
-    fn extend(&self, began: Duration) {
+    fn extend(&self, began: Duration, wall: u64) {
         let until = u64::try_from((began + LEASE).as_nanos()).unwrap_or(u64::MAX);
-        self.until.fetch_max(until, Ordering::SeqCst);
+        self.until.store(until, Ordering::SeqCst);
+        self.until_wall
+            .store(wall + LEASE.as_millis() as u64, Ordering::SeqCst);
     }
 
     /// Returns whether it may answer for what it owns.
     pub(super) fn has_lease(&self) -> bool {
         let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
-        !self.is_dead() && self.clock.steady() < until
+        let (now, wall) = self.time();
+        !self.is_dead() && now < until && wall < self.until_wall.load(Ordering::SeqCst)
     }
 
     /// Returns whether it has been declared dead: then it owns nothing, for ever.
@@ -143,10 +155,10 @@ impl Node {
     /// Looks whether it was declared dead and gives a sign of life, as far as it is time to.
     pub(super) fn step(&self, objects: &dyn Objects) {
         let mut pulse = self.pulse.lock();
-        let now = self.clock.steady();
+        let (now, wall) = self.time();
         if now >= pulse.next_look {
             pulse.next_look = now + LOOK_EVERY;
-            self.look(now, objects);
+            self.look((now, wall), objects);
         }
         if now >= pulse.next_beat && !self.is_dead() {
             pulse.next_beat = now + BEAT_EVERY;
@@ -156,9 +168,9 @@ impl Node {
         }
     }
 
-    fn look(&self, now: Duration, objects: &dyn Objects) {
+    fn look(&self, (now, wall): (Duration, u64), objects: &dyn Objects) {
         match objects.get(&names::dead(self.id)) {
-            Ok(None) => self.extend(now),
+            Ok(None) => self.extend(now, wall),
             Ok(Some(_)) => {
                 tracing::error!("another node has declared this one dead");
                 self.die();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use trefoil::home::Home as _;
-use trefoil::{Database, Error, Selection};
+use trefoil::{Database, Error, Selection, Timestamp};
 
 use super::tests::{TestNode, commit, id};
 use crate::memory::{EngineCall, Fate, Fates, MemoryEngine};
@@ -139,6 +139,54 @@ fn a_node_that_wakes_up_answers_nothing_stale() {
     first.home.step();
     check_silent(&database);
     assert_eq!(moved.head().unwrap(), 2);
+}
+
+/// The steady clock of a machine that sleeps may stand still. The one on the wall does not.
+#[test]
+fn a_machine_that_has_slept_answers_nothing_before_it_has_looked() {
+    let (_, first, _, database) = two_nodes();
+    assert_eq!(database.head().unwrap(), 1);
+    first
+        .time
+        .set(Timestamp::parse("2030-01-01T00:01:00Z").unwrap());
+    assert!(is_elsewhere(&database.head()));
+    first.time.advance(SECOND);
+    first.home.step();
+    assert_eq!(database.head().unwrap(), 1);
+}
+
+/// Who waits for news of a namespace, or watches a key of it, learns that it has moved.
+#[test]
+fn subscriptions_and_watched_keys_end_with_a_move() {
+    let (_, first, second, database) = two_nodes();
+    let mut feed = database.subscribe(Selection::all().from_position(2));
+    let waiting = std::thread::spawn(move || {
+        loop {
+            match feed.next_timeout(Duration::from_secs(3600)) {
+                Ok(events) => assert!(events.is_empty(), "{events:?}"),
+                Err(error) => return error,
+            }
+        }
+    });
+    let watch = database.watch(&["k".into()]).unwrap();
+    first.cut_off();
+    let mut moved = second.open(&id("a"));
+    while moved.is_err() {
+        pass(&[&first, &second], SECOND);
+        moved = second.open(&id("a"));
+    }
+    moved.unwrap().commit(commit()).unwrap();
+    let call = trefoil::Call::new(vec!["SET".into(), "k".into(), "v".into()]);
+    let mut transaction = trefoil::Transaction::of_call(call.unwrap().unwrap());
+    transaction.watch = Some(watch);
+    let late = database.transact(transaction);
+    assert!(late.is_err(), "{late:?}");
+    // It learns of its death, and ends what waits.
+    first.engine.set_fates(None);
+    pass(&[&first, &second], 2 * SECOND);
+    let ended = waiting.join().unwrap();
+    let is_end = matches!(ended, Error::Closed(_) | Error::NotOwner { .. });
+    assert!(is_end, "{ended}");
 }
 
 /// The first batch is held back or answered late.

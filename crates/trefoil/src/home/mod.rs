@@ -8,8 +8,8 @@
 //!
 //! Rules for all of them:
 //!
-//! - **Any call may wait** for a disk or a network, except [`Home::free_bytes`] and
-//!   [`Claim::release`]. None is made on a thread that serves connections, nor under a lock that
+//! - **Any call may wait** for a disk or a network, except where it says otherwise, [`Home::free_bytes`]
+//!   and [`Claim::release`]. None is made on a thread that serves connections, nor under a lock that
 //!   readers of an open namespace need. The writer of a namespace calls [`Claim::set_due`], at most
 //!   once after each opening.
 //! - **A change is there as a whole or not at all, and stays** when the call has returned. After an

@@ -389,6 +389,11 @@ impl Namespaces {
 
     /// Returns what all databases have counted since the start, and how much room they take. It asks
     /// the file system.
+    /// Returns an error if this process may answer for no namespace at present. Does not wait.
+    pub fn check_ready(&self) -> Result<()> {
+        self.inner.registry.home.check_ready()
+    }
+
     pub fn stats(&self) -> TotalStats {
         let background = &self.inner.background;
         let mut stats = background.stats.snapshot();
