@@ -4,6 +4,7 @@
 //! Several nodes may have the same home at a time. Each namespace belongs to one of them. [`names`] says
 //! where everything is, [`node`] and [`peers`] who is alive, and [`ownership`] who may have what.
 
+mod changes;
 mod claim;
 mod due;
 mod entries;
@@ -32,11 +33,12 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil::Clock;
-use trefoil::home::{Claim, Erasure, Home, Incarnation, Stamp, StoredEntry};
+use trefoil::home::{Claim, EntryChanges, Erasure, Home, Incarnation, Stamp, StoredEntry};
 use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::missing;
 
 use crate::contract::{Engine, Objects};
+use changes::Changes;
 use claim::{Held, KvClaim};
 use entries::Entries;
 use node::{Node, NodeId};
@@ -47,6 +49,9 @@ use release::{Leaving, Releaser};
 
 /// How often a node sees to its signs of life.
 const STEP_EVERY: Duration = Duration::from_millis(250);
+
+/// How often is looked for deleted namespaces that are not erased yet.
+const ERASE_EVERY: Duration = Duration::from_secs(600);
 
 /// How long a claim waits for a node that may be dead: until it is certain, and a little more.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(12);
@@ -101,6 +106,7 @@ struct HomeShared {
     /// What this is among the nodes: another one when it was declared dead.
     node: RwLock<Arc<Node>>,
     peers: Peers,
+    changes: Changes,
     /// The namespaces that are claimed in this process.
     held: Mutex<HashSet<Incarnation>>,
     /// What was said to be due when the home was asked, of each namespace.
@@ -120,10 +126,12 @@ impl KvHome {
         let id = NodeId(rng.lock().u128(..));
         let (clock, address) = (options.clock, options.address);
         let node = Node::join(id, address.clone(), clock.clone(), engine.objects())?;
+        let changes = Changes::open(engine.objects())?;
         let shared = Arc::new(HomeShared {
             releaser: Releaser::start(Arc::clone(&engine), !options.is_driven)?,
             engine,
             peers: Peers::new(clock.clone()),
+            changes,
             clock,
             address,
             cache_dir: options.cache_dir,
@@ -154,7 +162,7 @@ impl KvHome {
             started.map_err(|error| Error::io("starting a thread", &error))
         };
         // Nobody waits for it: what it does not come to, the next start does.
-        start("trefoil-erase", HomeShared::erase_leftovers)?;
+        start("trefoil-erase", HomeShared::erase_now_and_then)?;
         *self.thread.lock() = Some(start("trefoil-node", HomeShared::live)?);
         Ok(())
     }
@@ -187,6 +195,14 @@ impl HomeShared {
         self.cache_dir.join(format!("{:032x}", incarnation.0))
     }
 
+    /// Tells other nodes that an entry was changed, or may have been.
+    fn tell_change<T>(&self, id: &NamespaceId, changed: Result<T>) -> Result<T> {
+        if let Ok(_) | Err(Error::Unknown { .. }) = changed {
+            self.changes.tell(self.objects(), id);
+        }
+        changed
+    }
+
     fn new_id(&self) -> u128 {
         self.rng.lock().u128(..)
     }
@@ -208,6 +224,7 @@ impl HomeShared {
         let node = self.node();
         node.step(self.objects());
         self.releaser.releases.tell_again();
+        self.changes.tell_again(self.objects());
         if node.is_dead()
             && !*self.is_closed.lock()
             && let Err(error) = self.join_again()
@@ -284,6 +301,18 @@ impl HomeShared {
         let incarnation = leaving.incarnation;
         self.releaser.release(leaving);
         self.held.lock().remove(&incarnation);
+    }
+
+    fn erase_now_and_then(&self) {
+        let mut is_closed = self.is_closed.lock();
+        while !*is_closed {
+            drop(is_closed);
+            self.erase_leftovers();
+            is_closed = self.is_closed.lock();
+            if !*is_closed {
+                self.closing.wait_for(&mut is_closed, ERASE_EVERY);
+            }
+        }
     }
 
     /// Erases what is left of namespaces that were deleted when a node died, as far as that is possible
@@ -370,11 +399,13 @@ impl Home for KvHome {
 
     fn create(&self, id: &NamespaceId, bytes: &[u8]) -> Result<Stamp> {
         let incarnation = Incarnation(self.shared.new_id());
-        self.shared.entries().create(id, incarnation, bytes)
+        let created = self.shared.entries().create(id, incarnation, bytes);
+        self.shared.tell_change(id, created)
     }
 
     fn replace(&self, id: &NamespaceId, old: Stamp, bytes: &[u8]) -> Result<Option<Stamp>> {
-        self.shared.entries().replace(id, old, bytes)
+        let replaced = self.shared.entries().replace(id, old, bytes);
+        self.shared.tell_change(id, replaced)
     }
 
     fn delete(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<Erasure> {
@@ -383,10 +414,14 @@ impl Home for KvHome {
         let note = small::encode(&id.as_str(), b"")?;
         let noted = shared.objects().create(&names::erase(incarnation), note);
         noted.map_err(failed("deleting a namespace"))?;
-        shared.entries().bury(id, incarnation)?;
+        shared.tell_change(id, shared.entries().bury(id, incarnation))?;
         shared.forget_due(incarnation)?;
         let id = id.clone();
-        Ok(Box::new(move || shared.erase(&id, incarnation)))
+        Ok(Box::new(move || match shared.erase(&id, incarnation) {
+            // It learns of the deletion, and lets it go.
+            Err(Error::NotOwner { .. }) => Ok(()),
+            erased => erased,
+        }))
     }
 
     fn claim(
@@ -426,6 +461,21 @@ impl Home for KvHome {
         said.extend(all.iter().map(|due| (due.incarnation, due.at)));
         drop(said);
         Ok(all.into_iter().map(|due| (due.namespace, due.at)).collect())
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn check_ready(&self) -> Result<()> {
+        match self.shared.node().has_lease() {
+            true => Ok(()),
+            false => Err(Error::Closed("this node has no lease".to_owned())),
+        }
+    }
+
+    fn changed_entries(&self) -> Result<EntryChanges> {
+        self.shared.changes.read(self.shared.objects())
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {

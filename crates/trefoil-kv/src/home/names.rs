@@ -4,6 +4,7 @@
 //! registry/<namespace>             the entry of a namespace, or what is left of it when it is deleted
 //! ns/<incarnation>/facts           which generation counts, when something is due
 //! ns/<incarnation>/own/<epoch>     who may open it; the highest epoch counts
+//! changes/<number>                 an entry of the registry was changed
 //! due/<minute>/<incarnation>       something of a namespace is due then
 //! erase/<incarnation>              a namespace that is being deleted
 //! nodes/<node>                     a sign of life of a node
@@ -18,6 +19,7 @@ use trefoil_core::NamespaceId;
 use super::node::NodeId;
 
 pub(super) const REGISTRY: &str = "registry/";
+pub(super) const CHANGES: &str = "changes/";
 pub(super) const DUE: &str = "due/";
 pub(super) const ERASE: &str = "erase/";
 pub(super) const NODES: &str = "nodes/";
@@ -27,6 +29,10 @@ const MINUTE_MILLIS: u64 = 60_000;
 
 pub(super) fn entry(id: &NamespaceId) -> String {
     format!("{REGISTRY}{id}")
+}
+
+pub(super) fn change(number: u64) -> String {
+    format!("{CHANGES}{number:016x}")
 }
 
 pub(super) fn facts(incarnation: Incarnation) -> String {

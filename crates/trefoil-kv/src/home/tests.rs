@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use trefoil::home::{Claim, Home, conformance};
+use trefoil::home::{Claim, EntryChanges, Home, conformance};
 use trefoil::{
     Clock, Commit, Database, Error, ManualTime, NamespaceId, NewEvent, Options, Timestamp,
 };
@@ -95,6 +95,36 @@ fn a_home_in_an_engine_keeps_the_contract() {
 }
 
 #[test]
+fn other_nodes_learn_what_was_changed() {
+    let data = MemoryEngine::default();
+    let (first, second) = (TestNode::join(&data, 1), TestNode::join(&data, 2));
+    let some = |ids: &[&str]| EntryChanges::Some(ids.iter().map(|name| id(name)).collect());
+    assert_eq!(second.home.changed_entries().unwrap(), some(&[]));
+    let stamp = first.home.create(&id("b"), b"text").unwrap();
+    first.home.create(&id("a"), b"text").unwrap();
+    first.home.replace(&id("b"), stamp, b"new").unwrap();
+    assert_eq!(second.home.changed_entries().unwrap(), some(&["a", "b"]));
+    assert_eq!(second.home.changed_entries().unwrap(), some(&[]));
+    drop(second.home.delete(&id("b"), stamp.incarnation).unwrap());
+    assert_eq!(first.home.changed_entries().unwrap(), some(&["a", "b"]));
+    // What a node cannot tell at once it tells later.
+    let fates = CutOff::after(2, Fate::FailsBefore);
+    first.engine.set_fates(Some(Box::new(fates)));
+    first.home.create(&id("c"), b"text").unwrap();
+    first.engine.set_fates(None);
+    assert_eq!(second.home.changed_entries().unwrap(), some(&["b"]));
+    first.home.step();
+    assert_eq!(second.home.changed_entries().unwrap(), some(&["c"]));
+    // Who has missed too much reads everything again.
+    for number in 0..1200 {
+        let id = id(&format!("n-{number}"));
+        first.home.create(&id, b"text").unwrap();
+    }
+    let missed = (0..30).map(|_| second.home.changed_entries().unwrap());
+    assert!(missed.into_iter().any(|missed| missed == EntryChanges::All));
+}
+
+#[test]
 fn a_deleted_namespace_leaves_nothing_but_a_tombstone() {
     let data = MemoryEngine::default();
     let node = TestNode::join(&data, 1);
@@ -108,7 +138,7 @@ fn a_deleted_namespace_leaves_nothing_but_a_tombstone() {
     let left: Vec<&str> = listed
         .iter()
         .map(String::as_str)
-        .filter(|name| !name.starts_with("nodes/"))
+        .filter(|name| !name.starts_with("nodes/") && !name.starts_with("changes/"))
         .collect();
     assert_eq!(left, ["registry/a"]);
     let cached = std::fs::read_dir(node.cache.path()).unwrap();

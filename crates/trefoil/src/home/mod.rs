@@ -102,6 +102,15 @@ pub struct VerifiedLog {
     pub beside: Vec<Finding>,
 }
 
+/// Entries of the registry that may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryChanges {
+    /// Those of these namespaces.
+    Some(Vec<NamespaceId>),
+    /// Any of them.
+    All,
+}
+
 /// Removes what is left of a deleted namespace, which may take long. If it is not called, or fails,
 /// the home does so later.
 pub type Erasure = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -140,6 +149,22 @@ pub trait Home: Send + Sync + Debug {
     /// Returns when namespaces must be opened because something of them is due; those that are not
     /// among them need not.
     fn due_times(&self) -> Result<Vec<(NamespaceId, u64)>>;
+
+    /// Returns whether other processes may have the home at the same time.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Returns an error if this process may answer for no namespace at present, as when it cannot reach
+    /// what it shares with others. Does not wait.
+    fn check_ready(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns which entries others have changed since the last call, or since the home was opened.
+    fn changed_entries(&self) -> Result<EntryChanges> {
+        Ok(EntryChanges::Some(Vec::new()))
+    }
 
     /// Returns how many bytes may still be written; `None` if there is no limit.
     fn free_bytes(&self) -> Result<Option<u64>>;

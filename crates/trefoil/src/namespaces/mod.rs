@@ -6,6 +6,7 @@
 
 mod asynchronous;
 mod entry;
+mod follow;
 #[cfg(test)]
 mod missing_tests;
 mod pool;
@@ -169,8 +170,12 @@ impl Namespaces {
 
     /// Opens the namespaces of a home. Those that ask for it are opened in the background.
     pub fn open_in(home: Arc<dyn Home>, options: NamespacesOptions) -> Result<Self> {
+        let is_shared = home.is_shared();
         let namespaces = Self::new(home, options)?;
         namespaces.warm()?;
+        if is_shared {
+            follow::start(&namespaces.inner)?;
+        }
         Ok(namespaces)
     }
 
@@ -275,7 +280,9 @@ impl Namespaces {
         // A damaged namespace can be deleted too; it just cannot be counted.
         let events = match self.counts(id) {
             Ok(info) => info.events,
-            Err(error @ Error::NamespaceNotFound(_)) => return Err(error),
+            Err(error @ (Error::NamespaceNotFound(_) | Error::NotOwner { .. })) => {
+                return Err(error);
+            }
             Err(error) => {
                 tracing::warn!(namespace = %entry.id, %error, "deleted without being counted");
                 0
@@ -382,6 +389,11 @@ impl Namespaces {
         }
     }
 
+    /// Returns an error if this process may answer for no namespace at present. Does not wait.
+    pub fn check_ready(&self) -> Result<()> {
+        self.inner.registry.home.check_ready()
+    }
+
     /// Returns how many bytes may still be written to the home; `None` if there is no limit.
     pub fn free_bytes(&self) -> Result<Option<u64>> {
         self.inner.registry.home.free_bytes()
@@ -389,11 +401,6 @@ impl Namespaces {
 
     /// Returns what all databases have counted since the start, and how much room they take. It asks
     /// the file system.
-    /// Returns an error if this process may answer for no namespace at present. Does not wait.
-    pub fn check_ready(&self) -> Result<()> {
-        self.inner.registry.home.check_ready()
-    }
-
     pub fn stats(&self) -> TotalStats {
         let background = &self.inner.background;
         let mut stats = background.stats.snapshot();

@@ -205,6 +205,33 @@ impl Registry {
         Ok(erase)
     }
 
+    /// Reads entries again that others have changed. Returns the namespaces of before that do not exist
+    /// any more.
+    pub(super) fn read_again(&self, ids: &[NamespaceId]) -> Result<Vec<NamespaceId>> {
+        let mut gone = Vec::new();
+        for id in ids {
+            let _change = self.change.lock();
+            let before = self.registered(id.as_str()).ok();
+            self.refresh(id)?;
+            let now = self.registered(id.as_str()).ok();
+            let incarnation = |registered: Registered| registered.stamp.incarnation;
+            if before.is_some() && before.map(incarnation) != now.map(incarnation) {
+                gone.push(id.clone());
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The same for all that there are and were.
+    pub(super) fn read_all_again(&self) -> Result<Vec<NamespaceId>> {
+        let stored = self.home.entries()?.into_iter().map(|(name, _)| name);
+        let known: Vec<String> = self.namespaces.read().keys().cloned().collect();
+        let names: std::collections::BTreeSet<String> = stored.chain(known).collect();
+        let ids: Result<Vec<NamespaceId>> =
+            names.iter().map(|name| NamespaceId::new(name)).collect();
+        self.read_again(&ids?)
+    }
+
     /// Reads the entry of a namespace again, after an error that left it unknown what counts.
     fn look_again(&self, id: &NamespaceId) {
         if let Err(error) = self.refresh(id) {
