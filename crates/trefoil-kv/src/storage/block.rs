@@ -10,7 +10,7 @@ use trefoil_core::{put_varint, take_varint};
 use trefoil_storage::{Items, Label, Record, StoredItem};
 
 /// A block is closed when it holds this much.
-const BLOCK_BYTES: usize = 64 * 1024;
+pub(super) const BLOCK_BYTES: usize = 64 * 1024;
 /// What an item takes in memory besides its bytes.
 const ITEM_OVERHEAD_BYTES: usize = 40;
 

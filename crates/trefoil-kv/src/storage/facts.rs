@@ -34,6 +34,15 @@ pub(super) struct UsageFact {
     pub(super) has_long_entries: bool,
 }
 
+/// How far blocks of items were packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct PackedFact {
+    /// Those that begin after this position may still become larger.
+    pub(super) position: u64,
+    /// How many bytes had ever been appended when all were packed that there were.
+    pub(super) n_bytes: u64,
+}
+
 /// What the snapshot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SnapshotFact {
@@ -105,6 +114,7 @@ pub(super) struct StoredFacts {
     pub(super) snapshot: Option<SnapshotFact>,
     /// Up to which commit records were merged.
     pub(super) merged: u64,
+    pub(super) packed: PackedFact,
     pub(super) redo: Option<RedoFact>,
     /// By number.
     pub(super) garbage: Vec<(u64, GarbageFact)>,
@@ -157,6 +167,17 @@ impl UsageFact {
             map_bytes,
             has_long_entries: has_long_entries != 0,
         })
+    }
+}
+
+impl PackedFact {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        numbers(&[self.position, self.n_bytes])
+    }
+
+    fn decode(content: &[u8]) -> Option<Self> {
+        let [position, n_bytes] = take_numbers(content)?;
+        Some(Self { position, n_bytes })
     }
 }
 
@@ -298,6 +319,7 @@ impl StoredFacts {
                 self.snapshot = Some(SnapshotFact::decode(content)?);
             }
             letter if letter == Tag::Merged as u8 => [self.merged] = take_numbers(content)?,
+            letter if letter == Tag::Packed as u8 => self.packed = PackedFact::decode(content)?,
             letter if letter == Tag::Redo as u8 => self.redo = Some(RedoFact::decode(content)?),
             letter if letter == Tag::Garbage as u8 => {
                 let garbage = GarbageFact::decode(content)?;

@@ -20,6 +20,8 @@ pub(super) enum Tag {
     Merged = b'H',
     /// A map, by name.
     Map = b'M',
+    /// Up to which position blocks of items were packed.
+    Packed = b'P',
     /// The snapshot.
     Snapshot = b'S',
     /// How much room is taken.

@@ -21,6 +21,7 @@ mod keys;
 mod log;
 mod maps;
 mod open;
+mod packing;
 mod reading;
 mod recent;
 mod record;
@@ -45,6 +46,7 @@ use trefoil_storage::{
 use garbage::GarbageQueue;
 use log::KvLog;
 use maps::KvMaps;
+use packing::PackingState;
 use snapshot::KvSnapshot;
 use store::OpenStore;
 use upkeep::UpkeepState;
@@ -62,6 +64,7 @@ pub struct KvStorage {
     garbage: Arc<GarbageQueue>,
     usage: Arc<UsageCount>,
     upkeep: UpkeepState,
+    packing: PackingState,
     /// Held while items are replaced or dropped.
     editing: Mutex<()>,
 }

@@ -16,6 +16,7 @@ use super::garbage::{GarbageQueue, clear_some, remove_all, remove_objects};
 use super::keys::{GenerationKeys, Tag, generation_of, number_of};
 use super::log::KvLog;
 use super::maps::KvMaps;
+use super::packing::PackingState;
 use super::recent::RecentBlocks;
 use super::redo;
 use super::runs::Runs;
@@ -128,6 +129,7 @@ impl KvStorage {
             garbage,
             usage,
             upkeep: UpkeepState::new(facts.merged),
+            packing: PackingState::new(facts.packed),
             editing: Mutex::new(()),
             store,
         })

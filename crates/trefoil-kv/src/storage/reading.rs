@@ -47,7 +47,11 @@ impl FoundStretches {
         has_it.then_some(stretch)
     }
 
+    /// Adds a block. Those that were packed into it meanwhile would hide it.
     fn add(&mut self, block: Arc<ItemBlock>) {
+        let inside = self.0.range(block.first + 1..block.end());
+        let inside: Vec<u64> = inside.map(|(first, _)| *first).collect();
+        inside.iter().for_each(|first| drop(self.0.remove(first)));
         self.0.insert(block.first, FoundStretch::Block(block));
     }
 
@@ -151,7 +155,9 @@ impl KvLog {
         let first = keys.numbered(Tag::Items, 0);
         let from = keys.numbered(Tag::Items, *range.start());
         let to = keys.after(Tag::Items, *range.end());
-        let floor = self.store.kv.floor(&[(&first, &from)]);
+        // At one moment: blocks that are packed meanwhile would seem to be missing.
+        let moment = self.store.moment()?;
+        let floor = moment.floor(&[(&first, &from)]);
         let floor = floor.map_err(failed("reading items"))?;
         let mut read: Vec<Arc<ItemBlock>> = Vec::new();
         if let Some((key, value)) = floor.into_iter().flatten().next() {
@@ -160,7 +166,7 @@ impl KvLog {
             read.push(block);
         }
         let range = (next_key(&from), to);
-        self.store.walk(&*self.store.kv, range, &mut |key, value| {
+        self.store.walk(&*moment, range, &mut |key, value| {
             let end = read.last().map_or(1, |block| block.end());
             let block = Arc::new(self.decode(&key, &value)?);
             found.add_after(end, Arc::clone(&block))?;
@@ -192,7 +198,10 @@ impl KvLog {
                 Some((key, value)) => {
                     let known = found.0.get(&number_of(&key));
                     Some(match known {
-                        Some(FoundStretch::Block(block)) => Arc::clone(block),
+                        // Another block may begin here by now.
+                        Some(FoundStretch::Block(block)) if block.contains(position) => {
+                            Arc::clone(block)
+                        }
                         _ => {
                             let block = Arc::new(self.decode(&key, &value)?);
                             fetched.push(Arc::clone(&block));

@@ -98,6 +98,7 @@ impl RecentBlocks {
         if read.n_edits != n_edits || block.memory() > read.bytes_max {
             return;
         }
+        read.forget_inside(block);
         read.bytes += block.memory();
         let kept = (Arc::clone(block), false);
         if let Some((before, _)) = read.blocks.insert(block.first, kept) {
@@ -124,6 +125,17 @@ impl RecentBlocks {
 }
 
 impl ReadBlocks {
+    /// Forgets blocks that were packed into this one: they would hide it.
+    fn forget_inside(&mut self, block: &ItemBlock) {
+        let inside = self.blocks.range(block.first + 1..block.end());
+        let inside: Vec<u64> = inside.map(|(first, _)| *first).collect();
+        for first in inside {
+            if let Some((forgotten, _)) = self.blocks.remove(&first) {
+                self.bytes -= forgotten.memory();
+            }
+        }
+    }
+
     /// Makes room for the block that begins here.
     fn shrink(&mut self, newest: u64) {
         while self.bytes > self.bytes_max {

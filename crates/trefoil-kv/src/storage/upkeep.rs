@@ -1,5 +1,5 @@
-//! Work that can wait: changes are dropped that the snapshot has, and records of which nothing is left
-//! but the numbers of their commits become one.
+//! Work that can wait: garbage is removed, changes are dropped that the snapshot has, records of which
+//! nothing is left but the numbers of their commits become one, and blocks of items are packed.
 
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Result};
@@ -59,10 +59,12 @@ impl KvStorage {
         let n_garbage = self.garbage.len();
         let has_changes = *self.upkeep.dropped.lock() < snapshot;
         if is_busy && n_garbage < GARBAGE_MAX {
-            return Ok(match n_garbage > 0 || has_changes {
-                true => Upkeep::Waiting,
-                false => Upkeep::Done,
-            });
+            return Ok(
+                match n_garbage > 0 || has_changes || self.is_packing_due() {
+                    true => Upkeep::Waiting,
+                    false => Upkeep::Done,
+                },
+            );
         }
         if n_garbage > 0 {
             self.garbage.step(&self.store, self.log.end())?;
@@ -74,8 +76,11 @@ impl KvStorage {
             }
             return Ok(Upkeep::More);
         }
-        match self.merge_records(snapshot)? {
-            true => Ok(Upkeep::More),
+        if self.merge_records(snapshot)? {
+            return Ok(Upkeep::More);
+        }
+        match self.is_packing_due() {
+            true => self.pack().map(|()| Upkeep::More),
             false => Ok(Upkeep::Done),
         }
     }

@@ -84,6 +84,73 @@ fn a_counter_that_changes_a_thousand_times_leaves_a_few_records() {
 }
 
 #[test]
+fn small_groups_become_a_few_blocks() {
+    for (place, n_groups) in [(Place::new(), 20_000), (Place::tiny(), 1000)] {
+        let (kv, epoch) = place.take_over(&place.engine);
+        let cache = place.directory.path();
+        let kept = std::sync::Arc::clone(&kv);
+        let storage = super::open(&place.engine, kept, epoch, cache).unwrap();
+        let mut expected = Vec::new();
+        let mut position = 1;
+        for commit in 1..=n_groups {
+            // A skipped position now and then, and an item that is large.
+            position += u64::from(commit % 400 == 0);
+            let length = if commit % 300 == 0 { 900 } else { 20 };
+            let text = format!("an event of commit {commit}, {}", "x".repeat(length));
+            let next = record(commit, position, &[text.as_bytes()], b"");
+            expected.push(next.clone());
+            append(&storage, vec![next]).unwrap();
+            position += 1;
+        }
+        let before = count(&*kv, 'i');
+        assert_eq!(before as u64, n_groups);
+        drop(storage);
+        let storage = place.open();
+        // Some blocks are cached when they are packed.
+        let early: Vec<u64> = (1..position).step_by(17).collect();
+        assert!(super::items(&storage, &early).len() > 50);
+        let used = storage.usage().unwrap().log_used_bytes;
+        assert_eq!(storage.maintain(true).unwrap(), Upkeep::Waiting);
+        let is_packed = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut rng = fastrand::Rng::with_seed(1);
+                while !is_packed.load(std::sync::atomic::Ordering::SeqCst) {
+                    let first = rng.u64(1..position);
+                    let step = rng.usize(1..20);
+                    let positions: Vec<u64> = (first..position).step_by(step).take(100).collect();
+                    super::items(&storage, &positions);
+                }
+            });
+            keep_up(&storage);
+            is_packed.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        let late: Vec<u64> = (1..position).step_by(5).collect();
+        let found = super::items(&storage, &late);
+        let wanted = expected.iter().map(|record| record.first_position);
+        let wanted = wanted.filter(|position| position % 5 == 1);
+        assert!(wanted.eq(found.into_iter().map(|(position, _)| position)));
+        let (kv, _) = place.take_over(&place.engine);
+        let after = count(&*kv, 'i');
+        assert!(after < before / 2, "{after}");
+        drop(storage);
+        let storage = place.open();
+        assert!(storage.usage().unwrap().log_used_bytes < used);
+        assert_eq!(storage.maintain(true).unwrap(), Upkeep::Done);
+        assert_eq!(replayed(&storage), expected);
+        let positions: Vec<u64> = (1..position).collect();
+        let read = super::items(&storage, &positions);
+        assert_eq!(read.len() as u64, n_groups);
+        let sparse: Vec<u64> = positions.into_iter().step_by(13).collect();
+        let found = super::items(&storage, &sparse);
+        let wanted = read
+            .into_iter()
+            .filter(|(position, _)| sparse.contains(position));
+        assert!(wanted.eq(found));
+    }
+}
+
+#[test]
 fn replaced_snapshots_and_dropped_maps_are_cleared() {
     for place in [Place::new(), Place::tiny()] {
         let (kv, epoch) = place.take_over(&place.engine);
@@ -119,8 +186,8 @@ fn replaced_snapshots_and_dropped_maps_are_cleared() {
             .unwrap();
         expected.splice(after..after, [('S', 1), ('U', 1)]);
         let mut found = letters(&*kv);
-        // How far records were merged is noted.
-        found.retain(|(letter, _)| *letter != 'H');
+        // How far records were merged and blocks packed is noted.
+        found.retain(|(letter, _)| !"HP".contains(*letter));
         assert_eq!(found, expected);
     }
 }

@@ -11,8 +11,8 @@ use super::seen::{Seen, look};
 use super::{Place, append, noise, open, record};
 
 /// Facts without which nothing is lost: what can be removed, how much room is taken, how far records
-/// were merged.
-const DISPENSABLE: &[u8] = b"GUH";
+/// were merged and blocks packed.
+const DISPENSABLE: &[u8] = b"GUHP";
 /// Entries of maps, and the maps themselves. If one is gone, no other key tells of it; maps can be made
 /// again from the log.
 const DERIVED: &[u8] = b"mM";
