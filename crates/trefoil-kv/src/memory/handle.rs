@@ -30,7 +30,7 @@ pub(super) struct StoreWriter {
     state: Mutex<StoreWriterState>,
     /// What is read once another writer has the store: what was there when it took over. A node
     /// that has lost a store may not know it yet.
-    stale: OnceLock<Held>,
+    stale: OnceLock<HeldVersion>,
 }
 
 #[derive(Default)]
@@ -64,12 +64,12 @@ struct Trip {
 
 /// A version of a store that stays readable.
 #[derive(Debug)]
-struct Held {
+struct HeldVersion {
     store: Arc<MemoryStore>,
     version: u64,
 }
 
-impl Held {
+impl HeldVersion {
     fn newest(store: &Arc<MemoryStore>) -> Self {
         let version = store.map.lock().hold();
         let store = Arc::clone(store);
@@ -77,7 +77,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldVersion {
     fn drop(&mut self) {
         self.store.map.lock().let_go(self.version);
     }
@@ -184,7 +184,7 @@ impl StoreWriter {
 
     /// Takes the store away. What was held back stays on its way, and comes too late.
     pub(super) fn fence(&self) {
-        self.stale.get_or_init(|| Held::newest(&self.store));
+        self.stale.get_or_init(|| HeldVersion::newest(&self.store));
         self.end(KvError::Fenced);
     }
 
@@ -299,9 +299,9 @@ impl Kv for MemoryKv {
                 let store = Arc::clone(&stale.store);
                 store.map.lock().hold_again(stale.version);
                 let version = stale.version;
-                Held { store, version }
+                HeldVersion { store, version }
             }
-            None => Held::newest(&self.writer.store),
+            None => HeldVersion::newest(&self.writer.store),
         };
         let link = Arc::clone(&self.writer.link);
         Ok(Arc::new(MemoryMoment { held, link }))
@@ -338,7 +338,7 @@ impl Drop for MemoryKv {
 /// A store as it was.
 #[derive(Debug)]
 struct MemoryMoment {
-    held: Held,
+    held: HeldVersion,
     link: Arc<Link>,
 }
 
