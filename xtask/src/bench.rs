@@ -13,6 +13,12 @@ const WITH_PEERS: [&str; 3] = ["all", "dcb", "resp"];
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let mut server = cargo();
     server.args(["build", "--release", "--quiet", "--package", "trefoil-cli"]);
+    if arguments
+        .iter()
+        .any(|argument| argument.starts_with("--storages"))
+    {
+        server.args(["--features", "object-storage"]);
+    }
     run_quietly("cargo build", server.current_dir(root))?;
     let mut bench = cargo();
     bench.args([

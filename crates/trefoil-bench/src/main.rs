@@ -21,6 +21,7 @@ mod latency;
 mod machine;
 mod options;
 mod outcome;
+mod place;
 mod raw;
 mod report;
 mod resp;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
+use crate::place::Place;
 use crate::report::Row;
 use crate::usage::{Disk, Memory, Meter, Usage};
 
@@ -61,10 +62,22 @@ impl Running {
         http: SocketAddr,
         ports: &[(&str, u16)],
     ) -> Result<Self> {
+        let place = Place::Directory;
+        Self::trefoil_in(&place, program, directory, http, ports)
+    }
+
+    /// Starts the same one, whose data is in a place.
+    pub(crate) fn trefoil_in(
+        place: &Place,
+        program: &Path,
+        directory: &Path,
+        http: SocketAddr,
+        ports: &[(&str, u16)],
+    ) -> Result<Self> {
         let mut running = Self::start(directory, |data| {
             let mut command = Command::new(program);
-            command.args(["dev", "--log-level", "error", "--data-dir"]);
-            command.arg(data);
+            command.args(["dev", "--log-level", "error"]);
+            place.put_arguments(&mut command, data);
             for protocol in ["grpc-port", "resp-port"] {
                 let port = ports.iter().find(|(name, _)| *name == protocol);
                 let port = port.map_or("off".to_owned(), |(_, port)| port.to_string());

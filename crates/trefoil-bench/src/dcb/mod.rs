@@ -29,6 +29,7 @@ use indicatif::ProgressBar;
 use crate::machine::Machine;
 use crate::options::{Options, TREFOIL, check_clients};
 use crate::outcome::{Figure, Outcome, by_turns};
+use crate::place::{Place, StorageKind};
 use crate::report::{Report, Row, Target};
 use connection::Driver;
 use events::Bodies;
@@ -66,6 +67,15 @@ pub(crate) struct Selection {
     #[arg(long, value_name = "DRIVERS", value_enum, value_delimiter = ',', default_values_t = DRIVERS)]
     drivers: Vec<Driver>,
 
+    /// Where Trefoil keeps its data: a row each.
+    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',', default_values_t = STORAGES)]
+    storages: Vec<StorageKind>,
+
+    /// A URL like s3://bucket/prefix, for `--storages s3`; the environment says which service has it.
+    /// What is written there is not removed.
+    #[arg(long, value_name = "URL")]
+    bucket: Option<String>,
+
     /// Only these cells.
     #[arg(long, value_name = "CELLS", value_enum, value_delimiter = ',')]
     pub(crate) cells: Vec<Cell>,
@@ -83,6 +93,7 @@ const CLIENTS: [usize; 5] = [1, 16, 64, 256, 1000];
 const EVENTS: u64 = 500_000;
 /// So many are enough for a look.
 const EVENTS_QUICK: u64 = 100_000;
+const STORAGES: [StorageKind; 1] = [StorageKind::Directory];
 /// Published clients come first, if they are built in.
 #[cfg(feature = "peers")]
 const DRIVERS: [Driver; 2] = [Driver::Published, Driver::Lean];
@@ -124,6 +135,8 @@ impl Selection {
         Self {
             systems: Vec::new(),
             drivers: DRIVERS.into(),
+            storages: STORAGES.into(),
+            bucket: None,
             cells: vec![
                 Cell::Append,
                 Cell::Batch64,
@@ -252,25 +265,38 @@ fn aim(rows: &mut [Row], targets: &[Target]) {
 }
 
 fn stores(options: &Options, selection: &Selection) -> Result<Vec<Store>> {
-    let mut programs = Vec::new();
+    let mut stores = Vec::new();
     for (system, name, program) in [
         (System::Umadb, UMADB, "umadb"),
         (System::Tephra, TEPHRA, "tephra-server"),
     ] {
         if let Some(program) = options.peer(program)? {
-            programs.push((system, name, program));
+            stores.push(Store {
+                system,
+                name,
+                program,
+                place: Place::Directory,
+            });
         }
     }
     for (name, program) in options.trefoils()? {
-        programs.push((System::Trefoil, name, program));
+        for storage in &selection.storages {
+            let is_before = name != TREFOIL;
+            stores.push(Store {
+                system: System::Trefoil,
+                name: if is_before { name } else { storage.system() },
+                program: program.clone(),
+                place: storage.place(selection.bucket.as_deref())?,
+            });
+            if is_before {
+                // One row of it is enough to compare with.
+                break;
+            }
+        }
     }
-    let stores = programs.into_iter().map(|(system, name, program)| Store {
-        system,
-        name,
-        program,
-    });
     let is_wanted = |system| selection.systems.is_empty() || selection.systems.contains(&system);
-    Ok(stores.filter(|store| is_wanted(store.system)).collect())
+    stores.retain(|store| is_wanted(store.system));
+    Ok(stores)
 }
 
 /// Runs the measurement and prints the report.

@@ -12,6 +12,7 @@ use trefoil_grpc::ReadRequest;
 
 use super::connection::{Connection, Driver, Request};
 use super::load::current_thread;
+use crate::place::Place;
 use crate::running::{Running, free_address};
 
 /// A kind of store.
@@ -31,6 +32,8 @@ pub(crate) struct Store {
     pub(crate) system: System,
     pub(crate) name: &'static str,
     pub(crate) program: PathBuf,
+    /// Only Trefoil has a choice.
+    pub(crate) place: Place,
 }
 
 /// The addresses on which a store answers; only Trefoil has more than one.
@@ -95,7 +98,10 @@ impl Server {
 
 fn start(store: &Store, directory: &Path, addresses: Addresses) -> Result<Running> {
     let Store {
-        system, program, ..
+        system,
+        program,
+        place,
+        ..
     } = store;
     let address = addresses.store.to_string();
     match system {
@@ -116,7 +122,7 @@ fn start(store: &Store, directory: &Path, addresses: Addresses) -> Result<Runnin
                 ("grpc-port", addresses.store.port()),
                 ("resp-port", addresses.resp.port()),
             ];
-            Running::trefoil(program, directory, free_address()?, &ports)
+            Running::trefoil_in(place, program, directory, free_address()?, &ports)
         }
     }
 }
