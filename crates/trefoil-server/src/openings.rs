@@ -14,12 +14,12 @@ use trefoil::{Error, NamespaceId, Namespaces, OpenDatabase, Result};
 use crate::limits::OPENINGS_MAX;
 
 /// An opening that is under way, for all who wait for it.
-type Opening = future::Shared<oneshot::Receiver<Result<OpenDatabase>>>;
+type SharedOpening = future::Shared<oneshot::Receiver<Result<OpenDatabase>>>;
 
 /// The openings that are under way.
 #[derive(Debug)]
 pub(crate) struct Openings {
-    under_way: Mutex<HashMap<NamespaceId, Opening>>,
+    under_way: Mutex<HashMap<NamespaceId, SharedOpening>>,
     turns: Semaphore,
 }
 
@@ -41,7 +41,7 @@ impl Openings {
         self.join(namespaces, id).await.unwrap_or_else(stopped)
     }
 
-    fn join(self: &Arc<Self>, namespaces: &Namespaces, id: &NamespaceId) -> Opening {
+    fn join(self: &Arc<Self>, namespaces: &Namespaces, id: &NamespaceId) -> SharedOpening {
         let mut under_way = self.under_way.lock();
         if let Some(opening) = under_way.get(id) {
             return opening.clone();

@@ -4,6 +4,7 @@ mod answers;
 mod asynchronous;
 pub(crate) mod engine;
 pub(crate) mod host;
+mod info;
 mod lead;
 #[cfg(test)]
 mod lead_tests;
@@ -52,6 +53,7 @@ use crate::write::transaction::{Executed, Transaction};
 use crate::write::{ImportBatch, Work, check_version};
 use crate::{Options, Page, read};
 
+pub use info::Info;
 pub(crate) use reopen::reopen_in_background;
 pub use replacement::Replacement;
 
@@ -100,30 +102,6 @@ pub struct Recovery {
     pub replayed_events: u64,
     /// Bytes of an unfinished write that were cut from the end of the log and kept aside.
     pub cut_bytes: u64,
-}
-
-/// What is known of a database as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Info {
-    /// How many events there are.
-    pub events: u64,
-    /// How many streams there are.
-    pub streams: u64,
-    /// The number of the last commit.
-    pub commit: u64,
-    /// The global position of the last event; 0 if there is none.
-    pub head: u64,
-    /// The time of the last event.
-    pub last_activity: Option<Timestamp>,
-    /// Bytes of the log on disk, room ahead included.
-    pub log_bytes: u64,
-    /// Bytes of the log that hold events.
-    pub log_used_bytes: u64,
-    /// Bytes of the index on disk.
-    pub index_bytes: u64,
-    /// Bytes of the state on disk, without its snapshot, which is a part of the log.
-    pub state_bytes: u64,
 }
 
 impl Database {
@@ -456,7 +434,7 @@ impl Database {
 
     /// Counts and times of the database as a whole.
     pub fn info(&self) -> Result<Info> {
-        self.ask(|engine| info(engine))
+        self.ask(|engine| Info::of(engine))
     }
 
     /// Follows the events that `read` selects, from where it begins on, for ever. Its limit and its
@@ -548,31 +526,6 @@ impl DatabaseShared {
             self.claim.release();
         }
     }
-}
-
-/// Counts and times of an engine.
-fn info(engine: &Engine) -> Result<Info> {
-    let all = engine
-        .index
-        .layers()
-        .summary(crate::index::TermKind::All, "")?
-        .unwrap_or_default();
-    let last = match all.last_position {
-        0 => None,
-        position => Some(read::fetch(engine.storage.as_ref(), position)?),
-    };
-    let usage = engine.storage.usage()?;
-    Ok(Info {
-        events: all.n,
-        streams: all.new_streams,
-        commit: engine.writer.last_commit(),
-        head: all.last_position,
-        last_activity: last.map(|event| event.time()),
-        log_bytes: usage.log_bytes,
-        log_used_bytes: usage.log_used_bytes,
-        index_bytes: usage.map_bytes - usage.written_map_bytes,
-        state_bytes: usage.written_map_bytes,
-    })
 }
 
 /// Whether all conditions hold, now that their queries have been looked into.

@@ -1,0 +1,58 @@
+//! What is known of a database as a whole.
+
+use trefoil_core::{Result, Timestamp};
+
+use super::engine::Engine;
+use crate::index::TermKind;
+use crate::read;
+
+/// What is known of a database as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Info {
+    /// How many events there are.
+    pub events: u64,
+    /// How many streams there are.
+    pub streams: u64,
+    /// The number of the last commit.
+    pub commit: u64,
+    /// The global position of the last event; 0 if there is none.
+    pub head: u64,
+    /// The time of the last event.
+    pub last_activity: Option<Timestamp>,
+    /// Bytes of the log on disk, room ahead included.
+    pub log_bytes: u64,
+    /// Bytes of the log that hold events.
+    pub log_used_bytes: u64,
+    /// Bytes of the index on disk.
+    pub index_bytes: u64,
+    /// Bytes of the state on disk, without its snapshot, which is a part of the log.
+    pub state_bytes: u64,
+}
+
+impl Info {
+    /// Returns the counts and times of an engine.
+    pub(super) fn of(engine: &Engine) -> Result<Self> {
+        let all = engine
+            .index
+            .layers()
+            .summary(TermKind::All, "")?
+            .unwrap_or_default();
+        let last = match all.last_position {
+            0 => None,
+            position => Some(read::fetch(engine.storage.as_ref(), position)?),
+        };
+        let usage = engine.storage.usage()?;
+        Ok(Self {
+            events: all.n,
+            streams: all.new_streams,
+            commit: engine.writer.last_commit(),
+            head: all.last_position,
+            last_activity: last.map(|event| event.time()),
+            log_bytes: usage.log_bytes,
+            log_used_bytes: usage.log_used_bytes,
+            index_bytes: usage.map_bytes - usage.written_map_bytes,
+            state_bytes: usage.written_map_bytes,
+        })
+    }
+}
