@@ -175,6 +175,9 @@ impl Claim for KvClaim {
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
         self.expect(generation)?;
+        self.home
+            .storages
+            .wait_for_last(self.incarnation, generation);
         let mut held = self.held.lock();
         held.opened
             .retain(|(_, storage)| storage.strong_count() > 0);
@@ -188,6 +191,9 @@ impl Claim for KvClaim {
         let engine = Arc::clone(&self.home.engine);
         let storage = Arc::new(KvStorage::open(engine, store.kv, &options, reach)?);
         held.opened.push((generation, Arc::downgrade(&storage)));
+        self.home
+            .storages
+            .note(self.incarnation, generation, &storage);
         Ok(OpenedGeneration {
             storage,
             cut_bytes: 0,

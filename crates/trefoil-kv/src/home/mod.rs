@@ -20,6 +20,7 @@ mod release;
 mod simulation_tests;
 mod small;
 #[cfg(test)]
+mod storages;
 mod take_over_tests;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ use peers::Peers;
 use release::{Leaving, Releaser};
 
 /// How often a node sees to its signs of life.
+use storages::Storages;
 const STEP_EVERY: Duration = Duration::from_millis(250);
 
 /// How often is looked for deleted namespaces that are not erased yet.
@@ -116,6 +118,7 @@ struct HomeShared {
     closing: Condvar,
 }
 
+    storages: Storages,
 impl KvHome {
     /// Opens the home that is in an engine, as another node of it.
     pub fn open(engine: Arc<dyn Engine>, options: KvHomeOptions) -> Result<Self> {
@@ -152,6 +155,7 @@ impl KvHome {
             false => home.start_threads()?,
         }
         Ok(home)
+            storages: Storages::default(),
     }
 
     fn start_threads(&self) -> Result<()> {
