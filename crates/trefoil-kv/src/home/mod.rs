@@ -15,12 +15,13 @@ mod node;
 mod objects;
 mod ownership;
 mod peers;
+mod place;
 mod release;
 #[cfg(test)]
 mod simulation_tests;
 mod small;
-#[cfg(test)]
 mod storages;
+#[cfg(test)]
 mod take_over_tests;
 #[cfg(test)]
 mod tests;
@@ -46,10 +47,11 @@ use node::{Node, NodeId};
 use objects::{failed, list_all};
 use ownership::{Acquired, OwnedEpoch, Owners};
 use peers::Peers;
+use place::NodePlace;
 use release::{Leaving, Releaser};
+use storages::Storages;
 
 /// How often a node sees to its signs of life.
-use storages::Storages;
 const STEP_EVERY: Duration = Duration::from_millis(250);
 
 /// How often is looked for deleted namespaces that are not erased yet.
@@ -67,7 +69,9 @@ pub struct KvHomeOptions {
     pub clock: Clock,
     /// Where other nodes and clients reach this one, if they do.
     pub address: Option<String>,
-    /// Where files of indexes are kept while they are used. It may be emptied while no process uses it.
+    /// Where files of indexes are kept while they are used: one process at a time. It may be emptied
+    /// while none uses it. A node that is started where another one died need not wait for long until
+    /// it has what was the other's.
     pub cache_dir: PathBuf,
     /// Whether somebody else calls [`KvHome::step`], so that nothing happens by itself. Then a claim does
     /// not wait for other nodes either. For simulations.
@@ -108,17 +112,18 @@ struct HomeShared {
     /// What this is among the nodes: another one when it was declared dead.
     node: RwLock<Arc<Node>>,
     peers: Peers,
+    place: NodePlace,
     changes: Changes,
     /// The namespaces that are claimed in this process.
     held: Mutex<HashSet<Incarnation>>,
     /// What was said to be due when the home was asked, of each namespace.
     said_due: Mutex<HashMap<Incarnation, u64>>,
+    storages: Storages,
     releaser: Releaser,
     is_closed: Mutex<bool>,
     closing: Condvar,
 }
 
-    storages: Storages,
 impl KvHome {
     /// Opens the home that is in an engine, as another node of it.
     pub fn open(engine: Arc<dyn Engine>, options: KvHomeOptions) -> Result<Self> {
@@ -128,12 +133,19 @@ impl KvHome {
         let rng = Mutex::new(rng);
         let id = NodeId(rng.lock().u128(..));
         let (clock, address) = (options.clock, options.address);
+        let (place, before) = NodePlace::take(&options.cache_dir)?;
+        let peers = Peers::new(clock.clone());
+        if let Some(before) = before {
+            peers.declare_dead(before, engine.objects())?;
+        }
+        place.note(id)?;
         let node = Node::join(id, address.clone(), clock.clone(), engine.objects())?;
         let changes = Changes::open(engine.objects())?;
         let shared = Arc::new(HomeShared {
             releaser: Releaser::start(Arc::clone(&engine), !options.is_driven)?,
             engine,
-            peers: Peers::new(clock.clone()),
+            peers,
+            place,
             changes,
             clock,
             address,
@@ -143,6 +155,7 @@ impl KvHome {
             node: RwLock::new(Arc::new(node)),
             held: Mutex::default(),
             said_due: Mutex::default(),
+            storages: Storages::default(),
             is_closed: Mutex::new(false),
             closing: Condvar::new(),
         });
@@ -155,7 +168,6 @@ impl KvHome {
             false => home.start_threads()?,
         }
         Ok(home)
-            storages: Storages::default(),
     }
 
     fn start_threads(&self) -> Result<()> {
@@ -244,6 +256,7 @@ impl HomeShared {
     /// Goes on as another node.
     fn join_again(&self) -> Result<()> {
         let id = NodeId(self.new_id());
+        self.place.note(id)?;
         let (address, clock) = (self.address.clone(), self.clock.clone());
         let node = Node::join(id, address, clock, self.objects())?;
         *self.node.write() = Arc::new(node);
@@ -496,7 +509,9 @@ impl Home for KvHome {
             let _ = thread.join();
         }
         self.shared.releaser.close();
-        self.shared.node().leave(self.shared.objects())
+        let left = self.shared.node().leave(self.shared.objects());
+        self.shared.place.leave();
+        left
     }
 }
 

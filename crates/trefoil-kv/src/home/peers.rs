@@ -108,11 +108,13 @@ impl Peers {
         self.declare_dead(id, objects)
     }
 
-    fn declare_dead(&self, id: NodeId, objects: &dyn Objects) -> Result<PeerState> {
+    /// Declares a node dead, which owns nothing from then on.
+    pub(super) fn declare_dead(&self, id: NodeId, objects: &dyn Objects) -> Result<PeerState> {
         let death = small::encode(&Death { has_left: false }, b"")?;
         let created = objects.create(&names::dead(id), death);
         if created.map_err(failed("declaring a node dead"))?.is_some() {
-            tracing::warn!(node = %format!("{:032x}", id.0), "gave no sign of life, and owns nothing any more");
+            let node = format!("{:032x}", id.0);
+            tracing::warn!(node, "is declared dead, and owns nothing any more");
         }
         Ok(self.note_death(id, false))
     }

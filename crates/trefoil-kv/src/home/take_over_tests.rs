@@ -141,6 +141,28 @@ fn a_node_that_wakes_up_answers_nothing_stale() {
     assert_eq!(moved.head().unwrap(), 2);
 }
 
+/// A process that is started again where it was killed waits for the lease of the one before, and not
+/// until that one has been silent for long.
+#[test]
+fn a_node_that_was_killed_is_back_soon() {
+    let data = MemoryEngine::default();
+    let killed = TestNode::join(&data, 1);
+    killed.home.create(&id("a"), b"text").unwrap();
+    let database = killed.open(&id("a")).unwrap();
+    database.commit(commit()).unwrap();
+    let options = super::KvHomeOptions::new(killed.cache.path());
+    let beside = super::KvHome::open(Arc::new(data.clone()), options);
+    assert!(matches!(beside, Err(Error::Locked { .. })), "{beside:?}");
+    killed.cut_off();
+    let _ = database.close();
+    let TestNode { home, cache, .. } = killed;
+    drop(home);
+    let back = TestNode::join_in(data, 2, cache).unwrap();
+    assert!(is_elsewhere(&back.open(&id("a"))));
+    pass(&[&back], 4 * SECOND);
+    assert_eq!(back.open(&id("a")).unwrap().head().unwrap(), 1);
+}
+
 /// The steady clock of a machine that sleeps may stand still. The one on the wall does not.
 #[test]
 fn a_machine_that_has_slept_answers_nothing_before_it_has_looked() {
@@ -148,7 +170,7 @@ fn a_machine_that_has_slept_answers_nothing_before_it_has_looked() {
     assert_eq!(database.head().unwrap(), 1);
     first
         .time
-        .set(Timestamp::parse("2030-01-01T00:01:00Z").unwrap());
+        .set(Timestamp::parse("2030-01-01T00:02:00Z").unwrap());
     assert!(is_elsewhere(&database.head()));
     first.time.advance(SECOND);
     first.home.step();
