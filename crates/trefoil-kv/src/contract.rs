@@ -94,7 +94,7 @@ pub trait Kv: KvRead {
 
     /// Applies a batch, and tells `done` when it is durable and not before. Does not wait. Batches are
     /// applied in the order of the calls; one that comes while another is on its way may share its
-    /// trip.
+    /// trip. No key is empty. `done` is called on a thread of the engine: it must not wait.
     fn commit(&self, batch: KvBatch, done: KvDone);
 
     /// Returns the store as it is now: batches that come later change nothing about it.
@@ -112,7 +112,7 @@ pub trait Kv: KvRead {
 pub struct ObjectVersion(pub String);
 
 /// Whole pieces of data under names. A name is made of parts of ASCII letters, digits, `-`, `_`, `.`
-/// and `=`, with `/` between them.
+/// and `=`, with `/` between them; no part is `.` or `..`.
 pub trait Objects: Send + Sync + Debug {
     /// Returns an object; `None` if it does not exist.
     fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>>;
@@ -151,7 +151,7 @@ pub trait Engine: Send + Sync + Debug {
     /// Opens a store, which is made if it is not there. From then on every handle with a lower epoch is
     /// fenced: it commits nothing more, and may go on answering reads with what was there before. If
     /// there was one with this epoch or a higher one, that is [`KvError::Fenced`], and that one is
-    /// not disturbed.
+    /// not disturbed. An attempt that failed has used its epoch: the next one takes a higher one.
     fn open(&self, name: &str, epoch: u64) -> KvResult<Arc<dyn Kv>>;
 
     /// Removes a store that nobody has open, as far as it is there.

@@ -61,7 +61,7 @@ impl MemoryObjects {
 fn check_name(name: &str) -> KvResult<()> {
     let is_part = |part: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte);
-        !part.is_empty() && part.bytes().all(is_allowed)
+        !matches!(part, "" | "." | "..") && part.bytes().all(is_allowed)
     };
     match name.split('/').all(is_part) {
         true => Ok(()),

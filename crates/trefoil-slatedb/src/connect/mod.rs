@@ -1,0 +1,62 @@
+//! From a URL to a store that can be used: the client, the counting of requests, the self-test.
+
+mod counted;
+mod file;
+mod s3;
+mod self_test;
+mod url;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+
+pub use counted::RequestCounts;
+pub(crate) use counted::{CountedStore, RequestCounters};
+pub(crate) use self_test::Abilities;
+pub use url::StoreUrl;
+
+/// Why a store cannot be used, in words for whoever gave its URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectError(pub(crate) String);
+
+impl std::fmt::Display for ConnectError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// A store that passed the self-test.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) counters: Arc<RequestCounters>,
+    /// Everything is below this path.
+    pub(crate) prefix: Path,
+    pub(crate) abilities: Abilities,
+}
+
+/// Connects to a store and tests it. Must be called on the runtime.
+pub(crate) async fn connect(
+    url: &StoreUrl,
+    variables: &BTreeMap<String, String>,
+) -> Result<Connection, ConnectError> {
+    let (store, prefix): (Arc<dyn ObjectStore>, Path) = match url {
+        StoreUrl::Memory => (Arc::new(InMemory::new()), Path::default()),
+        StoreUrl::File(directory) => (Arc::new(file::FileStore::open(directory)?), Path::default()),
+        StoreUrl::S3 { bucket, prefix } => (s3::client(bucket, variables)?, prefix.clone()),
+    };
+    let counters = Arc::new(RequestCounters::default());
+    let store: Arc<dyn ObjectStore> = Arc::new(CountedStore::new(store, Arc::clone(&counters)));
+    let abilities = self_test::run(&store, &prefix, url).await?;
+    Ok(Connection {
+        store,
+        counters,
+        prefix,
+        abilities,
+    })
+}

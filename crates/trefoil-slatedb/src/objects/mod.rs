@@ -1,0 +1,191 @@
+//! Whole pieces of data under names, written on a condition.
+
+mod files;
+mod list;
+
+use std::borrow::Cow;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{
+    Attribute, AttributeValue, Attributes, GetOptions, ObjectStoreExt as _, PutMode, PutOptions,
+    UpdateVersion,
+};
+use trefoil_kv::contract::{KvError, KvResult, ObjectVersion, Objects};
+
+use crate::engine::EngineShared;
+use crate::error::{of_get, of_put};
+
+/// Metadata that says which call wrote an object. After an answer that was lost, the client repeats a
+/// request and is told that its condition does not hold: because of what it wrote itself.
+const CALL: &str = "trefoilcall";
+
+/// Returns a text that no other call returns.
+pub(crate) fn unique() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex::encode(bytes))
+}
+
+/// Returns the path of a name, below a directory of the store.
+pub(crate) fn path_of(prefix: &Path, directory: &str, name: &str) -> KvResult<Path> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte);
+    let is_part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
+    let full = format!("{prefix}/{directory}/{name}");
+    match name.split('/').all(is_part) {
+        true => Path::parse(full.trim_start_matches('/')).ok(),
+        false => None,
+    }
+    .ok_or_else(|| KvError::Unavailable(format!("'{name}' cannot be the name of an object")))
+}
+
+/// The objects below one directory of a store.
+#[derive(Debug, Clone)]
+pub(crate) struct StoreObjects {
+    shared: Arc<EngineShared>,
+    directory: &'static str,
+}
+
+impl StoreObjects {
+    /// Returns the objects below `directory`.
+    pub(crate) fn new(shared: Arc<EngineShared>, directory: &'static str) -> Self {
+        Self { shared, directory }
+    }
+
+    fn path(&self, name: &str) -> KvResult<Path> {
+        path_of(&self.shared.connection.prefix, self.directory, name)
+    }
+
+    /// Writes an object on a condition. Returns `None` if it does not hold.
+    fn put(&self, name: &str, bytes: Bytes, mode: PutMode) -> KvResult<Option<ObjectVersion>> {
+        let path = self.path(name)?;
+        let call = unique().map_err(|error| KvError::Unavailable(error.to_string()))?;
+        let store = Arc::clone(&self.shared.connection.store);
+        let deadline = self.shared.options.read_deadline;
+        let put = async move {
+            let key = Attribute::Metadata(Cow::Borrowed(CALL));
+            let options = PutOptions {
+                attributes: Attributes::from_iter([(
+                    key.clone(),
+                    AttributeValue::from(call.clone()),
+                )]),
+                ..PutOptions::from(mode)
+            };
+            let failed = match store.put_opts(&path, bytes.into(), options).await {
+                Ok(put) => return version(put.e_tag).map(Some),
+                Err(error) => error,
+            };
+            use object_store::Error::{AlreadyExists, NotFound, Precondition};
+            match failed {
+                AlreadyExists { .. } | Precondition { .. } | NotFound { .. } => {}
+                error => return Err(of_put(&error)),
+            }
+            let head = GetOptions::new().with_head(true);
+            match store.get_opts(&path, head).await {
+                Ok(found) => match found.attributes.get(&key) {
+                    Some(found_call) if found_call.as_ref() == call => {
+                        version(found.meta.e_tag).map(Some)
+                    }
+                    _ => Ok(None),
+                },
+                Err(NotFound { .. }) => Ok(None),
+                Err(error) => Err(KvError::Unknown(crate::error::explained(&error))),
+            }
+        };
+        let late = || KvError::Unknown(format!("writing '{name}' took too long"));
+        self.shared
+            .wait(deadline, put)
+            .unwrap_or_else(|| Err(late()))
+    }
+
+    /// Waits for a call that changes nothing.
+    fn ask<T: Send + 'static>(
+        &self,
+        what: &str,
+        call: impl Future<Output = KvResult<T>> + Send + 'static,
+    ) -> KvResult<T> {
+        let deadline = self.shared.options.read_deadline;
+        let late = || KvError::Unavailable(format!("{what} took too long"));
+        self.shared
+            .wait(deadline, call)
+            .unwrap_or_else(|| Err(late()))
+    }
+}
+
+fn version(tag: Option<String>) -> KvResult<ObjectVersion> {
+    tag.map(ObjectVersion)
+        .ok_or_else(|| KvError::Damaged("the store returned no ETag".to_owned()))
+}
+
+impl Objects for StoreObjects {
+    fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>> {
+        let path = self.path(name)?;
+        let store = Arc::clone(&self.shared.connection.store);
+        self.ask(&format!("reading '{name}'"), async move {
+            let found = match store.get(&path).await {
+                Ok(found) => found,
+                Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(of_get(&error)),
+            };
+            let version = version(found.meta.e_tag.clone())?;
+            let bytes = found.bytes().await.map_err(|error| of_get(&error))?;
+            Ok(Some((bytes, version)))
+        })
+    }
+
+    fn create(&self, name: &str, bytes: Bytes) -> KvResult<Option<ObjectVersion>> {
+        self.put(name, bytes, PutMode::Create)
+    }
+
+    fn replace(
+        &self,
+        name: &str,
+        old: &ObjectVersion,
+        bytes: Bytes,
+    ) -> KvResult<Option<ObjectVersion>> {
+        let old = UpdateVersion {
+            e_tag: Some(old.0.clone()),
+            version: None,
+        };
+        self.put(name, bytes, PutMode::Update(old))
+    }
+
+    fn delete(&self, name: &str) -> KvResult<()> {
+        let path = self.path(name)?;
+        let store = Arc::clone(&self.shared.connection.store);
+        let deadline = self.shared.options.read_deadline;
+        let delete = async move {
+            match store.delete(&path).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(of_put(&error)),
+            }
+        };
+        let late = || KvError::Unknown(format!("deleting '{name}' took too long"));
+        self.shared
+            .wait(deadline, delete)
+            .unwrap_or_else(|| Err(late()))
+    }
+
+    fn list(&self, prefix: &str, after: &str, max: usize) -> KvResult<Vec<String>> {
+        let root = self.path("x")?;
+        let request = list::ListRequest {
+            root: root.as_ref().trim_end_matches('x').to_owned(),
+            prefix: prefix.to_owned(),
+            after: after.to_owned(),
+            max,
+            is_ordered: self.shared.connection.abilities.is_ordered,
+        };
+        let store = Arc::clone(&self.shared.connection.store);
+        self.ask(&format!("listing '{prefix}'"), request.run(store))
+    }
+
+    fn upload(&self, name: &str, file: &FilePath) -> KvResult<()> {
+        files::upload(&self.shared, &self.path(name)?, file)
+    }
+
+    fn download(&self, name: &str, file: &FilePath) -> KvResult<bool> {
+        files::download(&self.shared, &self.path(name)?, file)
+    }
+}

@@ -1,0 +1,174 @@
+//! Opens a store for one writer.
+//!
+//! SlateDB counts its writers one by one, and the epochs of the contract may skip numbers. So an object
+//! beside the store has the epoch of whoever may write. An opener reads SlateDB's count first, then
+//! puts its epoch into the object, and then opens SlateDB on condition that the count is still the
+//! same. An opener with a higher epoch that came in between has counted on or will do so: then the
+//! condition fails, and the object says who is right.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::path::Path;
+use slatedb::admin::Admin;
+use slatedb::{Db, WalReader};
+use trefoil_kv::contract::{KvError, KvResult, Objects as _};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::clock::StoreClock;
+use super::segments::FirstByte;
+use super::{SlateKv, settings};
+use crate::engine::EngineShared;
+use crate::error::of_read;
+use crate::objects::StoreObjects;
+
+/// How often an opener with the highest epoch tries again because others opened in between.
+const ATTEMPTS: usize = 8;
+/// How far the clock of this machine may be behind that of the last writer. SlateDB removes what is
+/// old, so its clock must not be far ahead of that of the store.
+const MAX_BEHIND: Duration = Duration::from_secs(60);
+
+/// Opens a store.
+pub(crate) fn open(
+    shared: &Arc<EngineShared>,
+    epochs: &StoreObjects,
+    name: &str,
+    path: &Path,
+    epoch: u64,
+) -> KvResult<SlateKv> {
+    let mut is_announced = false;
+    let mut last = KvError::Fenced;
+    for _ in 0..ATTEMPTS {
+        let writers = count_writers(shared, path)?;
+        announce(epochs, name, epoch, is_announced)?;
+        is_announced = true;
+        match build(shared, path, writers) {
+            Err(KvError::Fenced) => {}
+            // Two who make the same SlateDB find each other's objects.
+            Err(error @ KvError::Damaged(_)) if writers == 0 => last = error,
+            opened => return opened,
+        }
+    }
+    Err(last)
+}
+
+/// Returns how many writers a SlateDB has had.
+fn count_writers(shared: &Arc<EngineShared>, path: &Path) -> KvResult<u64> {
+    let store = Arc::clone(&shared.connection.store);
+    let admin = Admin::builder(path.clone(), store).build();
+    let read = async move { admin.read_manifest(None).await };
+    match shared.wait(shared.options.read_deadline, read) {
+        Some(Ok(manifest)) => Ok(manifest.map_or(0, |manifest| manifest.writer_epoch())),
+        Some(Err(error)) => Err(of_read(&error)),
+        None => Err(late()),
+    }
+}
+
+fn late() -> KvError {
+    KvError::Unavailable("opening a store took too long".to_owned())
+}
+
+/// Puts an epoch into the object of a store, unless a higher one is there.
+fn announce(epochs: &StoreObjects, name: &str, epoch: u64, is_announced: bool) -> KvResult<()> {
+    for _ in 0..ATTEMPTS {
+        let found = epochs.get(name)?;
+        let number = match &found {
+            Some((bytes, _)) => Some(parse(name, bytes)?),
+            None => None,
+        };
+        match number {
+            Some(number) if number == epoch && is_announced => return Ok(()),
+            Some(number) if number >= epoch => return Err(KvError::Fenced),
+            // Whoever erased the store has taken it away.
+            None if is_announced => return Err(KvError::Fenced),
+            _ => {}
+        }
+        let bytes = Bytes::from(epoch.to_string());
+        let written = match &found {
+            Some((_, version)) => epochs.replace(name, version, bytes)?,
+            None => epochs.create(name, bytes)?,
+        };
+        if written.is_some() {
+            return Ok(());
+        }
+    }
+    Err(KvError::Fenced)
+}
+
+fn parse(name: &str, bytes: &[u8]) -> KvResult<u64> {
+    let text = std::str::from_utf8(bytes).ok();
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| KvError::Damaged(format!("the epoch of '{name}' cannot be read")))
+}
+
+/// Opens a SlateDB that has had this many writers.
+fn build(shared: &Arc<EngineShared>, path: &Path, writers: u64) -> KvResult<SlateKv> {
+    let clock = Arc::new(StoreClock::new());
+    let connection = &shared.connection;
+    let builder = Db::builder(path.clone(), Arc::clone(&connection.store))
+        .with_settings(settings::settings(connection.abilities.is_shared))
+        .with_system_clock(Arc::clone(&clock) as _)
+        .with_segment_extractor(Arc::new(FirstByte))
+        .with_db_cache(Arc::clone(&shared.cache), xxh3_64(path.as_ref().as_bytes()))
+        .with_expected_epoch(writers);
+    // A build that is dropped half way leaves tasks behind that nobody can end, so it goes on.
+    let mut building = shared.handle().spawn(builder.build());
+    let deadline = shared.options.read_deadline;
+    let waited = shared.wait(deadline * 2, async move {
+        match tokio::time::timeout(deadline, &mut building).await {
+            Ok(built) => Some(built),
+            Err(_) => {
+                tokio::spawn(async move {
+                    if let Ok(Ok(db)) = building.await {
+                        let _ = db.close().await;
+                    }
+                });
+                None
+            }
+        }
+    });
+    let db = match waited.flatten() {
+        Some(Ok(Ok(db))) => db,
+        Some(Ok(Err(error))) => return Err(of_read(&error)),
+        Some(Err(error)) => return Err(KvError::Unavailable(error.to_string())),
+        None => return Err(late()),
+    };
+    let opened = SlateKv::start(Arc::clone(shared), db.clone(), Arc::clone(&clock));
+    let behind = clock.catch_up(last_time(shared, path, &db)?, MAX_BEHIND);
+    if behind > MAX_BEHIND {
+        return Err(KvError::Unavailable(format!(
+            "the clock of this machine is {} s behind the last write to the store",
+            behind.as_secs()
+        )));
+    }
+    Ok(opened)
+}
+
+/// Returns the time of the last write.
+fn last_time(shared: &Arc<EngineShared>, path: &Path, db: &Db) -> KvResult<i64> {
+    let manifest = db.manifest();
+    let reader = WalReader::new(path.clone(), Arc::clone(&shared.connection.store));
+    let read = async move {
+        let mut last = manifest.last_l0_clock_tick();
+        let files = reader.list(manifest.replay_after_wal_id() + 1..).await?;
+        for file in files.iter().rev() {
+            let mut rows = file.iterator().await?;
+            let mut is_empty = true;
+            while let Some(row) = rows.next().await? {
+                is_empty = false;
+                last = last.max(row.create_ts.unwrap_or(i64::MIN));
+            }
+            // A file without rows fences an earlier writer.
+            if !is_empty {
+                break;
+            }
+        }
+        Ok(last)
+    };
+    match shared.wait(shared.options.read_deadline, read) {
+        Some(Ok(last)) => Ok(last),
+        Some(Err(error)) => Err(of_read(&error)),
+        None => Err(late()),
+    }
+}
