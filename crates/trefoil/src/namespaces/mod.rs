@@ -31,6 +31,7 @@ use trefoil_core::{
 
 pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
 pub use pool::OpenDatabase;
+pub(crate) use registry::is_made;
 pub(crate) use rotation::rotate_token;
 pub use verify::RegistryReport;
 pub(crate) use verify::verify;

@@ -285,6 +285,11 @@ pub(super) fn read_entry(name: &str, entry: &StoredEntry) -> Result<RegistryReco
     }
 }
 
+/// Returns whether the entry of a namespace says that it has been used.
+pub(crate) fn is_made(id: &NamespaceId, entry: &StoredEntry) -> Result<bool> {
+    Ok(read_entry(id.as_str(), entry)?.is_made)
+}
+
 fn damaged(place: &Path, what: &str) -> Error {
     Error::Damaged(Box::new(Damage {
         file: place.to_owned(),

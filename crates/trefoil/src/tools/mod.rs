@@ -3,6 +3,7 @@
 //! All of these take a claim to a namespace, or a home, so they refuse what a server has open.
 
 mod compare;
+mod copy;
 mod inspect;
 mod verify;
 
@@ -14,6 +15,7 @@ use crate::home::{Claim, Home};
 use crate::index::Manifest;
 use crate::{Database, Options, namespaces};
 
+pub use copy::{Copied, CopyStep, copy_namespace};
 pub use inspect::{Inspection, RunInfo, inspect};
 pub use trefoil_storage::Snapshot;
 pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};
