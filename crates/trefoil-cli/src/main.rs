@@ -11,6 +11,7 @@ mod exit;
 mod input;
 mod logging;
 mod output;
+mod places;
 mod settings;
 
 use std::process::ExitCode;

@@ -1,14 +1,11 @@
 //! `trefoil inspect`: what the files of a database hold.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use trefoil::home::LocalHome;
 use trefoil::tools::{
     Inspection, RecordInfo, RunInfo, SegmentInfo, SegmentKind, Snapshot, inspect,
 };
 
-use super::databases::{Directory, for_each};
+use super::databases::{ClosedDatabase, DatabaseArguments, for_each};
 use crate::output::{Column, CommandOutput, visible};
 
 const EXAMPLES: &str =
@@ -26,7 +23,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    directory: Directory,
+    databases: DatabaseArguments,
     /// The records of this segment
     #[arg(long, value_name = "SEGMENT")]
     records: Option<u64>,
@@ -43,8 +40,8 @@ impl Arguments {
         let limit = self.limit.unwrap_or(usize::MAX);
         let is_json = output.format.is_json();
         output.begin_list();
-        for_each(&self.directory.databases()?, is_json, |database| {
-            let inspection = inspect(LocalHome::claim_existing(database)?)?;
+        for_each(&self.databases.find()?.databases, is_json, |database| {
+            let inspection = inspect(database.claim()?)?;
             match (self.records, &self.keys) {
                 (Some(segment), _) => print_records(&inspection, segment, limit, output),
                 (None, Some(run)) => print_keys(&inspection, run, limit, output),
@@ -97,7 +94,7 @@ fn range(row: &Value, first: &str, last: &str) -> String {
 }
 
 fn print_summary(
-    database: &Path,
+    database: &ClosedDatabase,
     inspection: &Inspection,
     output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
@@ -106,12 +103,12 @@ fn print_summary(
     let commit = inspection.checkpoint_commit;
     if !output.is_text() {
         let summary = json!({
-            "database": database, "checkpointCommit": commit, "segments": segments, "runs": runs,
+            "database": database.name, "checkpointCommit": commit, "segments": segments, "runs": runs,
             "snapshot": inspection.snapshot.map(snapshot),
         });
         return Ok(output.item(&summary)?);
     }
-    output.line(database.display())?;
+    output.line(&database.name)?;
     output.line(format_args!(
         "The index on disk covers commits up to {commit}."
     ))?;

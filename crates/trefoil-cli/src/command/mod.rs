@@ -15,6 +15,7 @@ mod import;
 mod info;
 mod inspect;
 mod man;
+mod moving;
 mod ns;
 mod plan;
 mod query;
@@ -113,6 +114,8 @@ enum TrefoilCommand {
     Verify(verify::Arguments),
     /// Rebuild the index from the log
     Repair(repair::Arguments),
+    /// Copy namespaces between data directories and object storages
+    Move(moving::Arguments),
     /// Show what the files of a database hold
     Inspect(inspect::Arguments),
     /// Show the version
@@ -164,6 +167,7 @@ impl TrefoilCommand {
             Self::Import(arguments) => arguments.run(output),
             Self::Verify(arguments) => arguments.run(output),
             Self::Repair(arguments) => arguments.run(output),
+            Self::Move(arguments) => arguments.run(output),
             Self::Inspect(arguments) => arguments.run(output),
             Self::Version(arguments) => arguments.run(output),
             Self::Completions(arguments) => arguments.run(output),

@@ -1,13 +1,10 @@
 //! `trefoil repair`: a new index from the log.
 
-use std::path::Path;
-
 use serde_json::json;
 use trefoil::Options;
-use trefoil::home::LocalHome;
 use trefoil::tools::repair;
 
-use super::databases::{Directory, for_each};
+use super::databases::{ClosedDatabase, DatabaseArguments, for_each};
 use crate::output::{CommandOutput, count_progress};
 
 const EXAMPLES: &str = "Stop the server first. The log is read, never changed, except that an \
@@ -22,22 +19,22 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    directory: Directory,
+    databases: DatabaseArguments,
 }
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let is_json = output.format.is_json();
         output.begin_list();
-        for_each(&self.directory.databases()?, is_json, |database| {
+        for_each(&self.databases.find()?.databases, is_json, |database| {
             repair_one(database, output)
         })
     }
 }
 
-fn repair_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()> {
+fn repair_one(database: &ClosedDatabase, output: &mut CommandOutput) -> anyhow::Result<()> {
     let bar = count_progress()?;
-    bar.set_message(format!("commits of {}", database.display()));
+    bar.set_message(format!("commits of {}", database.name));
     let options = Options::default().with_replay_listener({
         let bar = bar.clone();
         move |done, total| {
@@ -45,15 +42,14 @@ fn repair_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()>
             bar.set_position(done);
         }
     });
-    let claimed = LocalHome::claim_existing(database);
-    let repaired = claimed.and_then(|claim| repair(claim, &options));
+    let repaired = database.claim().and_then(|claim| repair(claim, &options));
     bar.finish_and_clear();
     let events = repaired?.events;
     match output.is_text() {
-        false => output.item(&json!({"database": database, "events": events}))?,
+        false => output.item(&json!({"database": database.name, "events": events}))?,
         true => output.line(format_args!(
             "{}  {events} events indexed again",
-            database.display()
+            database.name
         ))?,
     }
     Ok(output.flush()?)

@@ -21,6 +21,7 @@ the file overrides the default. EventoDB's flags and variables (EVENTODB_PORT) w
 
 Examples:
   trefoil serve --data-dir /var/lib/trefoil --listen 0.0.0.0,::
+  trefoil serve --storage s3://bucket/prefix --cache-dir /var/cache/trefoil
   trefoil serve --config trefoil.toml --print-config
   trefoil --test-mode --port=6789                As EventoDB's tests start it";
 
@@ -145,6 +146,10 @@ fn open(settings: &ServerSettings) -> anyhow::Result<Namespaces> {
             eventodb::refuse(directory)?;
             let namespaces = Namespaces::open(directory, options)?;
             (namespaces, directory.display().to_string())
+        }
+        StorageSetting::Storage(place) => {
+            let home = place.open(&clock)?;
+            (Namespaces::open_in(home, options)?, place.url.to_string())
         }
     };
     tracing::info!(

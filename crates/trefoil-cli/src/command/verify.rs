@@ -1,13 +1,10 @@
 //! `trefoil verify`: whether everything on disk is what was written.
 
-use std::path::Path;
-
 use anyhow::bail;
 use serde_json::json;
-use trefoil::home::LocalHome;
 use trefoil::tools::{Finding, RegistryReport, VerifyReport, VerifyStep, verify, verify_registry};
 
-use super::databases::{Directory, for_each};
+use super::databases::{ClosedDatabase, DatabaseArguments, for_each};
 use crate::output::{CommandOutput, count_progress};
 
 const EXAMPLES: &str =
@@ -16,7 +13,8 @@ is damaged, restore a backup.
 
 Examples:
   trefoil verify data
-  trefoil verify data/default --json";
+  trefoil verify data/default --json
+  trefoil verify s3://bucket/prefix --namespace default";
 
 /// Reads the whole log and the snapshot of the state, checks every checksum and compares the index
 /// and the state with them. It changes nothing, and fails if anything is wrong.
@@ -24,24 +22,25 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    directory: Directory,
+    databases: DatabaseArguments,
 }
 
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        let databases = self.directory.databases()?;
+        let found = self.databases.find()?;
         let is_json = output.format.is_json();
         output.begin_list();
-        let checked = match LocalHome::open_existing(self.directory.path())? {
-            Some(home) => print_registry(home.registry(), &verify_registry(&home)?, output),
+        let checked = match &found.home {
+            Some((name, home)) => print_registry(name, &verify_registry(home.as_ref())?, output),
             None => Ok(()),
         };
-        for_each(&databases, is_json, |database| verify_one(database, output)).and(checked)
+        let verify = |database: &ClosedDatabase| verify_one(database, output);
+        for_each(&found.databases, is_json, verify).and(checked)
     }
 }
 
 fn print_registry(
-    meta: &Path,
+    meta: &str,
     registry: &RegistryReport,
     output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
@@ -55,7 +54,6 @@ fn print_registry(
         }))?,
         true => {
             let verdict = verdict(findings);
-            let meta = meta.display();
             output.line(format_args!("{meta}  {namespaces} namespaces: {verdict}"))?;
             print_findings(findings, output)?;
         }
@@ -79,8 +77,8 @@ fn verdict(findings: &[Finding]) -> &'static str {
     }
 }
 
-fn verify_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()> {
-    let claim = LocalHome::claim_existing(database)?;
+fn verify_one(database: &ClosedDatabase, output: &mut CommandOutput) -> anyhow::Result<()> {
+    let claim = database.claim()?;
     let bar = count_progress()?;
     let report = verify(claim.as_ref(), &mut |step| {
         let (done, total, unit) = match step {
@@ -94,18 +92,14 @@ fn verify_one(database: &Path, output: &mut CommandOutput) -> anyhow::Result<()>
     bar.finish_and_clear();
     let report = report?;
     match output.is_text() {
-        false => output.item(&to_json(database, &report))?,
-        true => print(database, &report, output)?,
+        false => output.item(&to_json(&database.name, &report))?,
+        true => print(&database.name, &report, output)?,
     }
     output.flush()?;
     fail_on(&report.findings)
 }
 
-fn print(
-    database: &Path,
-    report: &VerifyReport,
-    output: &mut CommandOutput,
-) -> std::io::Result<()> {
+fn print(database: &str, report: &VerifyReport, output: &mut CommandOutput) -> std::io::Result<()> {
     let VerifyReport {
         segments,
         commits,
@@ -117,7 +111,7 @@ fn print(
     output.line(format_args!(
         "{}  {events} events in {commits} commits, {segments} segments, {bytes} bytes, {postings} \
          postings: {}",
-        database.display(),
+        database,
         verdict(&report.findings)
     ))?;
     print_findings(&report.findings, output)
@@ -135,7 +129,7 @@ fn print_findings(findings: &[Finding], output: &mut CommandOutput) -> std::io::
     })
 }
 
-fn to_json(database: &Path, report: &VerifyReport) -> serde_json::Value {
+fn to_json(database: &str, report: &VerifyReport) -> serde_json::Value {
     json!({
         "database": database, "segments": report.segments, "records": report.records,
         "commits": report.commits, "events": report.events, "bytes": report.bytes,

@@ -147,6 +147,26 @@ const DATA_DIR: Key = eventodb(key(
     || "./data".into(),
     "Directory that holds all namespaces",
 ));
+const STORAGE: Key = key(
+    "storage",
+    "URL",
+    String::new,
+    "Object storage that holds all namespaces, instead of --data-dir: s3://bucket/prefix, \
+     file:///path or memory:",
+);
+const CACHE_DIR: Key = key(
+    "cache-dir",
+    "DIR",
+    || "./cache".into(),
+    "Directory for what is fetched from --storage; it can be deleted while no server runs",
+);
+const STORAGE_SPACING_MS: Key = key(
+    "storage-spacing-ms",
+    "MILLISECONDS",
+    || "0".into(),
+    "How long after a write of a namespace to --storage the next one may begin: what comes \
+     meanwhile is written together, with fewer requests",
+);
 const TOKEN: Key = production(secret(eventodb(key(
     "token",
     "TOKEN",
@@ -265,6 +285,9 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     ALLOW_HOST,
     ALLOW_ORIGIN,
     DATA_DIR,
+    STORAGE,
+    CACHE_DIR,
+    STORAGE_SPACING_MS,
     TOKEN,
     TEST_MODE,
     LOG_LEVEL,

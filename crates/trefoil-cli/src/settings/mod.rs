@@ -20,6 +20,7 @@ use trefoil_server::{GrpcConfig, RespConfig, ShownSetting, Web};
 
 use crate::exit::UsageError;
 use crate::logging::Format;
+use crate::places::{StoragePlace, parse_url};
 
 /// Every setting, understood and checked.
 #[derive(Debug)]
@@ -52,6 +53,7 @@ pub(crate) struct ServerSettings {
 pub(crate) enum StorageSetting {
     Memory,
     Directory(PathBuf),
+    Storage(StoragePlace),
 }
 
 impl ServerSettings {
@@ -99,12 +101,42 @@ fn namespaces(layers: &SettingLayers) -> anyhow::Result<NamespacesOptions> {
         .with_cache_bytes(layers.parse("cache-size", parse::bytes)?))
 }
 
+/// Returns the object storage, if there is to be one.
+fn object_storage(layers: &SettingLayers) -> anyhow::Result<Option<StoragePlace>> {
+    let parsed = |text: &str| match text {
+        "" => Ok(None),
+        text => parse_url(text).map(Some),
+    };
+    let Some(url) = layers.parse("storage", parsed)? else {
+        return Ok(None);
+    };
+    for other in ["data-dir", "db-url"] {
+        if layers.is_given(other) {
+            return Err(UsageError(format!(
+                "storage and {other} exclude each other: with --storage all data is there, and \
+                 --cache-dir says where this machine keeps a copy of what it uses"
+            ))
+            .into());
+        }
+    }
+    let spacing = layers.parse("storage-spacing-ms", parse::millis_or_none)?;
+    Ok(Some(StoragePlace {
+        url,
+        cache: layers.parse("cache-dir", |text| Ok(PathBuf::from(text)))?,
+        spacing: spacing.unwrap_or_default(),
+        cache_bytes: layers.parse("cache-size", parse::bytes)?,
+    }))
+}
+
 /// Test mode keeps nothing. Otherwise a data directory that was given wins over EventoDB's URL.
 fn storage(layers: &SettingLayers, test_mode: bool) -> anyhow::Result<StorageSetting> {
     let from_url = layers.parse("db-url", parse::database_url)?;
     layers.parse("db-type", parse::database_type)?;
     if test_mode {
         return Ok(StorageSetting::Memory);
+    }
+    if let Some(place) = object_storage(layers)? {
+        return Ok(StorageSetting::Storage(place));
     }
     let given = layers.is_given("data-dir");
     let directory = layers.parse("data-dir", |text| Ok(PathBuf::from(text)))?;

@@ -18,6 +18,8 @@ mod harness;
 mod hostile;
 mod monitoring;
 mod namespaces;
+#[cfg(feature = "object-storage")]
+mod object_storage;
 mod openapi;
 mod python;
 mod releases;

@@ -1,19 +1,17 @@
 //! `trefoil ns token`: another token for a namespace, on a running server or on a stopped one's
 //! files.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use trefoil::Token;
-use trefoil::home::LocalHome;
 use trefoil::tools::rotate_token;
 
 use super::Administrator;
 use crate::exit::UsageError;
 use crate::output::CommandOutput;
+use crate::places::HomePlace;
 
 pub(super) const EXAMPLES: &str = "A token is never stored, so it cannot be shown again. If the \
 token of `default` is lost, stop the server and give the data directory.
@@ -21,6 +19,9 @@ token of `default` is lost, stop the server and give the data directory.
 Examples:
   trefoil ns token tenant-a --rotate
   trefoil ns token default --rotate --data-dir /var/lib/trefoil";
+
+/// Where something of a storage may be kept meanwhile, which is next to nothing.
+const CACHE: &str = "./cache";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -34,7 +35,10 @@ pub(super) struct Arguments {
     namespace_token: Option<String>,
     /// Data directory of a server that is stopped [default: ask the running one]
     #[arg(long, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
+    data_dir: Option<String>,
+    /// The same for a server whose data is in an object storage
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    storage: Option<String>,
     #[command(flatten)]
     administrator: Administrator,
     /// The former name of `--admin-token`
@@ -50,8 +54,8 @@ struct Rotated {
 
 impl Arguments {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        let rotated = match &self.data_dir {
-            Some(directory) => self.rotate_in(directory)?,
+        let rotated = match self.data_dir.as_ref().or(self.storage.as_ref()) {
+            Some(place) => self.rotate_in(place)?,
             None => self.rotate_on_server()?,
         };
         if !output.is_text() {
@@ -73,15 +77,13 @@ impl Arguments {
         client.call(&("ns.token", &self.id, options))
     }
 
-    fn rotate_in(&self, directory: &Path) -> anyhow::Result<Rotated> {
+    fn rotate_in(&self, place: &str) -> anyhow::Result<Rotated> {
         let token = self.namespace_token.as_deref().map(Token::read);
         let token = token
             .transpose()
             .map_err(|error| UsageError(format!("--namespace-token: {error}")))?;
-        let Some(home) = LocalHome::open_existing(directory)? else {
-            bail!("{} is not a data directory", directory.display());
-        };
-        let token = rotate_token(Arc::new(home), &self.id, token)?;
+        let home = HomePlace::parse(place, Path::new(CACHE))?.open_existing()?;
+        let token = rotate_token(home, &self.id, token)?;
         Ok(Rotated {
             namespace: self.id.clone(),
             token: token.reveal().to_owned(),

@@ -51,6 +51,7 @@ const COMMANDS: &[&str] = &[
     "import umadb",
     "verify",
     "repair",
+    "move",
     "inspect",
     "version",
     "completions",

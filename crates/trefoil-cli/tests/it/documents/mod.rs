@@ -27,6 +27,7 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("docs/console.md", 1),
     ("docs/operations.md", 1),
     ("docs/performance.md", 1),
+    ("docs/storage.md", 5),
     ("examples/box-office/README.md", 2),
 ];
 
