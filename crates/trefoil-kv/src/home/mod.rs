@@ -69,9 +69,9 @@ pub struct KvHomeOptions {
     pub clock: Clock,
     /// Where other nodes and clients reach this one, if they do.
     pub address: Option<String>,
-    /// Where files of indexes are kept while they are used: one process at a time. It may be emptied
-    /// while none uses it. A node that is started where another one died need not wait for long until
-    /// it has what was the other's.
+    /// Where files of indexes are kept while they are used. It may be emptied while no process uses it. A
+    /// node that is started where another one died need not wait for long until it has what was the
+    /// other's.
     pub cache_dir: PathBuf,
     /// Whether somebody else calls [`KvHome::step`], so that nothing happens by itself. Then a claim does
     /// not wait for other nodes either. For simulations.

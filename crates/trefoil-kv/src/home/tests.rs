@@ -157,7 +157,7 @@ fn a_deleted_namespace_leaves_nothing_but_a_tombstone() {
     assert_eq!(left, ["registry/a"]);
     let cached = std::fs::read_dir(node.cache.path()).unwrap();
     let cached: Vec<_> = cached.map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(cached, ["node"]);
+    assert_eq!(cached, ["node-1"]);
 }
 
 /// A node that dies while it deletes a namespace has either deleted it or not, and the next one erases
