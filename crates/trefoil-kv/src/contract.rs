@@ -1,6 +1,6 @@
 //! What an engine must do that Trefoil keeps its data in.
 //!
-//! An [`Engine`] has two things: *objects*, which are written whole and of which any node may write any,
+//! A [`KvEngine`] has two things: *objects*, which are written whole and of which any node may write any,
 //! on a condition; and *stores*, ordered maps of which each has one writer at a time. A namespace is a
 //! store. The entries of the registry, who owns what, and the runs of an index are objects.
 //!
@@ -113,7 +113,7 @@ pub struct ObjectVersion(pub String);
 
 /// Whole pieces of data under names. A name is made of parts of ASCII letters, digits, `-`, `_`, `.`
 /// and `=`, with `/` between them; no part is `.` or `..`.
-pub trait Objects: Send + Sync + Debug {
+pub trait KvObjects: Send + Sync + Debug {
     /// Returns an object; `None` if it does not exist.
     fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>>;
 
@@ -144,9 +144,9 @@ pub trait Objects: Send + Sync + Debug {
 }
 
 /// Where stores and objects are.
-pub trait Engine: Send + Sync + Debug {
+pub trait KvEngine: Send + Sync + Debug {
     /// Returns the objects. Does not wait.
-    fn objects(&self) -> &dyn Objects;
+    fn objects(&self) -> &dyn KvObjects;
 
     /// Opens a store, which is made if it is not there. From then on every handle with a lower epoch is
     /// fenced: it commits nothing more, and may go on answering reads with what was there before. If

@@ -10,7 +10,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use slatedb::db_cache::DbCache;
 use tokio::runtime::{Builder, Handle, Runtime};
-use trefoil_kv::contract::{Engine, Kv, KvError, KvResult, Objects};
+use trefoil_kv::contract::{Kv, KvEngine, KvError, KvObjects, KvResult};
 
 use crate::connect::{ConnectError, Connection, RequestCounts, StoreUrl, connect};
 use crate::error::{of_get, of_put};
@@ -177,8 +177,8 @@ fn wait_anywhere<T: Send>(handle: &Handle, work: impl Future<Output = T> + Send)
     }
 }
 
-impl Engine for SlateEngine {
-    fn objects(&self) -> &dyn Objects {
+impl KvEngine for SlateEngine {
+    fn objects(&self) -> &dyn KvObjects {
         &self.objects
     }
 

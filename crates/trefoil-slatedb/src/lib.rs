@@ -1,6 +1,6 @@
 //! Trefoil on object stores, by SlateDB.
 //!
-//! [`SlateEngine`] is an [`Engine`](trefoil_kv::contract::Engine) at a [`StoreUrl`]: a bucket of an S3
+//! [`SlateEngine`] is a [`KvEngine`](trefoil_kv::contract::KvEngine) at a [`StoreUrl`]: a bucket of an S3
 //! service, a directory, or memory. Below the URL, `objects/` has the objects, `stores/` one SlateDB
 //! for each store, and `epochs/` who may write to it.
 //!

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use super::{PATIENCE, batch, bytes, commit, get, put};
-use crate::contract::{Engine, Kv, KvError};
+use crate::contract::{Kv, KvEngine, KvError};
 
 /// `here` and `there` are two nodes.
-pub(super) fn check(here: &dyn Engine, there: &dyn Engine) {
+pub(super) fn check(here: &dyn KvEngine, there: &dyn KvEngine) {
     a_later_writer_ends_the_earlier_one(here, there);
     epochs_may_skip_numbers(here, there);
     a_stale_opener_disturbs_nobody(here, there);
@@ -16,7 +16,7 @@ pub(super) fn check(here: &dyn Engine, there: &dyn Engine) {
     nothing_acknowledged_is_lost_in_a_race(here, there);
 }
 
-fn a_later_writer_ends_the_earlier_one(here: &dyn Engine, there: &dyn Engine) {
+fn a_later_writer_ends_the_earlier_one(here: &dyn KvEngine, there: &dyn KvEngine) {
     let old = here.open("fencing/later", 1).unwrap();
     put(&*old, &[("a", "old")]);
     let (sender, lost) = channel();
@@ -47,7 +47,7 @@ fn a_later_writer_ends_the_earlier_one(here: &dyn Engine, there: &dyn Engine) {
     new.close().unwrap();
 }
 
-fn epochs_may_skip_numbers(here: &dyn Engine, there: &dyn Engine) {
+fn epochs_may_skip_numbers(here: &dyn KvEngine, there: &dyn KvEngine) {
     let first = here.open("fencing/skips", 5).unwrap();
     put(&*first, &[("a", "5")]);
     let second = there.open("fencing/skips", 1000).unwrap();
@@ -60,7 +60,7 @@ fn epochs_may_skip_numbers(here: &dyn Engine, there: &dyn Engine) {
     assert_eq!(get(&*third, "a"), Some(bytes("1000")));
 }
 
-fn a_stale_opener_disturbs_nobody(here: &dyn Engine, there: &dyn Engine) {
+fn a_stale_opener_disturbs_nobody(here: &dyn KvEngine, there: &dyn KvEngine) {
     let live = here.open("fencing/stale", 3).unwrap();
     let (sender, lost) = channel();
     live.on_lost(Box::new(move || sender.send(()).unwrap()));
@@ -76,7 +76,7 @@ fn a_stale_opener_disturbs_nobody(here: &dyn Engine, there: &dyn Engine) {
 }
 
 /// Several open at the same time. One with the highest epoch can write then, and no other.
-fn the_highest_of_many_wins(here: &dyn Engine, there: &dyn Engine) {
+fn the_highest_of_many_wins(here: &dyn KvEngine, there: &dyn KvEngine) {
     let opened: Vec<(u64, Arc<dyn Kv>)> = std::thread::scope(|scope| {
         let openers: Vec<_> = (1..=4_u64)
             .map(|epoch| {
@@ -103,7 +103,7 @@ fn the_highest_of_many_wins(here: &dyn Engine, there: &dyn Engine) {
 }
 
 /// One writes as fast as it can while another takes the store away.
-fn nothing_acknowledged_is_lost_in_a_race(here: &dyn Engine, there: &dyn Engine) {
+fn nothing_acknowledged_is_lost_in_a_race(here: &dyn KvEngine, there: &dyn KvEngine) {
     for round in 0..5_u64 {
         let old = here.open("fencing/taken", round * 2 + 1).unwrap();
         let (sender, acknowledged) = channel();

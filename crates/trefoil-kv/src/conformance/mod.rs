@@ -1,4 +1,4 @@
-//! What every [`Engine`] must do, as a function to be called from its tests.
+//! What every [`KvEngine`] must do, as a function to be called from its tests.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::contract::{Engine, Kv, KvBatch, KvResult};
+use crate::contract::{Kv, KvBatch, KvEngine, KvResult};
 
 /// How long a call may take in a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Checks the contract. `connect` returns an engine as another node sees it, or the same one again if
 /// there can be only one; what is there stays.
-pub fn check(connect: &dyn Fn() -> Arc<dyn Engine>) {
+pub fn check(connect: &dyn Fn() -> Arc<dyn KvEngine>) {
     let engine = connect();
     stores::check(&*engine);
     fencing::check(&*engine, &*connect());
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_engine_in_memory_does_what_every_engine_does() {
-        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::default());
+        let engine: Arc<dyn KvEngine> = Arc::new(MemoryEngine::default());
         check(&|| Arc::clone(&engine));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use super::bytes;
-use crate::contract::{ObjectVersion, Objects};
+use crate::contract::{KvObjects, ObjectVersion};
 
 /// How many checks of this process used a directory: each has its own.
 static CHECKS: AtomicUsize = AtomicUsize::new(0);
 
 /// `here` and `there` are two nodes.
-pub(super) fn check(here: &dyn Objects, there: &dyn Objects) {
+pub(super) fn check(here: &dyn KvObjects, there: &dyn KvObjects) {
     an_object_is_created_once(here, there);
     an_object_is_replaced_if_it_is_unchanged(here, there);
     one_of_many_writers_wins(here, there);
@@ -20,12 +20,12 @@ pub(super) fn check(here: &dyn Objects, there: &dyn Objects) {
     files_are_stored_and_fetched(here, there);
 }
 
-fn text(objects: &dyn Objects, name: &str) -> Option<String> {
+fn text(objects: &dyn KvObjects, name: &str) -> Option<String> {
     let (bytes, _) = objects.get(name).unwrap()?;
     Some(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
-fn an_object_is_created_once(here: &dyn Objects, there: &dyn Objects) {
+fn an_object_is_created_once(here: &dyn KvObjects, there: &dyn KvObjects) {
     assert_eq!(here.get("created/a").unwrap(), None);
     let version = here.create("created/a", bytes("first")).unwrap().unwrap();
     assert_eq!(
@@ -43,7 +43,7 @@ fn an_object_is_created_once(here: &dyn Objects, there: &dyn Objects) {
     here.delete("created/a").unwrap();
 }
 
-fn an_object_is_replaced_if_it_is_unchanged(here: &dyn Objects, there: &dyn Objects) {
+fn an_object_is_replaced_if_it_is_unchanged(here: &dyn KvObjects, there: &dyn KvObjects) {
     let name = "replaced/a";
     let first = here.create(name, bytes("first")).unwrap().unwrap();
     let second = there.replace(name, &first, bytes("second")).unwrap();
@@ -64,8 +64,8 @@ fn an_object_is_replaced_if_it_is_unchanged(here: &dyn Objects, there: &dyn Obje
     assert_eq!(here.replace(name, &made_up, bytes("none")).unwrap(), None);
 }
 
-fn one_of_many_writers_wins(here: &dyn Objects, there: &dyn Objects) {
-    let race = |write: &(dyn Fn(&dyn Objects, usize) -> bool + Sync)| {
+fn one_of_many_writers_wins(here: &dyn KvObjects, there: &dyn KvObjects) {
+    let race = |write: &(dyn Fn(&dyn KvObjects, usize) -> bool + Sync)| {
         std::thread::scope(|scope| {
             let writers: Vec<_> = (0..6)
                 .map(|number| {
@@ -92,7 +92,7 @@ fn one_of_many_writers_wins(here: &dyn Objects, there: &dyn Objects) {
     here.delete("raced/a").unwrap();
 }
 
-fn names_are_listed_in_order(objects: &dyn Objects) {
+fn names_are_listed_in_order(objects: &dyn KvObjects) {
     // `-` and `.` come before `/`, which not every store sees in this way.
     let names = [
         "listed/a",
@@ -139,14 +139,14 @@ fn names_are_listed_in_order(objects: &dyn Objects) {
     }
 }
 
-fn names_that_cannot_be_are_refused(objects: &dyn Objects) {
+fn names_that_cannot_be_are_refused(objects: &dyn KvObjects) {
     for name in ["", "/a", "a/", "a//b", "../a", "a/../b", "a b", "ä", "a\n"] {
         assert!(objects.create(name, bytes("x")).is_err(), "{name:?}");
         assert!(objects.get(name).is_err(), "{name:?}");
     }
 }
 
-fn files_are_stored_and_fetched(here: &dyn Objects, there: &dyn Objects) {
+fn files_are_stored_and_fetched(here: &dyn KvObjects, there: &dyn KvObjects) {
     let number = CHECKS.fetch_add(1, Ordering::Relaxed);
     let name = format!("trefoil-objects-{}-{number}", std::process::id());
     let directory = std::env::temp_dir().join(name);

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use trefoil_core::Direction::{self, Backwards, Forwards};
 
 use super::{PATIENCE, batch, bytes, commit, get, put};
-use crate::contract::{Engine, Kv, KvBatch, KvError, KvRead};
+use crate::contract::{Kv, KvBatch, KvEngine, KvError, KvRead};
 
 /// The end of every scan of everything.
 const END: &[u8] = &[0xff];
 
-pub(super) fn check(engine: &dyn Engine) {
+pub(super) fn check(engine: &dyn KvEngine) {
     let kv = engine.open("checks/store", 1).unwrap();
     a_new_store_is_empty(&*kv);
     a_batch_is_applied_as_a_whole(&*kv);
@@ -266,7 +266,7 @@ fn a_closed_handle_writes_nothing(kv: &dyn Kv) {
 }
 
 /// Closed, or just dropped: what was acknowledged is there for the next writer.
-fn a_store_keeps_what_it_has(engine: &dyn Engine) {
+fn a_store_keeps_what_it_has(engine: &dyn KvEngine) {
     let name = "checks/kept";
     let mut expected = Vec::new();
     for epoch in 1..=6_u64 {
@@ -281,7 +281,7 @@ fn a_store_keeps_what_it_has(engine: &dyn Engine) {
     }
 }
 
-fn stores_are_apart(engine: &dyn Engine) {
+fn stores_are_apart(engine: &dyn KvEngine) {
     let one = engine.open("checks/one", 1).unwrap();
     let two = engine.open("checks/two", 1).unwrap();
     let longer = engine.open("checks/one-more", 1).unwrap();
@@ -297,7 +297,7 @@ fn stores_are_apart(engine: &dyn Engine) {
     assert_eq!(get(&*longer, "a"), Some(bytes("more")));
 }
 
-fn an_erased_store_is_new(engine: &dyn Engine) {
+fn an_erased_store_is_new(engine: &dyn KvEngine) {
     let kv = engine.open("checks/erased", 7).unwrap();
     put(&*kv, &[("a", "1")]);
     kv.close().unwrap();

@@ -9,7 +9,7 @@ use trefoil_core::{NamespaceId, Result};
 
 use super::objects::{failed, list_all};
 use super::{names, small};
-use crate::contract::Objects;
+use crate::contract::KvObjects;
 
 /// How many changes are kept. A node that has missed more reads all entries.
 const KEPT: u64 = 1000;
@@ -21,7 +21,7 @@ const REMOVED_EVERY: u64 = 100;
 
 /// What this node knows of the changes.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct RegistryChanges {
     seen: Mutex<Seen>,
     /// Changes of this node that the others could not be told yet.
     untold: Mutex<VecDeque<NamespaceId>>,
@@ -35,9 +35,9 @@ struct Seen {
     n_asked: u64,
 }
 
-impl Changes {
+impl RegistryChanges {
     /// Returns what was changed before now as known: entries are read after this.
-    pub(super) fn open(objects: &dyn Objects) -> Result<Self> {
+    pub(super) fn open(objects: &dyn KvObjects) -> Result<Self> {
         let listed = list_all(objects, names::CHANGES)?;
         let last = listed.last().map_or(0, |name| number(name));
         Ok(Self {
@@ -47,13 +47,13 @@ impl Changes {
     }
 
     /// Tells others that an entry was changed; later, if that is not possible now.
-    pub(super) fn tell(&self, objects: &dyn Objects, id: &NamespaceId) {
+    pub(super) fn tell(&self, objects: &dyn KvObjects, id: &NamespaceId) {
         self.untold.lock().push_back(id.clone());
         self.tell_again(objects);
     }
 
     /// Tells others what they could not be told before.
-    pub(super) fn tell_again(&self, objects: &dyn Objects) {
+    pub(super) fn tell_again(&self, objects: &dyn KvObjects) {
         loop {
             let Some(id) = self.untold.lock().pop_front() else {
                 return;
@@ -65,7 +65,7 @@ impl Changes {
         }
     }
 
-    fn append(&self, objects: &dyn Objects, id: &NamespaceId) -> Result<()> {
+    fn append(&self, objects: &dyn KvObjects, id: &NamespaceId) -> Result<()> {
         let bytes = small::encode(&id.as_str(), b"")?;
         // Lower numbers may have been removed: who created one again would be heard by nobody.
         let listed = list_all(objects, names::CHANGES)?;
@@ -84,7 +84,7 @@ impl Changes {
     }
 
     /// Returns what was changed since the last time.
-    pub(super) fn read(&self, objects: &dyn Objects) -> Result<EntryChanges> {
+    pub(super) fn read(&self, objects: &dyn KvObjects) -> Result<EntryChanges> {
         let mut seen = self.seen.lock();
         seen.n_asked += 1;
         if seen.n_asked.is_multiple_of(LISTED_EVERY) {
@@ -121,7 +121,7 @@ fn number(name: &str) -> u64 {
 }
 
 /// Removes old changes. Those that stay are removed with the next ones.
-fn remove_below(objects: &dyn Objects, end: u64) {
+fn remove_below(objects: &dyn KvObjects, end: u64) {
     let end = names::change(end);
     let listed = list_all(objects, names::CHANGES).unwrap_or_default();
     for name in listed.iter().take_while(|name| **name < end) {

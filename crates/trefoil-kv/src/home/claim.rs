@@ -11,7 +11,7 @@ use trefoil_storage::ReadReach;
 
 use super::node::Node;
 use super::objects::failed;
-use super::ownership::{OwnedEpoch, Owners};
+use super::ownership::{NamespaceOwners, OwnedEpoch};
 use super::release::Leaving;
 use super::{HomeShared, due, facts, names};
 use crate::contract::Kv;
@@ -66,7 +66,7 @@ fn released() -> Error {
 }
 
 impl KvClaim {
-    fn owners(&self) -> Owners<'_> {
+    fn owners(&self) -> NamespaceOwners<'_> {
         self.home.owners(self.incarnation, self.node.id)
     }
 

@@ -7,7 +7,7 @@ use trefoil_core::{NamespaceId, Result};
 
 use super::objects::{failed, list_all};
 use super::{names, small};
-use crate::contract::Objects;
+use crate::contract::KvObjects;
 
 /// What is due.
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ struct DueHead {
 
 /// Notes when something of a namespace is due.
 pub(super) fn note(
-    objects: &dyn Objects,
+    objects: &dyn KvObjects,
     id: &NamespaceId,
     incarnation: Incarnation,
     at: u64,
@@ -42,7 +42,7 @@ pub(super) fn note(
 }
 
 /// Forgets what was due then.
-pub(super) fn forget(objects: &dyn Objects, incarnation: Incarnation, at: u64) -> Result<()> {
+pub(super) fn forget(objects: &dyn KvObjects, incarnation: Incarnation, at: u64) -> Result<()> {
     let deleted = objects.delete(&names::due(at, incarnation));
     deleted.map_err(failed("forgetting what was due"))
 }
@@ -56,7 +56,7 @@ pub(super) struct DueNamespace {
 }
 
 /// Returns what is due, of all namespaces.
-pub(super) fn read_all(objects: &dyn Objects) -> Result<Vec<DueNamespace>> {
+pub(super) fn read_all(objects: &dyn KvObjects) -> Result<Vec<DueNamespace>> {
     let mut all = Vec::new();
     for name in list_all(objects, names::DUE)? {
         let found = objects.get(&name).map_err(failed("reading what is due"))?;

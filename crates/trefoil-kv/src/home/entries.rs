@@ -9,7 +9,7 @@ use trefoil_core::{Error, NamespaceId, Result};
 
 use super::objects::{failed, list_all};
 use super::{names, small};
-use crate::contract::{ObjectVersion, Objects};
+use crate::contract::{KvObjects, ObjectVersion};
 
 /// How many threads read entries at the start.
 const READERS: usize = 16;
@@ -42,9 +42,9 @@ struct FoundEntry {
 
 /// The entries in an engine.
 #[derive(Clone, Copy)]
-pub(super) struct Entries<'a>(pub(super) &'a dyn Objects);
+pub(super) struct RegistryEntries<'a>(pub(super) &'a dyn KvObjects);
 
-impl Entries<'_> {
+impl RegistryEntries<'_> {
     fn find(self, name: &str) -> Result<Option<FoundEntry>> {
         let found = self.0.get(name).map_err(failed("reading an entry"))?;
         let Some((bytes, version)) = found else {

@@ -7,7 +7,7 @@ use trefoil_core::{Error, Result};
 
 use super::objects::failed;
 use super::{names, small};
-use crate::contract::{ObjectVersion, Objects};
+use crate::contract::{KvObjects, ObjectVersion};
 
 /// How often a change is tried, when somebody else changes something.
 const ATTEMPTS: usize = 8;
@@ -38,14 +38,14 @@ impl NamespaceFacts {
 
 /// Returns the facts of a namespace; `None` if nobody has claimed it yet.
 pub(super) fn read(
-    objects: &dyn Objects,
+    objects: &dyn KvObjects,
     incarnation: Incarnation,
 ) -> Result<Option<NamespaceFacts>> {
     Ok(find(objects, incarnation)?.map(|(facts, _)| facts))
 }
 
 fn find(
-    objects: &dyn Objects,
+    objects: &dyn KvObjects,
     incarnation: Incarnation,
 ) -> Result<Option<(NamespaceFacts, ObjectVersion)>> {
     let name = names::facts(incarnation);
@@ -60,7 +60,7 @@ fn find(
 /// Changes the facts of a namespace for the claim of this epoch. Returns what they are then. A claim
 /// of an earlier epoch is told that it was lost.
 pub(super) fn change(
-    objects: &dyn Objects,
+    objects: &dyn KvObjects,
     incarnation: Incarnation,
     epoch: u64,
     change: impl Fn(&mut NamespaceFacts),

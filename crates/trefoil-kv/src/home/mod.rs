@@ -39,13 +39,13 @@ use trefoil::home::{Claim, EntryChanges, Erasure, Home, Incarnation, Stamp, Stor
 use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::missing;
 
-use crate::contract::{Engine, Objects};
-use changes::Changes;
+use crate::contract::{KvEngine, KvObjects};
+use changes::RegistryChanges;
 use claim::{Held, KvClaim};
-use entries::Entries;
+use entries::RegistryEntries;
 use node::{Node, NodeId};
 use objects::{failed, list_all};
-use ownership::{Acquired, OwnedEpoch, Owners};
+use ownership::{Acquired, NamespaceOwners, OwnedEpoch};
 use peers::Peers;
 use place::NodePlace;
 use release::{Leaving, Releaser};
@@ -103,7 +103,7 @@ pub struct KvHome {
 /// What a home shares with its claims.
 #[derive(Debug)]
 struct HomeShared {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn KvEngine>,
     clock: Clock,
     address: Option<String>,
     cache_dir: PathBuf,
@@ -113,7 +113,7 @@ struct HomeShared {
     node: RwLock<Arc<Node>>,
     peers: Peers,
     place: NodePlace,
-    changes: Changes,
+    changes: RegistryChanges,
     /// The namespaces that are claimed in this process.
     held: Mutex<HashSet<Incarnation>>,
     /// What was said to be due when the home was asked, of each namespace.
@@ -126,7 +126,7 @@ struct HomeShared {
 
 impl KvHome {
     /// Opens the home that is in an engine, as another node of it.
-    pub fn open(engine: Arc<dyn Engine>, options: KvHomeOptions) -> Result<Self> {
+    pub fn open(engine: Arc<dyn KvEngine>, options: KvHomeOptions) -> Result<Self> {
         let rng = options
             .seed
             .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
@@ -140,7 +140,7 @@ impl KvHome {
         }
         place.note(id)?;
         let node = Node::join(id, address.clone(), clock.clone(), engine.objects())?;
-        let changes = Changes::open(engine.objects())?;
+        let changes = RegistryChanges::open(engine.objects())?;
         let shared = Arc::new(HomeShared {
             releaser: Releaser::start(Arc::clone(&engine), !options.is_driven)?,
             engine,
@@ -190,16 +190,16 @@ impl KvHome {
 }
 
 impl HomeShared {
-    fn objects(&self) -> &dyn Objects {
+    fn objects(&self) -> &dyn KvObjects {
         self.engine.objects()
     }
 
-    fn entries(&self) -> Entries<'_> {
-        Entries(self.objects())
+    fn entries(&self) -> RegistryEntries<'_> {
+        RegistryEntries(self.objects())
     }
 
-    fn owners(&self, incarnation: Incarnation, node: NodeId) -> Owners<'_> {
-        Owners {
+    fn owners(&self, incarnation: Incarnation, node: NodeId) -> NamespaceOwners<'_> {
+        NamespaceOwners {
             objects: self.objects(),
             incarnation,
             node,

@@ -18,7 +18,7 @@ use trefoil_core::{Error, Result};
 
 use super::objects::failed;
 use super::{names, small};
-use crate::contract::{ObjectVersion, Objects};
+use crate::contract::{KvObjects, ObjectVersion};
 
 /// How often a node gives a sign of life.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
@@ -94,7 +94,7 @@ impl Node {
         id: NodeId,
         address: Option<String>,
         clock: Clock,
-        objects: &dyn Objects,
+        objects: &dyn KvObjects,
     ) -> Result<Self> {
         let node = Self {
             id,
@@ -153,7 +153,7 @@ impl Node {
     }
 
     /// Looks whether it was declared dead and gives a sign of life, as far as it is time to.
-    pub(super) fn step(&self, objects: &dyn Objects) {
+    pub(super) fn step(&self, objects: &dyn KvObjects) {
         let mut pulse = self.pulse.lock();
         let (now, wall) = self.time();
         if now >= pulse.next_look {
@@ -168,7 +168,7 @@ impl Node {
         }
     }
 
-    fn look(&self, (now, wall): (Duration, u64), objects: &dyn Objects) {
+    fn look(&self, (now, wall): (Duration, u64), objects: &dyn KvObjects) {
         match objects.get(&names::dead(self.id)) {
             Ok(None) => self.extend(now, wall),
             Ok(Some(_)) => {
@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    fn beat(&self, pulse: &mut Pulse, objects: &dyn Objects) -> Result<()> {
+    fn beat(&self, pulse: &mut Pulse, objects: &dyn KvObjects) -> Result<()> {
         let name = names::node(self.id);
         let version = match pulse.version.take() {
             Some(version) => version,
@@ -221,7 +221,7 @@ impl Node {
     }
 
     /// Stops to answer, and lets others have what it owned at once.
-    pub(super) fn leave(&self, objects: &dyn Objects) -> Result<()> {
+    pub(super) fn leave(&self, objects: &dyn KvObjects) -> Result<()> {
         self.is_dead.store(true, Ordering::SeqCst);
         let death = small::encode(&Death { has_left: true }, b"")?;
         let left = objects.create(&names::dead(self.id), death);

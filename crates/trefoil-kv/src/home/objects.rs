@@ -2,7 +2,7 @@
 
 use trefoil_core::{Cause, Error, Result};
 
-use crate::contract::{KvError, Objects};
+use crate::contract::{KvError, KvObjects};
 
 /// How many names are listed at a time.
 const PAGE: usize = 1000;
@@ -27,7 +27,7 @@ pub(super) fn failed(what: &str) -> impl FnOnce(KvError) -> Error {
 }
 
 /// Returns all names that begin with `prefix`, in order.
-pub(super) fn list_all(objects: &dyn Objects, prefix: &str) -> Result<Vec<String>> {
+pub(super) fn list_all(objects: &dyn KvObjects, prefix: &str) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     loop {
         let after = names.last().cloned().unwrap_or_default();

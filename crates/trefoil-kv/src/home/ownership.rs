@@ -12,7 +12,7 @@ use super::node::NodeId;
 use super::objects::{failed, list_all};
 use super::peers::{PeerState, Peers};
 use super::{names, small};
-use crate::contract::{KvError, ObjectVersion, Objects};
+use crate::contract::{KvError, KvObjects, ObjectVersion};
 
 /// How often the next epoch is tried, when others take it.
 const ATTEMPTS: usize = 8;
@@ -26,7 +26,7 @@ struct OwnerHead {
 }
 
 /// The last epoch of a namespace.
-struct Owner {
+struct NamespaceOwner {
     epoch: u64,
     head: OwnerHead,
 }
@@ -50,14 +50,14 @@ pub(super) enum Acquired {
 
 /// The owners of one namespace.
 #[derive(Clone, Copy)]
-pub(super) struct Owners<'a> {
-    pub(super) objects: &'a dyn Objects,
+pub(super) struct NamespaceOwners<'a> {
+    pub(super) objects: &'a dyn KvObjects,
     pub(super) incarnation: Incarnation,
     /// This node.
     pub(super) node: NodeId,
 }
 
-impl Owners<'_> {
+impl NamespaceOwners<'_> {
     /// Takes the next epoch, if that is possible.
     pub(super) fn acquire(self, peers: &Peers) -> Result<Acquired> {
         for _ in 0..ATTEMPTS {
@@ -121,7 +121,7 @@ impl Owners<'_> {
         Ok((head == self.head(false)).then_some(version))
     }
 
-    fn last(self) -> Result<Option<Owner>> {
+    fn last(self) -> Result<Option<NamespaceOwner>> {
         for _ in 0..ATTEMPTS {
             let listed = list_all(self.objects, &names::owners(self.incarnation))?;
             let Some(name) = listed.last() else {
@@ -136,7 +136,7 @@ impl Owners<'_> {
             let epoch = names::last_number(name).and_then(|number| u64::try_from(number).ok());
             let strange = || Error::Internal(format!("{name} is not the name of an epoch"));
             let epoch = epoch.ok_or_else(strange)?;
-            return Ok(Some(Owner { epoch, head }));
+            return Ok(Some(NamespaceOwner { epoch, head }));
         }
         Err(Error::Overloaded(
             "the owner of the namespace changes all the time".to_owned(),

@@ -11,7 +11,7 @@ use trefoil_core::Result;
 use super::node::{Beat, Death, LEASE, NodeId};
 use super::objects::failed;
 use super::{names, small};
-use crate::contract::{ObjectVersion, Objects};
+use crate::contract::{KvObjects, ObjectVersion};
 
 /// How long a node may be silent before it is declared dead.
 const SILENCE_MAX: Duration = Duration::from_secs(6);
@@ -71,7 +71,7 @@ impl Peers {
     }
 
     /// Looks at a node. One that has been silent for too long is declared dead.
-    pub(super) fn look(&self, id: NodeId, objects: &dyn Objects) -> Result<PeerState> {
+    pub(super) fn look(&self, id: NodeId, objects: &dyn KvObjects) -> Result<PeerState> {
         let now = self.clock.steady();
         if self
             .seen
@@ -109,7 +109,7 @@ impl Peers {
     }
 
     /// Declares a node dead, which owns nothing from then on.
-    pub(super) fn declare_dead(&self, id: NodeId, objects: &dyn Objects) -> Result<PeerState> {
+    pub(super) fn declare_dead(&self, id: NodeId, objects: &dyn KvObjects) -> Result<PeerState> {
         let death = small::encode(&Death { has_left: false }, b"")?;
         let created = objects.create(&names::dead(id), death);
         if created.map_err(failed("declaring a node dead"))?.is_some() {
@@ -133,7 +133,10 @@ impl Peers {
 }
 
 /// Returns the last sign of life of a node, and its address.
-fn last_beat(id: NodeId, objects: &dyn Objects) -> Result<(Option<ObjectVersion>, Option<String>)> {
+fn last_beat(
+    id: NodeId,
+    objects: &dyn KvObjects,
+) -> Result<(Option<ObjectVersion>, Option<String>)> {
     let name = names::node(id);
     let found = objects.get(&name);
     let Some((bytes, version)) = found.map_err(failed("looking for a sign of life"))? else {

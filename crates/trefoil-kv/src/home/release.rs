@@ -11,8 +11,8 @@ use trefoil::home::Incarnation;
 use trefoil_core::{Error, Result};
 
 use super::node::NodeId;
-use super::ownership::{OwnedEpoch, Owners};
-use crate::contract::{Engine, Kv};
+use super::ownership::{NamespaceOwners, OwnedEpoch};
+use crate::contract::{Kv, KvEngine};
 
 /// A namespace that is being let go.
 pub(super) struct Leaving {
@@ -26,7 +26,7 @@ pub(super) struct Leaving {
 /// What is being let go.
 #[derive(Debug)]
 pub(super) struct Releases {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn KvEngine>,
     /// How many are under way of each namespace.
     under_way: Mutex<HashMap<Incarnation, usize>>,
     settled: Condvar,
@@ -64,7 +64,7 @@ impl Releases {
 
     /// Tells other nodes that they may have a namespace.
     fn tell(&self, incarnation: Incarnation, node: NodeId, epoch: OwnedEpoch) {
-        let owners = Owners {
+        let owners = NamespaceOwners {
             objects: self.engine.objects(),
             incarnation,
             node,
@@ -101,7 +101,7 @@ pub(super) struct Releaser {
 }
 
 impl Releaser {
-    pub(super) fn start(engine: Arc<dyn Engine>, has_thread: bool) -> Result<Self> {
+    pub(super) fn start(engine: Arc<dyn KvEngine>, has_thread: bool) -> Result<Self> {
         let releases = Arc::new(Releases {
             engine,
             under_way: Mutex::default(),

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use trefoil::home::{Home as _, Incarnation};
 use trefoil::{Commit, Database, Error, NewEvent, Selection};
 
-use super::entries::Entries;
+use super::entries::RegistryEntries;
 use super::names;
 use super::tests::{TestNode, id};
-use crate::contract::Engine as _;
+use crate::contract::KvEngine as _;
 use crate::memory::{CutOff, EngineCall, Fate, Fates, MemoryEngine};
 
 /// How many seeds are tried, unless one is given.
@@ -232,7 +232,7 @@ impl Simulation {
             return;
         }
         node.forget(name);
-        let entries = Entries(self.data.objects());
+        let entries = RegistryEntries(self.data.objects());
         let entry = entries.read(&names::entry(&id(name))).unwrap().unwrap();
         let deleted = node.node.home.delete(&id(name), entry.stamp.incarnation);
         // What is not erased now is erased by the next node.

@@ -10,7 +10,7 @@ use trefoil::{
 };
 
 use super::{KvHome, KvHomeOptions};
-use crate::contract::Engine as _;
+use crate::contract::KvEngine as _;
 use crate::memory::{CutOff, Fate, MemoryEngine, MemoryOptions};
 
 /// A node of its own, with a clock that stands still and an engine that others share.

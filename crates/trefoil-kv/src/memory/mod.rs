@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::contract::{Engine, Kv, KvError, KvLimits, KvResult, Objects};
+use crate::contract::{Kv, KvEngine, KvError, KvLimits, KvObjects, KvResult};
 
 pub use fate::{CutOff, EngineCall, Fate, Fates, SeededFates};
 use handle::MemoryKv;
@@ -176,8 +176,8 @@ impl MemoryEngine {
     }
 }
 
-impl Engine for MemoryEngine {
-    fn objects(&self) -> &dyn Objects {
+impl KvEngine for MemoryEngine {
+    fn objects(&self) -> &dyn KvObjects {
         &self.objects
     }
 

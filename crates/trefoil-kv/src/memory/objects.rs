@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::contract::{KvError, KvResult, ObjectVersion, Objects};
+use crate::contract::{KvError, KvObjects, KvResult, ObjectVersion};
 
 use super::{EngineCall, Link, MemoryData};
 
@@ -77,7 +77,7 @@ fn file_failed(file: &Path) -> impl FnOnce(std::io::Error) -> KvError {
     move |error| KvError::Unavailable(format!("{}: {error}", file.display()))
 }
 
-impl Objects for MemoryObjects {
+impl KvObjects for MemoryObjects {
     fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>> {
         check_name(name)?;
         self.link.read(EngineCall::ReadObject)?;

@@ -232,7 +232,7 @@ impl Cells {
 mod tests {
     use trefoil_core::Error;
 
-    use crate::contract::Engine as _;
+    use crate::contract::KvEngine as _;
     use crate::memory::MemoryEngine;
 
     use super::*;

@@ -212,7 +212,7 @@ impl KvLog {
     }
 }
 
-/// GroupParts of a group that are on their way.
+/// The parts of a group that are on their way.
 #[derive(Debug)]
 struct GroupParts {
     left: usize,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::{LogEnd, ReadReach};
 
-use crate::contract::{Engine, Kv, KvRead};
+use crate::contract::{Kv, KvEngine, KvRead};
 
 use super::KvStorage;
 use super::errors::{damaged_log, failed};
@@ -70,7 +70,7 @@ impl KvStorageOptions {
         format!("{}{}/", self.objects, self.generation)
     }
 
-    fn store(&self, engine: Arc<dyn Engine>, kv: Arc<dyn Kv>) -> Result<OpenStore> {
+    fn store(&self, engine: Arc<dyn KvEngine>, kv: Arc<dyn Kv>) -> Result<OpenStore> {
         let objects = self.generation_objects();
         OpenStore::new(engine, kv, self.epoch, self.generation, objects)
     }
@@ -81,7 +81,7 @@ impl KvStorage {
     /// before a commit that its maps know of, as `reach` reads from them, is
     /// [`Error::Damaged`](trefoil_core::Error::Damaged), and nothing of it is changed.
     pub fn open(
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn KvEngine>,
         kv: Arc<dyn Kv>,
         options: &KvStorageOptions,
         reach: &ReadReach<'_>,
@@ -197,7 +197,7 @@ pub fn generations(kv: &dyn KvRead) -> Result<Vec<u64>> {
 /// Removes a generation: its keys, its objects, and what is cached of it. If it fails, the generation is
 /// there, or it is not and opening it goes on with this. It may be repeated.
 pub fn erase_generation(
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn KvEngine>,
     kv: Arc<dyn Kv>,
     options: &KvStorageOptions,
 ) -> Result<()> {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
 use trefoil_core::{Direction, Error, Result};
 
-use crate::contract::{Engine, Kv, KvBatch, KvError, KvLimits, KvRead, KvResult};
+use crate::contract::{Kv, KvBatch, KvEngine, KvError, KvLimits, KvRead, KvResult};
 
 use super::cell::{Cells, Puts};
 use super::errors::{failed, lost};
@@ -26,7 +26,7 @@ pub(super) type KeyChange = (Bytes, Option<Bytes>);
 #[derive(Debug)]
 pub(super) struct OpenStore {
     pub(super) kv: Arc<dyn Kv>,
-    pub(super) engine: Arc<dyn Engine>,
+    pub(super) engine: Arc<dyn KvEngine>,
     pub(super) keys: GenerationKeys,
     pub(super) cells: Cells,
     pub(super) limits: KvLimits,
@@ -42,7 +42,7 @@ pub(super) struct OpenStore {
 
 impl OpenStore {
     pub(super) fn new(
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn KvEngine>,
         kv: Arc<dyn Kv>,
         epoch: u64,
         generation: u64,

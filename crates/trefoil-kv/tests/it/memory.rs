@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trefoil_core::Direction;
-use trefoil_kv::contract::{Engine, Kv, KvBatch, KvError, KvLimits, KvRead, KvResult};
+use trefoil_kv::contract::{Kv, KvBatch, KvEngine, KvError, KvLimits, KvRead, KvResult};
 use trefoil_kv::memory::{CutOff, Fate, MemoryEngine, MemoryOptions, SeededFates};
 
 fn put(key: &str, value: &str) -> KvBatch {

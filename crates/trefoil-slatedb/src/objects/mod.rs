@@ -13,7 +13,7 @@ use object_store::{
     Attribute, AttributeValue, Attributes, GetOptions, ObjectStoreExt as _, PutMode, PutOptions,
     UpdateVersion,
 };
-use trefoil_kv::contract::{KvError, KvResult, ObjectVersion, Objects};
+use trefoil_kv::contract::{KvError, KvObjects, KvResult, ObjectVersion};
 
 use crate::engine::EngineShared;
 use crate::error::{of_get, of_put};
@@ -119,7 +119,7 @@ fn version(tag: Option<String>) -> KvResult<ObjectVersion> {
         .ok_or_else(|| KvError::Damaged("the store returned no ETag".to_owned()))
 }
 
-impl Objects for StoreObjects {
+impl KvObjects for StoreObjects {
     fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>> {
         let path = self.path(name)?;
         let store = Arc::clone(&self.shared.connection.store);

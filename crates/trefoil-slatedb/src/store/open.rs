@@ -13,7 +13,7 @@ use bytes::Bytes;
 use object_store::path::Path;
 use slatedb::admin::Admin;
 use slatedb::{Db, WalReader};
-use trefoil_kv::contract::{KvError, KvResult, Objects as _};
+use trefoil_kv::contract::{KvError, KvObjects as _, KvResult};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::clock::StoreClock;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use trefoil_kv::conformance;
-use trefoil_kv::contract::Engine;
+use trefoil_kv::contract::KvEngine;
 use trefoil_slatedb::{SlateEngine, StoreOptions, StoreUrl};
 
 use crate::services::{BUCKET, Service};
 
-fn engine(url: &str, options: StoreOptions) -> Arc<dyn Engine> {
+fn engine(url: &str, options: StoreOptions) -> Arc<dyn KvEngine> {
     let url: StoreUrl = url.parse().unwrap();
     Arc::new(SlateEngine::connect(&url, options).unwrap())
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use trefoil_kv::contract::{Engine as _, Kv, KvBatch};
+use trefoil_kv::contract::{Kv, KvBatch, KvEngine as _};
 use trefoil_slatedb::{SlateEngine, StoreOptions, StoreUrl};
 
 fn change(number: usize) -> KvBatch {

@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use trefoil_kv::contract::{Engine as _, KvBatch, KvError};
+use trefoil_kv::contract::{KvBatch, KvEngine as _, KvError};
 use trefoil_slatedb::{SlateEngine, StoreOptions, StoreUrl};
 
 use crate::services::{BUCKET, Service};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tempfile::TempDir;
 use trefoil_core::Direction;
-use trefoil_kv::contract::{Engine as _, Kv, KvBatch};
+use trefoil_kv::contract::{Kv, KvBatch, KvEngine as _};
 use trefoil_slatedb::{SlateEngine, StoreOptions, StoreUrl};
 
 use crate::services::{BUCKET, Service};

@@ -1,7 +1,7 @@
 //! That nothing is left of what does not count, and no record of what was only changed.
 
 use trefoil_core::Direction;
-use trefoil_kv::contract::{Engine as _, Kv};
+use trefoil_kv::contract::{Kv, KvEngine as _};
 use trefoil_kv::memory::{CutOff, Fate};
 use trefoil_kv::{KvStorage, KvStorageOptions, erase_generation, generations};
 use trefoil_storage::{Batch, Storage, Upkeep};

@@ -172,7 +172,7 @@ fn check(is_tiny: bool) {
 
 /// Opens the namespace and does what can be done. Returns how many steps were.
 fn die(place: &Place, node: &trefoil_kv::memory::MemoryEngine) -> usize {
-    use trefoil_kv::contract::Engine as _;
+    use trefoil_kv::contract::KvEngine as _;
     let epoch = place
         .epoch
         .fetch_add(1, std::sync::atomic::Ordering::SeqCst)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use trefoil::home::{Claim, Facts, OpenedGeneration};
 use trefoil::{Commit, Database, Error, NewEvent, Options, Result, Selection, Tracking};
-use trefoil_kv::contract::{Engine as _, Kv};
+use trefoil_kv::contract::{Kv, KvEngine as _};
 use trefoil_kv::memory::{CutOff, Fate, MemoryEngine, MemoryOptions};
 use trefoil_kv::{KvStorage, KvStorageOptions, erase_generation, generations};
 use trefoil_storage::ReadReach;

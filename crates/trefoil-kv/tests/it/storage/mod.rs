@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trefoil_core::Result;
-use trefoil_kv::contract::{Engine as _, Kv, KvLimits};
+use trefoil_kv::contract::{Kv, KvEngine as _, KvLimits};
 use trefoil_kv::memory::{MemoryEngine, MemoryOptions};
 use trefoil_kv::{KvStorage, KvStorageOptions};
 use trefoil_storage::{Group, Items, Label, Record, Storage};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use trefoil_core::{Direction, Error};
 use trefoil_kv::KvStorage;
-use trefoil_kv::contract::Engine as _;
+use trefoil_kv::contract::KvEngine as _;
 use trefoil_storage::Storage as _;
 
 use super::Place;
