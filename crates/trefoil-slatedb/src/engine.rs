@@ -3,6 +3,7 @@
 //! The calls of the contract wait; the libraries below are asynchronous. So a call runs its work to
 //! the end on the thread that it came on, and what goes on in the background has threads of its own.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub(crate) struct EngineShared {
     pub(crate) connection: Connection,
     pub(crate) options: StoreOptions,
     pub(crate) cache: Arc<dyn DbCache>,
+    /// Keeps others from the directory of the cache.
+    cache_lock: Option<File>,
 }
 
 impl std::fmt::Debug for EngineShared {
@@ -45,6 +48,7 @@ impl std::fmt::Debug for EngineShared {
             .debug_struct("EngineShared")
             .field("connection", &self.connection)
             .field("options", &self.options)
+            .field("has_cache_on_disk", &self.cache_lock.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -115,13 +119,14 @@ impl SlateEngine {
         };
         let connection = wait_anywhere(&handle, connecting).map_err(|_| late())??;
         let building = store::cache::build(&options);
-        let cache = wait_anywhere(&handle, building)?;
+        let (cache, cache_lock) = wait_anywhere(&handle, building)?;
         let shared = Arc::new(EngineShared {
             runtime: Some(runtime),
             handle,
             connection,
             options,
             cache,
+            cache_lock,
         });
         Ok(Self {
             objects: StoreObjects::new(Arc::clone(&shared), OBJECTS),
@@ -276,6 +281,25 @@ mod tests {
             panic!("{error:?}");
         };
         assert!(text.contains("the clock of this machine is"), "{text}");
+    }
+
+    #[test]
+    fn a_cache_on_disk_is_for_one_engine() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = StoreOptions {
+            cache_directory: Some(directory.path().to_owned()),
+            cache_disk: 64 << 20,
+            ..StoreOptions::default()
+        };
+        let connect = || SlateEngine::connect(&StoreUrl::Memory, options.clone()).unwrap();
+        let (first, second) = (connect(), connect());
+        assert!(first.shared.cache_lock.is_some());
+        assert!(second.shared.cache_lock.is_none());
+        for engine in [&first, &second] {
+            engine.open("x", 1).unwrap().close().unwrap();
+        }
+        drop(first);
+        assert!(connect().shared.cache_lock.is_some());
     }
 
     #[tokio::test]
