@@ -6,6 +6,7 @@
 
 mod changes;
 mod claim;
+mod cluster;
 mod due;
 mod entries;
 mod facts;
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil::Clock;
-use trefoil::home::{Claim, EntryChanges, Erasure, Home, Incarnation, Stamp, StoredEntry};
+use trefoil::home::{Claim, Cluster, EntryChanges, Erasure, Home, Incarnation, Stamp, StoredEntry};
 use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::missing;
 
@@ -43,7 +44,7 @@ use crate::contract::{KvEngine, KvObjects};
 use changes::RegistryChanges;
 use claim::{Held, KvClaim};
 use entries::RegistryEntries;
-use node::{Node, NodeId};
+use node::{Node, NodeId, NodeWord};
 use objects::{failed, list_all};
 use ownership::{Acquired, NamespaceOwners, OwnedEpoch};
 use peers::Peers;
@@ -67,8 +68,6 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(100);
 pub struct KvHomeOptions {
     /// What time it is.
     pub clock: Clock,
-    /// Where other nodes and clients reach this one, if they do.
-    pub address: Option<String>,
     /// Where files of indexes are kept while they are used. It may be emptied while no process uses it. A
     /// node that is started where another one died need not wait for long until it has what was the
     /// other's.
@@ -85,7 +84,6 @@ impl KvHomeOptions {
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
         Self {
             clock: Clock::default(),
-            address: None,
             cache_dir: cache_dir.into(),
             is_driven: false,
             seed: None,
@@ -105,7 +103,8 @@ pub struct KvHome {
 struct HomeShared {
     engine: Arc<dyn KvEngine>,
     clock: Clock,
-    address: Option<String>,
+    /// What others are told of this node.
+    word: Mutex<NodeWord>,
     cache_dir: PathBuf,
     is_driven: bool,
     rng: Mutex<fastrand::Rng>,
@@ -132,14 +131,15 @@ impl KvHome {
             .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let rng = Mutex::new(rng);
         let id = NodeId(rng.lock().u128(..));
-        let (clock, address) = (options.clock, options.address);
+        let clock = options.clock;
         let (place, before) = NodePlace::take(&options.cache_dir)?;
         let peers = Peers::new(clock.clone());
         if let Some(before) = before {
             peers.declare_dead(before, engine.objects())?;
         }
         place.note(id)?;
-        let node = Node::join(id, address.clone(), clock.clone(), engine.objects())?;
+        let word = NodeWord::default();
+        let node = Node::join(id, word.clone(), clock.clone(), engine.objects())?;
         let changes = RegistryChanges::open(engine.objects())?;
         let shared = Arc::new(HomeShared {
             releaser: Releaser::start(Arc::clone(&engine), !options.is_driven)?,
@@ -148,7 +148,7 @@ impl KvHome {
             place,
             changes,
             clock,
-            address,
+            word: Mutex::new(word),
             cache_dir: options.cache_dir,
             is_driven: options.is_driven,
             rng,
@@ -238,7 +238,7 @@ impl HomeShared {
 
     fn step(&self) {
         let node = self.node();
-        node.step(self.objects());
+        node.step(|| self.word.lock().clone(), self.objects());
         self.releaser.releases.tell_again();
         self.changes.tell_again(self.objects());
         if node.is_dead()
@@ -257,8 +257,8 @@ impl HomeShared {
     fn join_again(&self) -> Result<()> {
         let id = NodeId(self.new_id());
         self.place.note(id)?;
-        let (address, clock) = (self.address.clone(), self.clock.clone());
-        let node = Node::join(id, address, clock, self.objects())?;
+        let (word, clock) = (self.word.lock().clone(), self.clock.clone());
+        let node = Node::join(id, word, clock, self.objects())?;
         *self.node.write() = Arc::new(node);
         Ok(())
     }
@@ -482,6 +482,11 @@ impl Home for KvHome {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        let shared: Arc<dyn Cluster> = self.shared.clone();
+        Some(shared)
     }
 
     fn check_ready(&self) -> Result<()> {

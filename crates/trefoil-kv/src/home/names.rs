@@ -9,6 +9,7 @@
 //! erase/<incarnation>              a namespace that is being deleted
 //! nodes/<node>                     a sign of life of a node
 //! nodes/<node>.dead                what this node owned is free
+//! cluster/<name>                   what all nodes share
 //! ns/<incarnation>/<generation>/   objects of a generation
 //! <incarnation>                    the store of a namespace, with all its generations
 //! ```
@@ -68,6 +69,10 @@ pub(super) fn node(id: NodeId) -> String {
 
 pub(super) fn dead(id: NodeId) -> String {
     format!("{NODES}{:032x}{DEAD}", id.0)
+}
+
+pub(super) fn shared(name: &str) -> String {
+    format!("cluster/{name}")
 }
 
 pub(super) fn store(incarnation: Incarnation) -> String {

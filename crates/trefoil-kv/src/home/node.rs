@@ -33,11 +33,18 @@ pub(super) const LEASE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct NodeId(pub(super) u128);
 
+/// What a node tells the others of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NodeWord {
+    /// Where it can be reached, if others can reach it.
+    pub(super) address: Option<String>,
+}
+
 /// A sign of life.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Beat {
-    /// Where the node can be reached, if others can reach it.
-    pub(super) address: Option<String>,
+    #[serde(flatten)]
+    pub(super) word: NodeWord,
     /// Another one each time.
     count: u64,
 }
@@ -53,7 +60,6 @@ pub(super) struct Death {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: NodeId,
-    address: Option<String>,
     clock: Clock,
     /// Until when it may answer, in nanoseconds.
     until: AtomicU64,
@@ -92,13 +98,12 @@ impl Node {
     /// Makes a node known to the others.
     pub(super) fn join(
         id: NodeId,
-        address: Option<String>,
+        word: NodeWord,
         clock: Clock,
         objects: &dyn KvObjects,
     ) -> Result<Self> {
         let node = Self {
             id,
-            address,
             clock,
             until: AtomicU64::new(0),
             until_wall: AtomicU64::new(0),
@@ -108,7 +113,7 @@ impl Node {
         };
         let (began, wall) = node.time();
         let name = names::node(id);
-        let created = objects.create(&name, node.sign(0)?);
+        let created = objects.create(&name, sign(word, 0)?);
         let version = created.map_err(failed("joining the cluster"))?;
         let taken = || Error::Internal("two nodes have the same id".to_owned());
         *node.pulse.lock() = Pulse {
@@ -120,11 +125,6 @@ impl Node {
         // Nobody can have declared dead what did not exist.
         node.extend(began, wall);
         Ok(node)
-    }
-
-    fn sign(&self, count: u64) -> Result<bytes::Bytes> {
-        let address = self.address.clone();
-        small::encode(&Beat { address, count }, b"")
     }
 
     /// Returns what time it is by the steady clock and by that on the wall.
@@ -153,19 +153,24 @@ impl Node {
     }
 
     /// Looks whether it was declared dead and gives a sign of life, as far as it is time to.
-    pub(super) fn step(&self, objects: &dyn KvObjects) {
+    pub(super) fn step(&self, word: impl FnOnce() -> NodeWord, objects: &dyn KvObjects) {
         let mut pulse = self.pulse.lock();
         let (now, wall) = self.time();
         if now >= pulse.next_look {
             pulse.next_look = now + LOOK_EVERY;
             self.look((now, wall), objects);
         }
-        if now >= pulse.next_beat && !self.is_dead() {
-            pulse.next_beat = now + BEAT_EVERY;
-            if let Err(error) = self.beat(&mut pulse, objects) {
-                tracing::warn!(%error, "cannot give a sign of life");
-            }
+        if now >= pulse.next_beat
+            && !self.is_dead()
+            && let Err(error) = self.beat(&mut pulse, word(), objects)
+        {
+            tracing::warn!(%error, "cannot give a sign of life");
         }
+    }
+
+    /// Gives a sign of life now.
+    pub(super) fn tell(&self, word: NodeWord, objects: &dyn KvObjects) -> Result<()> {
+        self.beat(&mut self.pulse.lock(), word, objects)
     }
 
     fn look(&self, (now, wall): (Duration, u64), objects: &dyn KvObjects) {
@@ -179,7 +184,8 @@ impl Node {
         }
     }
 
-    fn beat(&self, pulse: &mut Pulse, objects: &dyn KvObjects) -> Result<()> {
+    fn beat(&self, pulse: &mut Pulse, word: NodeWord, objects: &dyn KvObjects) -> Result<()> {
+        pulse.next_beat = self.clock.steady() + BEAT_EVERY;
         let name = names::node(self.id);
         let version = match pulse.version.take() {
             Some(version) => version,
@@ -192,7 +198,7 @@ impl Node {
             }
         };
         pulse.count += 1;
-        let replaced = objects.replace(&name, &version, self.sign(pulse.count)?);
+        let replaced = objects.replace(&name, &version, sign(word, pulse.count)?);
         pulse.version = replaced.map_err(failed("giving a sign of life"))?;
         Ok(())
     }
@@ -227,4 +233,8 @@ impl Node {
         let left = objects.create(&names::dead(self.id), death);
         left.map(drop).map_err(failed("leaving the cluster"))
     }
+}
+
+fn sign(word: NodeWord, count: u64) -> Result<bytes::Bytes> {
+    small::encode(&Beat { word, count }, b"")
 }

@@ -143,5 +143,5 @@ fn last_beat(
         return Ok((None, None));
     };
     let (beat, _): (Beat, _) = small::decode(&name, &bytes)?;
-    Ok((Some(version), beat.address))
+    Ok((Some(version), beat.word.address))
 }

@@ -39,12 +39,12 @@ impl TestNode {
         let time = ManualTime::new(start(seed));
         let options = KvHomeOptions {
             clock: Clock::new(time.clone()),
-            address: Some(format!("node-{seed}")),
             is_driven: true,
             seed: Some(seed),
             ..KvHomeOptions::new(cache.path())
         };
         let home = KvHome::open(Arc::new(engine.clone()), options)?;
+        announce(&home, &format!("node-{seed}"))?;
         Ok(Self {
             home,
             engine,
@@ -74,6 +74,11 @@ impl TestNode {
     pub(super) fn open(&self, id: &NamespaceId) -> trefoil::Result<Database> {
         Database::open_claimed(self.claim(id)?, &self.options())
     }
+}
+
+fn announce(home: &KvHome, address: &str) -> trefoil::Result<()> {
+    let cluster = home.cluster().expect("several nodes may have it");
+    cluster.announce(address)
 }
 
 /// The clocks of nodes are seconds apart.

@@ -14,13 +14,11 @@ use crate::harness::TestServer;
 use crate::other_storage::resp;
 
 fn node(data: &MemoryEngine, address: &str, cache: &tempfile::TempDir) -> TestServer {
-    let options = KvHomeOptions {
-        address: Some(address.to_owned()),
-        ..KvHomeOptions::new(cache.path().join(address))
-    };
+    let options = KvHomeOptions::new(cache.path().join(address));
     let home = KvHome::open(Arc::new(data.clone()), options).unwrap();
     let options = NamespacesOptions::default();
     let namespaces = Namespaces::open_in(Arc::new(home), options).unwrap();
+    namespaces.cluster().unwrap().announce(address).unwrap();
     TestServer::on(Config::default(), namespaces)
 }
 

@@ -27,6 +27,7 @@
 //! [`Error::Locked`]: trefoil_core::Error::Locked
 //! [`Error::NamespaceNotFound`]: trefoil_core::Error::NamespaceNotFound
 
+mod cluster;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod local;
@@ -42,6 +43,7 @@ use trefoil_core::{NamespaceId, Result};
 use trefoil_storage::local::{Finding, LogReport, Progress};
 use trefoil_storage::{ReadReach, Storage};
 
+pub use cluster::Cluster;
 pub use local::LocalHome;
 pub use memory::MemoryHome;
 
@@ -153,6 +155,18 @@ pub trait Home: Send + Sync + Debug {
     /// Returns whether other processes may have the home at the same time.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Returns the cluster that the processes are that share the home, if they do.
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        None
+    }
+
+    /// Returns [`Error::NotOwner`](trefoil_core::Error::NotOwner), with its address, if another process
+    /// has the namespace or should be the next to have it. This is a hint, and [`Self::claim`] decides.
+    fn check_here(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<()> {
+        let _ = (id, incarnation);
+        Ok(())
     }
 
     /// Returns an error if this process may answer for no namespace at present, as when it cannot reach

@@ -66,6 +66,16 @@ impl Namespaces {
             .await
     }
 
+    /// The async form of [`Self::database_here`]. One that is open is returned at once.
+    pub async fn database_here_async(&self, id: &NamespaceId) -> Result<OpenDatabase> {
+        if let Some(database) = self.opened(id) {
+            return Ok(database);
+        }
+        let id = id.clone();
+        self.elsewhere(move |namespaces| namespaces.database_here(&id))
+            .await
+    }
+
     /// The async form of [`Self::reopen`].
     pub async fn reopen_async(&self, id: &str) -> Result<()> {
         let id = id.to_owned();

@@ -38,7 +38,7 @@ pub(crate) use verify::verify;
 
 use crate::background::{Background, Lane};
 use crate::database::host::Host;
-use crate::home::{Home, LocalHome, MemoryHome};
+use crate::home::{Cluster, Home, LocalHome, MemoryHome};
 use crate::stats::TotalStats;
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
@@ -340,16 +340,31 @@ impl Namespaces {
     }
 
     /// Returns the database of a namespace, opened if it is not. Blocks the thread while it opens; users
-    /// of the same namespace wait for one opening, users of others do not wait.
+    /// of the same namespace wait for one opening, users of others do not wait. If another process has it,
+    /// or should open it, that is [`Error::NotOwner`], with the address of that one.
     ///
     /// Hold what it returns for as long as the database, or a subscription to it, is in use: the
     /// namespace is not closed meanwhile.
     pub fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
-        self.inner.pool.get(
-            id,
-            || self.inner.registry.get(id.as_str()).map(drop),
-            || self.inner.open_database(id),
-        )
+        self.get_database(id, || {
+            self.inner.registry.check_here(id)?;
+            self.inner.open_database(id)
+        })
+    }
+
+    /// As [`Self::database`], but opens the namespace here unless another process has it: for those that
+    /// another process has sent here.
+    pub fn database_here(&self, id: &NamespaceId) -> Result<OpenDatabase> {
+        self.get_database(id, || self.inner.open_database(id))
+    }
+
+    fn get_database(
+        &self,
+        id: &NamespaceId,
+        open: impl FnOnce() -> Result<Database>,
+    ) -> Result<OpenDatabase> {
+        let exists = || self.inner.registry.get(id.as_str()).map(drop);
+        self.inner.pool.get(id, exists, open)
     }
 
     /// Returns the database of a namespace if it is open, for callers that must not wait for its opening.
@@ -388,6 +403,11 @@ impl Namespaces {
             block_bytes: self.inner.pool.cached_bytes(),
             entry_bytes: background.read_cache.n_bytes(),
         }
+    }
+
+    /// Returns the nodes that share the home, if several processes may.
+    pub fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.inner.registry.home.cluster()
     }
 
     /// Returns an error if this process may answer for no namespace at present. Does not wait.

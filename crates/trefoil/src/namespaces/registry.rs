@@ -91,6 +91,12 @@ impl Registry {
         self.refresh(&NamespaceId::new(id)?)
     }
 
+    /// Returns an error if another process should open a namespace.
+    pub(super) fn check_here(&self, id: &NamespaceId) -> Result<()> {
+        let incarnation = self.registered(id.as_str())?.stamp.incarnation;
+        self.home.check_here(id, incarnation)
+    }
+
     /// Claims a namespace.
     pub(super) fn claim(&self, id: &NamespaceId) -> Result<Arc<dyn Claim>> {
         let Registered { record, stamp } = self.registered(id.as_str())?;

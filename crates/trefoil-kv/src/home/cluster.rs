@@ -1,0 +1,103 @@
+//! The nodes that share this home: what they tell each other, and what is kept for all of them.
+
+use bytes::Bytes;
+use trefoil::home::Cluster;
+use trefoil_core::{Error, Result};
+
+use super::objects::failed;
+use super::{HomeShared, names, small};
+use crate::contract::KvError;
+
+/// The longest address and name, in bytes.
+const TEXT_MAX: usize = 255;
+
+impl Cluster for HomeShared {
+    fn announce(&self, address: &str) -> Result<()> {
+        if address.is_empty() || address.len() > TEXT_MAX {
+            let text = format!("the address of a node has 1 to {TEXT_MAX} bytes: {address:?}");
+            return Err(Error::invalid(text));
+        }
+        let mut word = self.word.lock();
+        word.address = Some(address.to_owned());
+        let told = word.clone();
+        drop(word);
+        self.node().tell(told, self.objects())
+    }
+
+    fn shared_bytes(&self, name: &str, make: &mut dyn FnMut() -> Result<Vec<u8>>) -> Result<Bytes> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if name.is_empty() || name.len() > TEXT_MAX || !name.bytes().all(is_allowed) {
+            let text = format!("{name:?} cannot be the name of something that nodes share");
+            return Err(Error::invalid(text));
+        }
+        let object = names::shared(name);
+        if let Some(found) = self.find_shared(&object)? {
+            return Ok(found);
+        }
+        let made = small::encode(&name, &make()?)?;
+        match self.objects().create(&object, made) {
+            // Whoever created it, that one counts.
+            Ok(_) | Err(KvError::Unknown(_)) => {}
+            Err(error) => return Err(failed("keeping what nodes share")(error)),
+        }
+        let gone = || Error::Internal(format!("{object} was created and is not there"));
+        self.find_shared(&object)?.ok_or_else(gone)
+    }
+}
+
+impl HomeShared {
+    fn find_shared(&self, object: &str) -> Result<Option<Bytes>> {
+        let found = self.objects().get(object);
+        let found = found.map_err(failed("reading what nodes share"))?;
+        let bytes = |(bytes, _)| small::decode::<String>(object, &bytes).map(|(_, bytes)| bytes);
+        found.map(bytes).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil::home::Home as _;
+
+    use super::*;
+    use crate::contract::KvEngine as _;
+    use crate::home::tests::TestNode;
+    use crate::memory::{CutOff, Fate, MemoryEngine};
+
+    fn share(node: &TestNode, name: &str, text: &str) -> Result<Bytes> {
+        let cluster = node.home.cluster().unwrap();
+        cluster.shared_bytes(name, &mut || Ok(text.into()))
+    }
+
+    #[test]
+    fn what_nodes_share_is_made_once() {
+        let data = MemoryEngine::default();
+        let (first, second) = (TestNode::join(&data, 1), TestNode::join(&data, 2));
+        // The answer is lost, which is the same as if another one had made it.
+        let lost = CutOff::after(1, Fate::FailsAfter);
+        first.engine.set_fates(Some(Box::new(lost)));
+        assert!(share(&first, "ca", "first").is_err());
+        first.engine.set_fates(None);
+        assert_eq!(share(&second, "ca", "second").unwrap(), "first");
+        assert_eq!(share(&first, "ca", "again").unwrap(), "first");
+        assert_eq!(share(&first, "other", "other").unwrap(), "other");
+        for name in ["", "a/b", "..", &"a".repeat(256)] {
+            let refused = share(&first, name, "text");
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_damaged_is_not_made_again() {
+        let data = MemoryEngine::default();
+        let node = TestNode::join(&data, 1);
+        share(&node, "ca", "text").unwrap();
+        let (bytes, version) = data.objects().get("cluster/ca").unwrap().unwrap();
+        let cut = bytes.slice(..bytes.len() - 1);
+        data.objects()
+            .replace("cluster/ca", &version, cut)
+            .unwrap()
+            .unwrap();
+        let refused = share(&node, "ca", "another");
+        assert!(matches!(refused, Err(Error::Damaged(_))), "{refused:?}");
+    }
+}
