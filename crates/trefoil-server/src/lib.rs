@@ -2,7 +2,8 @@
 //! and over RESP (the protocol of Redis).
 //!
 //! ```text
-//! connection   a socket, HTTP/1 or HTTP/2, its timeouts
+//! stream       a socket, perhaps behind TLS
+//! connection   a stream, HTTP/1 or HTTP/2, its timeouts
 //! connections  who is connected, and who has to make room
 //! threads      the threads that serve gRPC and RESP
 //! budget       the memory for all clients
@@ -59,6 +60,7 @@ mod served_file;
 mod server;
 mod service;
 mod sse;
+mod stream;
 mod strict;
 mod subscriptions;
 mod threads;

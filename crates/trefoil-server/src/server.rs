@@ -21,6 +21,7 @@ use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::limits::SURPLUS_TIMEOUT;
 use crate::listener::{bind_all, bind_if_free};
 use crate::service::Shared;
+use crate::stream::ServedStream;
 use crate::threads::Threads;
 use crate::{Config, connection, connections, grpc, panics, resp};
 
@@ -313,15 +314,28 @@ impl AcceptedConnection {
         match protocol {
             // Boxed, so that a connection of one protocol takes no memory for the others.
             ServedProtocol::Http => {
-                let served = Box::pin(connection::serve(socket, &shared, &guest, stop));
+                let stream = ServedStream::plain(socket);
+                let served = Box::pin(connection::serve(stream, &shared, &guest, stop));
                 until_it_must_leave(&guest, served).await;
             }
             // They look themselves whether they must leave: one thing less to look at with each
             // request.
             ServedProtocol::Grpc(tls, _) => {
-                Box::pin(grpc::serve(socket, tls.as_ref(), &shared, &guest, stop)).await;
+                let stream = match tls {
+                    None => Some(ServedStream::plain(socket)),
+                    Some(tls) => {
+                        let secured = ServedStream::secure(socket, &tls, (&shared, &guest, &stop));
+                        Box::pin(secured).await
+                    }
+                };
+                if let Some(stream) = stream {
+                    Box::pin(grpc::serve(stream, &shared, &guest, stop)).await;
+                }
             }
-            ServedProtocol::Resp(_) => resp::serve(socket, &shared, &guest, stop).await,
+            ServedProtocol::Resp(_) => {
+                let stream = ServedStream::plain(socket);
+                resp::serve(stream, &shared, &guest, stop).await;
+            }
         }
     }
 }

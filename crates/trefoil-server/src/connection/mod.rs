@@ -17,26 +17,28 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpStream;
 
 use crate::connections::Guest;
 use crate::limits::{HEAD_BYTES_MAX, HTTP2_HEAD_BYTES_MAX, HTTP2_STREAMS_MAX};
 use crate::response::{self, StreamError};
 use crate::server::Stop;
 use crate::service::{self, Shared};
+use crate::stream::ServedStream;
 use activity::Activity;
 use socket::HttpSocket;
 
 pub(crate) use activity::UnderWay;
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(socket: TcpStream, shared: &Arc<Shared>, guest: &Arc<Guest>, stop: Stop) {
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
+pub(crate) async fn serve(
+    stream: ServedStream,
+    shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
+    stop: Stop,
+) {
     let activity = Arc::new(Activity::new(shared.clock().clone()));
     let socket = HttpSocket {
-        socket,
+        stream,
         activity: Arc::clone(&activity),
         shared: Arc::clone(shared),
     };

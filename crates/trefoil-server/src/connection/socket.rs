@@ -1,4 +1,4 @@
-//! A socket that tells what passes through it.
+//! A stream that tells what passes through it.
 
 use std::io;
 use std::pin::Pin;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::activity::Activity;
 use crate::service::Shared;
+use crate::stream::ServedStream;
 
-/// A socket that tells what passes through it.
+/// A stream that tells what passes through it.
 pub(super) struct HttpSocket {
-    pub(super) socket: TcpStream,
+    pub(super) stream: ServedStream,
     pub(super) activity: Arc<Activity>,
     pub(super) shared: Arc<Shared>,
 }
@@ -25,7 +25,7 @@ impl AsyncRead for HttpSocket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let result = Pin::new(&mut self.socket).poll_read(context, buffer);
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
         let is_end = bytes == 0 && matches!(result, Poll::Ready(Ok(())));
         if is_end && self.activity.holds_back_end(context) {
@@ -53,7 +53,7 @@ impl AsyncWrite for HttpSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.socket).poll_write(context, bytes);
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.count_sent(&result);
         result
     }
@@ -63,20 +63,20 @@ impl AsyncWrite for HttpSocket {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
         self.count_sent(&result);
         result
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

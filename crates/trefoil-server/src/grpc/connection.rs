@@ -1,4 +1,4 @@
-//! One connection: HTTP/2, over TLS if that is configured. A client that does not answer pings is
+//! One connection: HTTP/2, perhaps over TLS. A client that does not answer pings is
 //! gone, one that does not begin to speak is cut off, and one that does not authenticate is asked to
 //! leave.
 
@@ -15,9 +15,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use hyper::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use super::call;
 use super::socket::{GrpcSocket, Outgoing, buffered};
@@ -30,34 +28,24 @@ use crate::limits::{
 use crate::response::StreamError;
 use crate::server::Stop;
 use crate::service::Shared;
+use crate::stream::ServedStream;
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(
-    socket: TcpStream,
-    tls: Option<&TlsAcceptor>,
+    stream: ServedStream,
     shared: &Arc<Shared>,
     guest: &Arc<Guest>,
     stop: Stop,
 ) {
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
-    let Some(tls) = tls else {
-        let (reader, writer) = socket.into_split();
-        return speak(reader, writer, shared, guest, stop).await;
-    };
-    let shaken = tokio::select! {
-        shaken = tls.accept(socket) => shaken,
-        () = sleep(shared.config.head_timeout) => return,
-        () = stop.drain.cancelled() => return,
-        () = guest.must_leave.cancelled() => return,
-    };
-    match shaken {
-        Ok(stream) => {
-            let (reader, writer) = tokio::io::split(stream);
+    match stream {
+        ServedStream::Plain(socket) => {
+            let (reader, writer) = socket.into_split();
             speak(reader, writer, shared, guest, stop).await;
         }
-        Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+        secure @ ServedStream::Secure(_) => {
+            let (reader, writer) = tokio::io::split(secure);
+            speak(reader, writer, shared, guest, stop).await;
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 //! does not take its replies is not read from either. A client that is silent costs no buffers.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,6 +17,7 @@ use super::input::{InputRefusal, RespInput};
 use super::output::RespOutput;
 use super::parser::Violation;
 use super::session::Session;
+use super::stream::split;
 use super::words::error;
 use crate::connections::Guest;
 use crate::limits::{RESP_BATCH_BYTES_MAX, RESP_BATCH_REQUESTS_MAX, RESP_DISCARD_TIMEOUT};
@@ -25,6 +25,7 @@ use crate::panics::caught;
 use crate::seldom::Seldom;
 use crate::server::Stop;
 use crate::service::Shared;
+use crate::stream::ServedStream;
 
 /// Tells a client that there are too many.
 pub(crate) async fn refuse(mut socket: TcpStream, shared: &Shared) {
@@ -37,24 +38,21 @@ pub(crate) async fn refuse(mut socket: TcpStream, shared: &Shared) {
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(
-    mut socket: TcpStream,
+    mut stream: ServedStream,
     shared: &Arc<Shared>,
     guest: &Arc<Guest>,
     stop: Stop,
 ) {
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
-    let (Ok(address), Ok(local)) = (socket.peer_addr(), socket.local_addr()) else {
+    let Ok((address, local)) = stream.addresses() else {
         // It has gone before it was served.
         return;
     };
-    let descriptor = socket.as_raw_fd();
+    let descriptor = stream.descriptor();
     let client = shared
         .resp
         .enter(address, local, descriptor, &guest.must_leave);
     let session = Session::new(Arc::clone(shared), Arc::clone(guest), Arc::clone(&client));
-    let (reader, writer) = socket.split();
+    let (reader, writer) = split(&mut stream);
     let mut connection = RespConnection {
         input: RespInput::new(reader, shared, guest),
         output: RespOutput::new(writer, shared, &client, &guest.share),

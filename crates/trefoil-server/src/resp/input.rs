@@ -4,12 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::tcp::ReadHalf;
 use trefoil::Reply;
 
 use super::failure::of_failure;
 use super::parser::{Parser, Trust, Violation};
+use super::stream::RespReader;
 use crate::budget::Reservation;
 use crate::connections::Guest;
 use crate::limits::{DISCARD_BYTES_MAX, RESP_INPUT_BYTES, RESP_READ_BYTES};
@@ -24,7 +23,7 @@ pub(super) enum InputRefusal {
 
 /// Bytes that have arrived.
 pub(super) struct RespInput<'a> {
-    socket: ReadHalf<'a>,
+    stream: RespReader<'a>,
     shared: Arc<Shared>,
     parser: Parser,
     pub(super) buffer: BytesMut,
@@ -35,9 +34,9 @@ pub(super) struct RespInput<'a> {
 }
 
 impl<'a> RespInput<'a> {
-    pub(super) fn new(socket: ReadHalf<'a>, shared: &Arc<Shared>, guest: &Guest) -> Self {
+    pub(super) fn new(stream: RespReader<'a>, shared: &Arc<Shared>, guest: &Guest) -> Self {
         Self {
-            socket,
+            stream,
             shared: Arc::clone(shared),
             parser: Parser::default(),
             buffer: BytesMut::new(),
@@ -56,7 +55,7 @@ impl<'a> RespInput<'a> {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
             self.reservation.shrink_to(RESP_INPUT_BYTES);
-            self.socket.readable().await.map_err(InputRefusal::Io)?;
+            self.stream.readable().await.map_err(InputRefusal::Io)?;
         }
         let (least, most) = RESP_READ_BYTES;
         let missing = self.parser.bytes_wanted(&self.buffer);
@@ -65,7 +64,7 @@ impl<'a> RespInput<'a> {
         self.reserve(wanted)?;
         self.buffer.reserve(wanted);
         let read = self
-            .socket
+            .stream
             .read_buf(&mut self.buffer)
             .await
             .map_err(InputRefusal::Io)?;
@@ -99,7 +98,7 @@ impl<'a> RespInput<'a> {
         let mut left = DISCARD_BYTES_MAX;
         while left > 0 {
             self.buffer.clear();
-            match self.socket.read_buf(&mut self.buffer).await {
+            match self.stream.read_buf(&mut self.buffer).await {
                 Ok(read @ 1..) => left = left.saturating_sub(read),
                 _ => return,
             }

@@ -1,7 +1,7 @@
 //! Trefoil over RESP, the protocol of Redis.
 //!
 //! ```text
-//! connection   a socket; input: requests out of its bytes; output: replies into its bytes
+//! connection   a stream; input: requests out of its bytes; output: replies into its bytes
 //! session      one client's requests, from words to replies in their order: read this first
 //! profile      who the client is, and how it wants to be answered
 //! read         how a command reads; pieces: long replies, made as the client takes them
@@ -35,6 +35,7 @@ mod read;
 mod remembered;
 mod session;
 mod slow;
+mod stream;
 mod usage;
 mod wishes;
 mod words;

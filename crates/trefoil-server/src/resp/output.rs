@@ -9,12 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::tcp::WriteHalf;
 use trefoil::Reply;
 
 use super::clients::RespClient;
 use super::encoder::{Encoding, RespVersion, encode_short, is_shorter, put_length};
+use super::stream::RespWriter;
 use crate::budget::{Reservation, Share};
 use crate::limits::{RESP_OUTPUT_BYTES, RESP_REPLY_BYTES, RESP_REPLY_TIMEOUT};
 use crate::service::Shared;
@@ -24,7 +23,7 @@ const KEPT_BYTES: usize = 512;
 
 /// Replies on their way to a client.
 pub(super) struct RespOutput<'a> {
-    socket: WriteHalf<'a>,
+    stream: RespWriter<'a>,
     pub(super) shared: Arc<Shared>,
     client: Arc<RespClient>,
     buffer: BytesMut,
@@ -36,13 +35,13 @@ pub(super) struct RespOutput<'a> {
 
 impl<'a> RespOutput<'a> {
     pub(super) fn new(
-        socket: WriteHalf<'a>,
+        stream: RespWriter<'a>,
         shared: &Arc<Shared>,
         client: &Arc<RespClient>,
         share: &Share,
     ) -> Self {
         Self {
-            socket,
+            stream,
             shared: Arc::clone(shared),
             client: Arc::clone(client),
             buffer: BytesMut::new(),
@@ -108,13 +107,16 @@ impl<'a> RespOutput<'a> {
     pub(super) async fn send(&mut self) -> io::Result<()> {
         let bytes = self.buffer.len() as u64;
         while !self.buffer.is_empty() {
-            match self.socket.try_write(&self.buffer) {
+            let written = match self.stream.try_write(&self.buffer) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                // The buffer keeps its room, which it loses when it advances.
-                Ok(written) if written == self.buffer.len() => self.buffer.clear(),
-                Ok(written) => self.buffer.advance(written),
+                Ok(written) => written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait().await?,
                 Err(error) => return Err(error),
+            };
+            // The buffer keeps its room, which it loses when it advances.
+            match written == self.buffer.len() {
+                true => self.buffer.clear(),
+                false => self.buffer.advance(written),
             }
         }
         self.shared.metrics.resp.sent.add(bytes);
@@ -127,12 +129,14 @@ impl<'a> RespOutput<'a> {
         resp.map_or(RESP_REPLY_TIMEOUT, |resp| resp.reply_timeout)
     }
 
-    /// Waits until the client takes something.
-    async fn wait(&mut self) -> io::Result<()> {
-        let unsent = &self.client.unsent;
-        unsent.store(self.buffer.len(), Ordering::Relaxed);
-        let ready = tokio::time::timeout(self.reply_timeout(), self.socket.writable()).await;
-        unsent.store(0, Ordering::Relaxed);
+    /// Waits until the client takes something. Returns how much it took meanwhile.
+    async fn wait(&mut self) -> io::Result<usize> {
+        self.client
+            .unsent
+            .store(self.buffer.len(), Ordering::Relaxed);
+        let patience = self.reply_timeout();
+        let ready = tokio::time::timeout(patience, self.stream.wait(&self.buffer)).await;
+        self.client.unsent.store(0, Ordering::Relaxed);
         match ready {
             Ok(ready) => ready,
             Err(_) => {
@@ -154,6 +158,6 @@ impl<'a> RespOutput<'a> {
 
     /// Says that nothing more will come.
     pub(super) async fn finish(&mut self) -> io::Result<()> {
-        self.socket.shutdown().await
+        self.stream.shutdown().await
     }
 }
