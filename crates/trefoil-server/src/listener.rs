@@ -1,10 +1,14 @@
 //! The sockets the server listens on.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
+use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use trefoil::{Error, Result};
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 1024;
 
 /// Binds every address. A machine that does not have one of several is fine; a port that is taken
 /// is not.
@@ -19,9 +23,10 @@ pub(crate) async fn bind_all(addresses: &[SocketAddr]) -> Result<Vec<TcpListener
 pub(crate) async fn bind_if_free(addresses: &[SocketAddr]) -> Result<Result<Vec<TcpListener>>> {
     let mut listeners = Vec::new();
     let mut missing = None;
+    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
     for address in addresses {
         let failure = |error| Error::io(format!("listen on {address}"), error);
-        match TcpListener::bind(address).await {
+        match listen(*address, has_ipv4) {
             Ok(listener) => listeners.push(listener),
             Err(error) if is_missing(&error) => {
                 tracing::warn!(%address, %error, "cannot listen on this address");
@@ -36,6 +41,20 @@ pub(crate) async fn bind_if_free(addresses: &[SocketAddr]) -> Result<Result<Vec<
         None if listeners.is_empty() => Err(Error::invalid("no address to listen on was given")),
         _ => Ok(Ok(listeners)),
     }
+}
+
+/// Listens on an address. `::` takes connections over IPv4 too, unless others are there for them: both
+/// could not have the same port.
+fn listen(address: SocketAddr, has_ipv4: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if address.is_ipv6() && has_ipv4 {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 /// Returns whether the machine lacks the address or its whole family.
@@ -62,5 +81,19 @@ mod tests {
         );
         assert!(bind_all(&[elsewhere]).await.is_err());
         assert!(bind_all(&[]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn every_interface_of_both_families_can_have_one_port() {
+        let any = |port| [format!("0.0.0.0:{port}"), format!("[::]:{port}")];
+        let free = bind_all(&["[::]:0".parse().unwrap()]).await.unwrap();
+        let port = free[0].local_addr().unwrap().port();
+        // Alone it takes both families.
+        tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .unwrap();
+        drop(free);
+        let both = any(port).map(|address| address.parse().unwrap());
+        assert_eq!(bind_all(&both).await.unwrap().len(), 2);
     }
 }
