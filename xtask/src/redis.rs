@@ -1,5 +1,5 @@
 //! What tests of state and of the documentation are run with: a real Redis, its tools, published
-//! clients of it, curl, and a terminal for what draws on one.
+//! clients of it, curl, a terminal for what draws on one, and what judges units of systemd.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,12 +8,13 @@ use crate::packages;
 use crate::test::step;
 
 /// Programs, and the packages of Debian that have them.
-const PROGRAMS: [(&str, &[&str]); 5] = [
+const PROGRAMS: [(&str, &[&str]); 6] = [
     ("curl", &["curl"]),
     ("tmux", &["tmux"]),
     ("redis-server", &["redis-server", "redis-tools"]),
     ("redis-cli", &["redis-tools"]),
     ("npm", &["nodejs", "npm"]),
+    ("systemd-analyze", &["systemd"]),
 ];
 
 /// Versions of redis-py: where each is put, and what says which one it is.

@@ -13,6 +13,7 @@ mod logging;
 mod output;
 mod places;
 mod settings;
+mod supervisor;
 
 use std::process::ExitCode;
 

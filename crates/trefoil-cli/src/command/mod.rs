@@ -20,6 +20,7 @@ mod ns;
 mod plan;
 mod query;
 mod read;
+mod ready;
 mod repair;
 mod report;
 mod seats;
@@ -100,6 +101,8 @@ enum TrefoilCommand {
     Top(top::Arguments),
     /// Check a server and this machine, and say what to do
     Doctor(doctor::Arguments),
+    /// Ask whether a server is ready; the exit code says it
+    Ready(ready::Arguments),
     /// Report streams, types, categories and growth
     Report(report::Arguments),
     /// List streams
@@ -160,6 +163,7 @@ impl TrefoilCommand {
             Self::Info(arguments) => arguments.run(output),
             Self::Top(arguments) => arguments.run(output),
             Self::Doctor(arguments) => arguments.run(output),
+            Self::Ready(arguments) => arguments.run(output),
             Self::Report(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
             Self::Categories(arguments) => arguments.run(output),

@@ -13,6 +13,7 @@ use crate::eventodb;
 use crate::logging;
 use crate::output::CommandOutput;
 use crate::settings::{ServeSettings, ServerSettings, StorageSetting};
+use crate::supervisor;
 
 const EXAMPLES: &str =
     "Each setting can also come from the environment (TREFOIL_DATA_DIR) or from the \
@@ -127,7 +128,12 @@ pub(super) fn run(
                 return Err(error.into());
             }
             open_default(&namespaces);
-            server.run(stop).await?;
+            supervisor::is_ready();
+            let stopping = async {
+                stop.await;
+                supervisor::is_stopping();
+            };
+            server.run(stopping).await?;
             anyhow::Ok(())
         });
     tracing::info!("closing");

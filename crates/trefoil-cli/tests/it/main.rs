@@ -21,6 +21,7 @@ mod namespaces;
 #[cfg(feature = "object-storage")]
 mod object_storage;
 mod openapi;
+mod packages;
 mod python;
 mod releases;
 mod seats;

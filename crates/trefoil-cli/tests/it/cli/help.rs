@@ -39,6 +39,7 @@ const COMMANDS: &[&str] = &[
     "info",
     "top",
     "doctor",
+    "ready",
     "report",
     "report streams",
     "report types",
