@@ -5,23 +5,49 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::test::{cargo, step};
+use crate::test::{cargo, python, step};
 
-/// The soak tests, the tests behind them, and for how many seconds each runs.
-const SOAKS: [(&str, &str, u64); 1] = [("mixed", "soak::mixed", 1800)];
+/// A soak test, the test behind it, and what says how long it runs.
+struct Soak {
+    name: &'static str,
+    test: &'static str,
+    variable: &'static str,
+    length: u64,
+}
 
-/// Runs one of them. `TREFOIL_SOAK_SECONDS`, if it is set, is how long.
+const SOAKS: [Soak; 2] = [
+    Soak {
+        name: "mixed",
+        test: "soak::mixed",
+        variable: "TREFOIL_SOAK_SECONDS",
+        length: 1800,
+    },
+    Soak {
+        name: "cluster",
+        test: "soak::cluster::faults",
+        variable: "TREFOIL_SOAK_ROUNDS",
+        length: 50,
+    },
+];
+
+/// Runs one of them. Its variable, if it is set, is how long.
 pub(crate) fn run(root: &Path, name: &str) -> anyhow::Result<()> {
-    let Some((_, test, seconds)) = SOAKS.iter().find(|soak| soak.0 == name) else {
-        let names: Vec<&str> = SOAKS.iter().map(|soak| soak.0).collect();
+    let Some(soak) = SOAKS.iter().find(|soak| soak.name == name) else {
+        let names: Vec<&str> = SOAKS.iter().map(|soak| soak.name).collect();
         bail!("there is no soak `{name}`; there are: {}", names.join(", "));
     };
-    let seconds = std::env::var("TREFOIL_SOAK_SECONDS").unwrap_or_else(|_| seconds.to_string());
+    let length = std::env::var(soak.variable).unwrap_or_else(|_| soak.length.to_string());
     let mut command = cargo();
     command
         .args(["test", "--release", "--package", "trefoil-cli"])
-        .args(["--test", "it", "--", "--exact", "--nocapture", test])
-        .env("TREFOIL_SOAK_SECONDS", &seconds)
+        .args(["--features", "object-storage"])
+        .args(["--test", "it", "--", "--exact", "--nocapture", soak.test])
+        .env("PATH", python(root)?)
+        .env("XTASK_PYTHON", "installed")
+        .env(soak.variable, &length)
         .current_dir(root);
-    step(&format!("soak {name}, {seconds} seconds"), &mut command)
+    step(
+        &format!("soak {name}, {}={length}", soak.variable),
+        &mut command,
+    )
 }

@@ -116,7 +116,7 @@ fn python_of(root: &Path) -> PathBuf {
 
 /// Installs the pinned Python packages into a directory of the build and returns the search path
 /// in which `python3` is the one that has them.
-fn python(root: &Path) -> anyhow::Result<OsString> {
+pub(crate) fn python(root: &Path) -> anyhow::Result<OsString> {
     let environment = root.join("target/python");
     let binaries = environment.join("bin");
     step(

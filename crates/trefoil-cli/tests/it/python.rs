@@ -104,7 +104,7 @@ fn the_client_of_umadb_works_with_a_key_over_tls() {
 }
 
 /// Writes a certificate for `localhost`, its key, and the certificate that signed it.
-fn write_certificate(certificate: &str, key: &str, authority: &str) {
+pub(crate) fn write_certificate(certificate: &str, key: &str, authority: &str) {
     let mut signer = CertificateParams::default();
     signer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let signer = CertifiedIssuer::self_signed(signer, KeyPair::generate().unwrap()).unwrap();

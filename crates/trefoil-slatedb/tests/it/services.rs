@@ -22,6 +22,7 @@ enum Failed {
 
 /// A service that is killed when it is dropped.
 pub(crate) struct Service {
+    command: Command,
     process: Child,
     port: u16,
     _directory: TempDir,
@@ -58,6 +59,11 @@ impl Service {
             .args(["-logtostderr=false", "-logdir"])
             .arg(directory.path());
         command.args(["server", "-ip=127.0.0.1", "-s3", "-master.telemetry=false"]);
+        // After a kill it waits for an election that it wins alone.
+        command.args([
+            "-master.electionTimeout=1s",
+            "-master.heartbeatInterval=100ms",
+        ]);
         // It would serve more, on ports that only one server can have.
         command.args(["-s3.port.iceberg=0", "-s3.port.lance=0"]);
         command.arg(format!("-dir={}", directory.path().display()));
@@ -91,20 +97,26 @@ impl Service {
             }
         };
         let mut service = Self {
+            command,
             process,
             port,
             _directory: directory,
         };
+        service.wait(&[&format!("/{BUCKET}"), &format!("/{BUCKET}/first")])?;
+        Ok(service)
+    }
+
+    /// Waits until everything can be made; a bucket can be a while after the port is open.
+    fn wait(&mut self, paths: &[&str]) -> Result<(), Failed> {
         let started = Instant::now();
-        // A bucket can be made a while after the port is open.
-        while !service.put(&format!("/{BUCKET}")) || !service.put(&format!("/{BUCKET}/first")) {
+        while !paths.iter().all(|path| self.put(path)) {
             assert!(started.elapsed() < START, "the service does not answer");
-            if service.process.try_wait().unwrap().is_some() {
+            if self.process.try_wait().unwrap().is_some() {
                 return Err(Failed::Ended);
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        Ok(service)
+        Ok(())
     }
 
     /// Sends a PUT without a body. Returns whether it was done.
@@ -136,6 +148,28 @@ impl Service {
         pairs.into_iter().map(owned).collect()
     }
 
+    #[allow(
+        dead_code,
+        reason = "only the tests of the binary put a proxy before it"
+    )]
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends it at once, without a word.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again after `kill`, where it was, with what it has stored.
+    #[allow(dead_code, reason = "only the tests of the binary kill a service")]
+    pub(crate) fn start_again(&mut self) {
+        self.process = self.command.spawn().unwrap();
+        let answers = self.wait(&[&format!("/{BUCKET}/first")]);
+        assert!(answers.is_ok(), "the service does not start again");
+    }
+
     /// Stops the service for a while, as `SIGSTOP` does, or lets it go on.
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
@@ -146,8 +180,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.kill();
     }
 }
 

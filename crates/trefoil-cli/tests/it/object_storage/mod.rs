@@ -6,7 +6,7 @@ mod world;
 
 #[allow(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../../trefoil-slatedb/tests/it/services.rs"]
-mod services;
+pub(crate) mod services;
 
 use std::collections::BTreeMap;
 

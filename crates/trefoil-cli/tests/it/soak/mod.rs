@@ -3,6 +3,8 @@
 //!
 //! `TREFOIL_SOAK_SECONDS` sets how long it runs; `cargo xtask soak mixed` runs it for half an hour.
 
+#[cfg(feature = "object-storage")]
+mod cluster;
 mod gauges;
 mod load;
 mod tenant;
