@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub use trefoil::home::RequestCounts;
 use trefoil_core::Direction;
 
 /// What went wrong.
@@ -156,4 +157,9 @@ pub trait KvEngine: Send + Sync + Debug {
 
     /// Removes a store that nobody has open, as far as it is there.
     fn erase(&self, name: &str) -> KvResult<()>;
+
+    /// Returns what was asked of it since the start, if it counts that. Does not wait.
+    fn request_counts(&self) -> RequestCounts {
+        RequestCounts::default()
+    }
 }

@@ -22,7 +22,8 @@ impl Pages {
         let head = database.head()?;
         let read = read.as_of(head);
         Ok(Self {
-            database,
+            // The next page could not be had of another node.
+            database: database.staying(),
             read,
             head,
         })

@@ -1,8 +1,9 @@
 //! `GET /ready`: whether the server can do its work. (`/health` only says that it is alive.)
 //!
 //! It listens, or it would not answer; the default namespace must be open and take writes, or be on another
-//! node, and the disk must have room. A node of a cluster needs its lease. One tenant in trouble does not count. Everybody may ask, so the answer names
-//! nothing but the part that is missing.
+//! node, and the disk must have room. A node of a cluster needs its lease. A server that is being stopped is
+//! not ready, from the first moment on, while it still answers. One tenant in trouble does not count.
+//! Everybody may ask, so the answer names nothing but the part that is missing.
 
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
@@ -30,7 +31,7 @@ pub(crate) async fn answer(shared: &Shared) -> Result<HttpAnswer> {
 
 /// What keeps the server from being ready.
 async fn missing(shared: &Shared) -> Option<&'static str> {
-    if shared.closing.is_cancelled() {
+    if shared.leaving.is_cancelled() {
         return Some("stopping");
     }
     if shared.namespaces.check_ready().is_err() {

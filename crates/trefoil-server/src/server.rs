@@ -123,8 +123,9 @@ impl Server {
         addresses(&self.listeners)
     }
 
-    /// Answers requests until `shutdown` resolves. Then subscriptions are closed, requests under
-    /// way are answered, and what is not done in time is cut off. The namespaces stay open.
+    /// Answers requests until `shutdown` resolves. Then namespaces are handed to other nodes, if there are
+    /// any, while requests are still answered. After that subscriptions are closed, requests under
+    /// way are answered, and what is not done in time is cut off. Other namespaces stay open.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<()> {
         let tracker = TaskTracker::new();
         let stop = Stop::default();
@@ -134,6 +135,11 @@ impl Server {
             .map(|acceptor| tokio::spawn(acceptor.accept()))
             .collect();
         shutdown.await;
+        shared.leaving.cancel();
+        let drained = shared.namespaces.drain_async(shared.config.drain_timeout);
+        if let Err(error) = drained.await {
+            tracing::warn!(%error, "cannot hand namespaces to other nodes");
+        }
         shared.closing.cancel();
         stop.drain.cancel();
         for task in accepting {

@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) resp: RespClients,
     pub(crate) subscriptions: Subscriptions,
     openings: Arc<Openings>,
+    /// Cancelled when the server is told to stop.
+    pub(crate) leaving: CancellationToken,
     /// Cancelled when subscriptions have to end.
     pub(crate) closing: CancellationToken,
 }
@@ -56,6 +58,7 @@ impl Shared {
             subscriptions: Subscriptions::default(),
             openings: Openings::new(),
             namespaces,
+            leaving: CancellationToken::new(),
             closing: CancellationToken::new(),
         }
     }

@@ -11,9 +11,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use slatedb::db_cache::DbCache;
 use tokio::runtime::{Builder, Handle, Runtime};
-use trefoil_kv::contract::{Kv, KvEngine, KvError, KvObjects, KvResult};
+use trefoil_kv::contract::{Kv, KvEngine, KvError, KvObjects, KvResult, RequestCounts};
 
-use crate::connect::{ConnectError, Connection, RequestCounts, StoreUrl, connect};
+use crate::connect::{ConnectError, Connection, StoreUrl, connect};
 use crate::error::{of_get, of_put};
 use crate::objects::{StoreObjects, path_of};
 use crate::options::StoreOptions;
@@ -135,12 +135,6 @@ impl SlateEngine {
         })
     }
 
-    /// Returns what the store was asked for since the start.
-    #[must_use]
-    pub fn request_counts(&self) -> RequestCounts {
-        self.shared.connection.counters.counts()
-    }
-
     /// Removes some of the objects below a path. Returns whether there were any.
     fn erase_some(&self, below: Path) -> KvResult<bool> {
         let object_store = Arc::clone(&self.shared.connection.store);
@@ -183,6 +177,10 @@ fn wait_anywhere<T: Send>(handle: &Handle, work: impl Future<Output = T> + Send)
 }
 
 impl KvEngine for SlateEngine {
+    fn request_counts(&self) -> RequestCounts {
+        self.shared.connection.counters.counts()
+    }
+
     fn objects(&self) -> &dyn KvObjects {
         &self.objects
     }

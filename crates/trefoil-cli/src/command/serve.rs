@@ -193,8 +193,8 @@ fn open_default(namespaces: &Namespaces) {
     tokio::task::spawn_blocking(move || {
         let opened = NamespaceId::new(DEFAULT_NAMESPACE).and_then(|id| namespaces.database(&id));
         match opened {
-            // The server was stopped meanwhile.
-            Ok(_) | Err(Error::Closed(_)) => {}
+            // The server was stopped meanwhile, or another node has it.
+            Ok(_) | Err(Error::Closed(_) | Error::NotOwner { .. }) => {}
             Err(error) => tracing::error!(%error, "cannot open the default namespace"),
         }
     });

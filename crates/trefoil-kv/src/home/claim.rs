@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use trefoil::home::{Claim, FIRST_GENERATION, Facts, Incarnation, OpenedGeneration};
@@ -12,8 +13,9 @@ use trefoil_storage::ReadReach;
 use super::node::Node;
 use super::objects::failed;
 use super::ownership::{NamespaceOwners, OwnedEpoch};
+use super::placement::NodeCandidate;
 use super::release::Leaving;
-use super::{HomeShared, due, facts, names};
+use super::{HomeShared, due, elsewhere, facts, names};
 use crate::contract::Kv;
 use crate::storage::{KvStorage, KvStorageOptions, erase_generation, generations};
 
@@ -27,6 +29,10 @@ pub(super) struct KvClaim {
     pub(super) node: Arc<Node>,
     /// Whether it was released, or another node has it.
     pub(super) is_over: AtomicBool,
+    /// The node that should have it next, once it was chosen.
+    pub(super) successor: Mutex<Option<NodeCandidate>>,
+    /// Since when its last owner is known to be dead, by the steady clock, until it is open here.
+    pub(super) dead_since: Mutex<Option<Duration>>,
     pub(super) held: Mutex<Held>,
 }
 
@@ -141,6 +147,34 @@ impl KvClaim {
 }
 
 impl KvClaim {
+    /// Returns the error of who asks for it here when it is another's.
+    fn elsewhere(&self) -> Error {
+        let successor = self.successor.lock();
+        elsewhere(
+            &self.id,
+            successor.as_ref().map(|chosen| chosen.address.clone()),
+        )
+    }
+
+    /// Ends the claim. Returns what is to be let go, the first time.
+    fn end(&self) -> Option<Leaving> {
+        self.is_over.store(true, Ordering::SeqCst);
+        let mut held = self.held.lock();
+        if std::mem::replace(&mut held.is_released, true) {
+            return None;
+        }
+        let leaving = Leaving {
+            incarnation: self.incarnation,
+            node: self.node.id,
+            epoch: held.epoch.take(),
+            store: held.store.take().map(|store| store.kv),
+            successor: self.successor.lock().as_ref().map(|chosen| chosen.id),
+        };
+        drop(held);
+        self.node.forget(self.incarnation);
+        Some(leaving)
+    }
+
     fn options(&self, generation: u64, store: &ClaimedStore) -> KvStorageOptions {
         let objects = names::namespace(self.incarnation);
         let cache_dir = self.home.cache_dir(self.incarnation);
@@ -194,6 +228,11 @@ impl Claim for KvClaim {
         self.home
             .storages
             .note(self.incarnation, generation, &storage);
+        if let Some(since) = self.dead_since.lock().take() {
+            self.home
+                .moves
+                .note_taken_over(self.home.clock.since(since));
+        }
         Ok(OpenedGeneration {
             storage,
             cut_bytes: 0,
@@ -245,10 +284,7 @@ impl Claim for KvClaim {
     fn check_held(&self) -> Result<()> {
         match !self.is_over.load(Ordering::SeqCst) && self.node.has_lease() {
             true => Ok(()),
-            false => Err(Error::NotOwner {
-                namespace: self.id.to_string(),
-                owner: None,
-            }),
+            false => Err(self.elsewhere()),
         }
     }
 
@@ -260,20 +296,23 @@ impl Claim for KvClaim {
         self.node.on_death(self.incarnation, notify);
     }
 
+    fn choose_successor(&self) -> Option<Error> {
+        let chosen = self.home.choose_successor(self.incarnation)?;
+        *self.successor.lock() = Some(chosen);
+        Some(self.elsewhere())
+    }
+
     fn release(&self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        let mut held = self.held.lock();
-        if std::mem::replace(&mut held.is_released, true) {
-            return;
+        if let Some(leaving) = self.end() {
+            self.home.release(leaving);
         }
-        let leaving = Leaving {
-            incarnation: self.incarnation,
-            node: self.node.id,
-            epoch: held.epoch.take(),
-            store: held.store.take().map(|store| store.kv),
-        };
-        drop(held);
-        self.node.forget(self.incarnation);
-        self.home.release(leaving);
+    }
+
+    fn hand_over(&self) {
+        if let Some(leaving) = self.end() {
+            let successor = leaving.successor;
+            self.home.release_now(leaving);
+            self.home.note_moved(&self.id, successor);
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! The nodes that share this home: what they tell each other, and what is kept for all of them.
 
 use bytes::Bytes;
-use trefoil::home::Cluster;
-use trefoil_core::{Error, Result};
+use trefoil::Timestamp;
+use trefoil::home::{Cluster, ClusterMember, ClusterStats, MemberState};
+use trefoil_core::{Error, NamespaceId, Result};
 
+use super::node::{NodeId, NodeWord};
 use super::objects::failed;
+use super::ownership::Holder;
 use super::{HomeShared, names, small};
 use crate::contract::KvError;
 
@@ -17,11 +20,8 @@ impl Cluster for HomeShared {
             let text = format!("the address of a node has 1 to {TEXT_MAX} bytes: {address:?}");
             return Err(Error::invalid(text));
         }
-        let mut word = self.word.lock();
-        word.address = Some(address.to_owned());
-        let told = word.clone();
-        drop(word);
-        self.node().tell(told, self.objects())
+        self.word.lock().address = Some(address.to_owned());
+        self.node().tell(self.told(), self.objects())
     }
 
     fn shared_bytes(&self, name: &str, make: &mut dyn FnMut() -> Result<Vec<u8>>) -> Result<Bytes> {
@@ -42,6 +42,79 @@ impl Cluster for HomeShared {
         }
         let gone = || Error::Internal(format!("{object} was created and is not there"));
         self.find_shared(&object)?.ok_or_else(gone)
+    }
+
+    fn members(&self) -> Vec<ClusterMember> {
+        let node = self.node();
+        let own = member(node.id, self.told(), node.has_lease());
+        let mut others = self.peers.all();
+        others.sort_by_key(|peer| peer.id);
+        let others = others
+            .into_iter()
+            .map(|peer| member(peer.id, peer.word, peer.seems_alive));
+        let own = ClusterMember {
+            is_this: true,
+            ..own
+        };
+        std::iter::once(own).chain(others).collect()
+    }
+
+    fn owner(&self, id: &NamespaceId) -> Result<Option<String>> {
+        let Some(entry) = self.entries().read(&names::entry(id))? else {
+            return Err(Error::NamespaceNotFound(id.to_string()));
+        };
+        let own = self.node().id;
+        let holder = self.owners(entry.stamp.incarnation, own).holder()?;
+        let is_member = |id| id == own || self.peers.all().iter().any(|peer| peer.id == id);
+        Ok(match holder {
+            Holder::Owner(id) if is_member(id) => Some(format!("{:032x}", id.0)),
+            _ => None,
+        })
+    }
+
+    fn stats(&self) -> ClusterStats {
+        ClusterStats {
+            lease_left: self.node().lease_left(),
+            requests: self.engine.request_counts(),
+            ..self.moves.stats()
+        }
+    }
+
+    fn leave(&self) -> Result<bool> {
+        let mut word = self.word.lock();
+        word.is_leaving = true;
+        let has_address = word.address.is_some();
+        drop(word);
+        self.node().tell(self.told(), self.objects())?;
+        Ok(has_address && !self.others().is_empty())
+    }
+
+    fn surplus(&self) -> usize {
+        self.n_to_give()
+    }
+
+    fn gifts(&self) -> Vec<NamespaceId> {
+        self.gifts_of_others()
+    }
+}
+
+fn member(id: NodeId, word: NodeWord, is_alive: bool) -> ClusterMember {
+    ClusterMember {
+        id: format!("{:032x}", id.0),
+        address: word.address,
+        version: word.version,
+        started: Timestamp(
+            i64::try_from(word.started)
+                .unwrap_or(0)
+                .saturating_mul(1_000_000),
+        ),
+        state: match (is_alive, word.is_leaving) {
+            (false, _) => MemberState::Silent,
+            (true, true) => MemberState::Leaving,
+            (true, false) => MemberState::Alive,
+        },
+        n_owned: word.n_owned,
+        is_this: false,
     }
 }
 

@@ -55,10 +55,12 @@ pub(super) struct DueNamespace {
     pub(super) at: u64,
 }
 
-/// Returns what is due, of all namespaces.
-pub(super) fn read_all(objects: &dyn KvObjects) -> Result<Vec<DueNamespace>> {
+/// Returns what is due until then, of all namespaces; `None` for all that is ever due.
+pub(super) fn read_until(objects: &dyn KvObjects, until: Option<u64>) -> Result<Vec<DueNamespace>> {
     let mut all = Vec::new();
-    for name in list_all(objects, names::DUE)? {
+    let end = until.map(|until| names::due(until, Incarnation(u128::MAX)));
+    let listed = list_all(objects, names::DUE)?.into_iter();
+    for name in listed.take_while(|name| end.as_ref().is_none_or(|end| name <= end)) {
         let found = objects.get(&name).map_err(failed("reading what is due"))?;
         // It may have been forgotten meanwhile.
         let (Some((bytes, _)), Some(number)) = (found, names::last_number(&name)) else {

@@ -9,14 +9,19 @@ mod claim;
 mod cluster;
 mod due;
 mod entries;
+mod erasing;
 mod facts;
 mod hex;
+#[cfg(test)]
+mod move_tests;
+mod moves;
 mod names;
 mod node;
 mod objects;
 mod ownership;
 mod peers;
 mod place;
+mod placement;
 mod release;
 #[cfg(test)]
 mod simulation_tests;
@@ -44,8 +49,9 @@ use crate::contract::{KvEngine, KvObjects};
 use changes::RegistryChanges;
 use claim::{Held, KvClaim};
 use entries::RegistryEntries;
+use moves::Moves;
 use node::{Node, NodeId, NodeWord};
-use objects::{failed, list_all};
+use objects::failed;
 use ownership::{Acquired, NamespaceOwners, OwnedEpoch};
 use peers::Peers;
 use place::NodePlace;
@@ -54,9 +60,6 @@ use storages::Storages;
 
 /// How often a node sees to its signs of life.
 const STEP_EVERY: Duration = Duration::from_millis(250);
-
-/// How often is looked for deleted namespaces that are not erased yet.
-const ERASE_EVERY: Duration = Duration::from_secs(600);
 
 /// How long a claim waits for a node that may be dead: until it is certain, and a little more.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(12);
@@ -119,6 +122,7 @@ struct HomeShared {
     said_due: Mutex<HashMap<Incarnation, u64>>,
     storages: Storages,
     releaser: Releaser,
+    moves: Moves,
     is_closed: Mutex<bool>,
     closing: Condvar,
 }
@@ -138,7 +142,11 @@ impl KvHome {
             peers.declare_dead(before, engine.objects())?;
         }
         place.note(id)?;
-        let word = NodeWord::default();
+        let word = NodeWord {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: clock.now().millis(),
+            ..NodeWord::default()
+        };
         let node = Node::join(id, word.clone(), clock.clone(), engine.objects())?;
         let changes = RegistryChanges::open(engine.objects())?;
         let shared = Arc::new(HomeShared {
@@ -156,6 +164,7 @@ impl KvHome {
             held: Mutex::default(),
             said_due: Mutex::default(),
             storages: Storages::default(),
+            moves: Moves::default(),
             is_closed: Mutex::new(false),
             closing: Condvar::new(),
         });
@@ -179,13 +188,17 @@ impl KvHome {
         };
         // Nobody waits for it: what it does not come to, the next start does.
         start("trefoil-erase", HomeShared::erase_now_and_then)?;
+        // The signs of life of this node wait for nobody else's.
+        start("trefoil-peers", HomeShared::watch_peers)?;
         *self.thread.lock() = Some(start("trefoil-node", HomeShared::live)?);
         Ok(())
     }
 
-    /// Sees to the signs of life and the lease of this node, as far as it is time to.
+    /// Sees to the signs of life and the lease of this node, and looks at the others, as far as it is
+    /// time to.
     pub fn step(&self) {
         self.shared.step();
+        self.shared.look_around();
     }
 }
 
@@ -238,7 +251,7 @@ impl HomeShared {
 
     fn step(&self) {
         let node = self.node();
-        node.step(|| self.word.lock().clone(), self.objects());
+        node.step(|| self.told(), self.objects());
         self.releaser.releases.tell_again();
         self.changes.tell_again(self.objects());
         if node.is_dead()
@@ -246,6 +259,25 @@ impl HomeShared {
             && let Err(error) = self.join_again()
         {
             tracing::warn!(%error, "cannot join the cluster again yet");
+        }
+    }
+
+    fn watch_peers(&self) {
+        let mut is_closed = self.is_closed.lock();
+        while !*is_closed {
+            drop(is_closed);
+            self.look_around();
+            is_closed = self.is_closed.lock();
+            if !*is_closed {
+                self.closing.wait_for(&mut is_closed, STEP_EVERY);
+            }
+        }
+    }
+
+    /// Looks at the other nodes, if it is time to.
+    fn look_around(&self) {
+        if let Err(error) = self.peers.watch(self.node().id, self.objects()) {
+            tracing::warn!(%error, "cannot look at the other nodes");
         }
     }
 
@@ -257,8 +289,7 @@ impl HomeShared {
     fn join_again(&self) -> Result<()> {
         let id = NodeId(self.new_id());
         self.place.note(id)?;
-        let (word, clock) = (self.word.lock().clone(), self.clock.clone());
-        let node = Node::join(id, word, clock, self.objects())?;
+        let node = Node::join(id, self.told(), self.clock.clone(), self.objects())?;
         *self.node.write() = Arc::new(node);
         Ok(())
     }
@@ -268,7 +299,7 @@ impl HomeShared {
         &self,
         id: &NamespaceId,
         incarnation: Incarnation,
-    ) -> Result<(Arc<Node>, OwnedEpoch)> {
+    ) -> Result<(Arc<Node>, OwnedEpoch, Option<NodeId>)> {
         let began = self.clock.steady();
         loop {
             let node = self.node();
@@ -276,7 +307,7 @@ impl HomeShared {
                 return Err(elsewhere(id, None));
             }
             match self.owners(incarnation, node.id).acquire(&self.peers)? {
-                Acquired::Owned(epoch) => return Ok((node, epoch)),
+                Acquired::Owned(epoch, dead) => return Ok((node, epoch, dead)),
                 Acquired::Elsewhere(owner) => return Err(elsewhere(id, owner)),
                 Acquired::Later if self.is_driven => return Err(elsewhere(id, None)),
                 Acquired::Later if self.clock.since(began) > CLAIM_PATIENCE => {
@@ -289,7 +320,7 @@ impl HomeShared {
 
     /// Claims a namespace that is marked as held.
     fn claim(self: &Arc<Self>, id: &NamespaceId, incarnation: Incarnation) -> Result<KvClaim> {
-        let (node, epoch) = self.acquire(id, incarnation)?;
+        let (node, epoch, dead) = self.acquire(id, incarnation)?;
         let known = facts::change(self.objects(), incarnation, epoch.number, |_| {})?;
         let said = self.said_due.lock().remove(&incarnation);
         let name = |at| names::due(at, incarnation);
@@ -303,6 +334,8 @@ impl HomeShared {
             incarnation,
             node,
             is_over: AtomicBool::new(false),
+            successor: Mutex::default(),
+            dead_since: Mutex::new(dead.and_then(|dead| self.peers.dead_since(dead))),
             held: Mutex::new(Held {
                 epoch: Some(epoch),
                 is_released: false,
@@ -320,80 +353,19 @@ impl HomeShared {
         self.held.lock().remove(&incarnation);
     }
 
-    fn erase_now_and_then(&self) {
-        let mut is_closed = self.is_closed.lock();
-        while !*is_closed {
-            drop(is_closed);
-            self.erase_leftovers();
-            is_closed = self.is_closed.lock();
-            if !*is_closed {
-                self.closing.wait_for(&mut is_closed, ERASE_EVERY);
-            }
-        }
+    /// Lets a namespace go, and returns when others may have it.
+    fn release_now(&self, leaving: Leaving) {
+        let incarnation = leaving.incarnation;
+        self.releaser.release_now(leaving);
+        self.held.lock().remove(&incarnation);
     }
 
-    /// Erases what is left of namespaces that were deleted when a node died, as far as that is possible
-    /// at once.
-    fn erase_leftovers(&self) {
-        let listed = list_all(self.objects(), names::ERASE);
-        let erase = |name: &String| match names::last_number(name) {
-            Some(number) => self.erase_if_deleted(Incarnation(number), name),
-            None => Ok(()),
-        };
-        let erased = listed.and_then(|listed| listed.iter().try_for_each(erase));
-        if let Err(error) = erased {
-            tracing::warn!(%error, "cannot erase what is left of a deleted namespace yet");
-        }
-    }
-
-    fn erase_if_deleted(&self, incarnation: Incarnation, note: &str) -> Result<()> {
-        let found = self.objects().get(note).map_err(failed("reading a note"))?;
-        let Some((bytes, _)) = found else {
-            return Ok(());
-        };
-        let (namespace, _): (String, _) = small::decode(note, &bytes)?;
-        let id = NamespaceId::new(&namespace)?;
-        match self.entries().check(&id, incarnation) {
-            Err(Error::NamespaceNotFound(_)) => self.erase(&id, incarnation),
-            // It was not deleted after all, or is being deleted now.
-            checked => checked,
-        }
-    }
-
-    /// Removes everything of a namespace that was deleted, unless another node has it.
-    fn erase(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<()> {
-        self.releaser.releases.settle(incarnation);
-        let node = self.node();
-        match self.owners(incarnation, node.id).acquire(&self.peers)? {
-            Acquired::Owned(_) => {}
-            Acquired::Elsewhere(owner) => return Err(elsewhere(id, owner)),
-            Acquired::Later => return Err(elsewhere(id, None)),
-        }
-        self.forget_due(incarnation)?;
-        let erased = self.engine.erase(&names::store(incarnation));
-        erased.map_err(failed("erasing a namespace"))?;
-        let cached = self.cache_dir(incarnation);
-        match std::fs::remove_dir_all(&cached) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let context = format!("removing {}", cached.display());
-                return Err(Error::io(context, &error));
-            }
-            _ => {}
-        }
-        for name in list_all(self.objects(), &names::namespace(incarnation))? {
-            let deleted = self.objects().delete(&name);
-            deleted.map_err(failed("erasing a namespace"))?;
-        }
-        let deleted = self.objects().delete(&names::erase(incarnation));
-        deleted.map_err(failed("erasing a namespace"))
-    }
-
-    fn forget_due(&self, incarnation: Incarnation) -> Result<()> {
-        let known = facts::read(self.objects(), incarnation)?;
-        match known.and_then(|known| known.due) {
-            Some(at) => due::forget(self.objects(), incarnation, at),
-            None => Ok(()),
-        }
+    fn read_due(&self, until: Option<u64>) -> Result<Vec<(NamespaceId, u64)>> {
+        let all = due::read_until(self.objects(), until)?;
+        let mut said = self.said_due.lock();
+        said.extend(all.iter().map(|due| (due.incarnation, due.at)));
+        drop(said);
+        Ok(all.into_iter().map(|due| (due.namespace, due.at)).collect())
     }
 }
 
@@ -449,6 +421,7 @@ impl Home for KvHome {
     ) -> Result<Arc<dyn Claim>> {
         let shared = &self.shared;
         shared.entries().check(id, incarnation)?;
+        shared.check_staying(id, incarnation)?;
         let place = PathBuf::from(names::namespace(incarnation));
         let known = facts::read(shared.objects(), incarnation)?;
         if must_exist && !known.is_some_and(|known| known.is_made) {
@@ -473,15 +446,19 @@ impl Home for KvHome {
     }
 
     fn due_times(&self) -> Result<Vec<(NamespaceId, u64)>> {
-        let all = due::read_all(self.shared.objects())?;
-        let mut said = self.shared.said_due.lock();
-        said.extend(all.iter().map(|due| (due.incarnation, due.at)));
-        drop(said);
-        Ok(all.into_iter().map(|due| (due.namespace, due.at)).collect())
+        self.shared.read_due(None)
+    }
+
+    fn due_until(&self, until: u64) -> Result<Vec<(NamespaceId, u64)>> {
+        self.shared.read_due(Some(until))
     }
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn check_here(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<()> {
+        self.shared.check_here(id, incarnation)
     }
 
     fn cluster(&self) -> Option<Arc<dyn Cluster>> {

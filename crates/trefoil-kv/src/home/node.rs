@@ -35,9 +35,30 @@ pub(super) struct NodeId(pub(super) u128);
 
 /// What a node tells the others of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct NodeWord {
     /// Where it can be reached, if others can reach it.
     pub(super) address: Option<String>,
+    /// The release that it runs.
+    pub(super) version: String,
+    /// When its process began, in milliseconds since 1970.
+    pub(super) started: u64,
+    /// Whether it is being stopped: it takes no more namespaces.
+    pub(super) is_leaving: bool,
+    /// How many namespaces it has.
+    pub(super) n_owned: u64,
+    /// What it has handed to others of late, because it had more than its share.
+    pub(super) gifts: Vec<Gift>,
+}
+
+/// A namespace that one node has handed to another, which need not wait until it is asked for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Gift {
+    pub(super) namespace: String,
+    #[serde(with = "super::hex")]
+    pub(super) to: u128,
+    /// When, in milliseconds since 1970, by the clock of the giver: it tells gifts apart.
+    pub(super) at: u64,
 }
 
 /// A sign of life.
@@ -145,6 +166,15 @@ impl Node {
         let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
         let (now, wall) = self.time();
         !self.is_dead() && now < until && wall < self.until_wall.load(Ordering::SeqCst)
+    }
+
+    /// Returns for how long it may answer if it looks no more.
+    pub(super) fn lease_left(&self) -> Duration {
+        let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
+        match self.has_lease() {
+            true => until.saturating_sub(self.clock.steady()),
+            false => Duration::ZERO,
+        }
     }
 
     /// Returns whether it has been declared dead: then it owns nothing, for ever.

@@ -18,17 +18,31 @@ use crate::contract::{KvError, KvObjects, ObjectVersion};
 const ATTEMPTS: usize = 8;
 
 /// Who has an epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct OwnerHead {
     #[serde(with = "super::hex")]
     node: u128,
     is_released: bool,
+    /// The node that should have it next, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    successor: Option<String>,
 }
 
 /// The last epoch of a namespace.
 struct NamespaceOwner {
     epoch: u64,
     head: OwnerHead,
+}
+
+/// Who has a namespace, or should have it next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// Nobody, and nobody in particular should.
+    Nobody,
+    /// This node has it, if it is alive.
+    Owner(NodeId),
+    /// It was released to this node.
+    Successor(NodeId),
 }
 
 /// An epoch that this node has.
@@ -41,7 +55,8 @@ pub(super) struct OwnedEpoch {
 /// What became of an attempt to own a namespace.
 #[derive(Debug)]
 pub(super) enum Acquired {
-    Owned(OwnedEpoch),
+    /// This node has it, after this one that was dead, if it was.
+    Owned(OwnedEpoch, Option<NodeId>),
     /// Another node has it, and is alive. This is its address.
     Elsewhere(Option<String>),
     /// Another node has it, and may be dead: ask again later.
@@ -62,28 +77,42 @@ impl NamespaceOwners<'_> {
     pub(super) fn acquire(self, peers: &Peers) -> Result<Acquired> {
         for _ in 0..ATTEMPTS {
             let last = self.last()?;
+            let mut dead = None;
             if let Some(last) = &last
                 && !last.head.is_released
                 && last.head.node != self.node.0
             {
                 match peers.look(NodeId(last.head.node), self.objects)? {
-                    PeerState::Gone => {}
+                    PeerState::Gone => dead = Some(NodeId(last.head.node)),
                     PeerState::Alive(address) => return Ok(Acquired::Elsewhere(address)),
                     PeerState::Silent => return Ok(Acquired::Later),
                 }
             }
             let next = last.map_or(1, |last| last.epoch + 1);
             if let Some(owned) = self.take(next)? {
-                return Ok(Acquired::Owned(owned));
+                return Ok(Acquired::Owned(owned, dead));
             }
         }
         Ok(Acquired::Later)
     }
 
+    /// Returns who has the namespace now.
+    pub(super) fn holder(self) -> Result<Holder> {
+        let Some(NamespaceOwner { head, .. }) = self.last()? else {
+            return Ok(Holder::Nobody);
+        };
+        if !head.is_released {
+            return Ok(Holder::Owner(NodeId(head.node)));
+        }
+        let successor = head.successor.as_deref();
+        let successor = successor.and_then(|text| u128::from_str_radix(text, 16).ok());
+        Ok(successor.map_or(Holder::Nobody, |id| Holder::Successor(NodeId(id))))
+    }
+
     /// Takes the epoch after one that this node has. Returns `None` if another node has taken it.
     pub(super) fn take(self, epoch: u64) -> Result<Option<OwnedEpoch>> {
         let name = names::owner(self.incarnation, epoch);
-        let head = self.head(false);
+        let head = self.head();
         let version = match self.objects.create(&name, small::encode(&head, b"")?) {
             Ok(created) => created,
             // It may be there all the same, and then it is either this node's or another's.
@@ -105,10 +134,11 @@ impl NamespaceOwners<'_> {
         }))
     }
 
-    fn head(self, is_released: bool) -> OwnerHead {
+    fn head(self) -> OwnerHead {
         OwnerHead {
             node: self.node.0,
-            is_released,
+            is_released: false,
+            successor: None,
         }
     }
 
@@ -118,7 +148,7 @@ impl NamespaceOwners<'_> {
             return Ok(None);
         };
         let (head, _): (OwnerHead, _) = small::decode(name, &bytes)?;
-        Ok((head == self.head(false)).then_some(version))
+        Ok((head == self.head()).then_some(version))
     }
 
     fn last(self) -> Result<Option<NamespaceOwner>> {
@@ -155,10 +185,16 @@ impl NamespaceOwners<'_> {
         }
     }
 
-    /// Lets other nodes have the namespace. If that fails, they have it when this node is gone.
-    pub(super) fn release(self, owned: &OwnedEpoch) -> Result<()> {
+    /// Lets other nodes have the namespace, one of them first if that is known. If that fails, they have
+    /// it when this node is gone.
+    pub(super) fn release(self, owned: &OwnedEpoch, successor: Option<NodeId>) -> Result<()> {
         let name = names::owner(self.incarnation, owned.number);
-        let head = small::encode(&self.head(true), b"")?;
+        let head = OwnerHead {
+            is_released: true,
+            successor: successor.map(|id| format!("{:032x}", id.0)),
+            ..self.head()
+        };
+        let head = small::encode(&head, b"")?;
         let released = self.objects.replace(&name, &owned.version, head);
         released.map(drop).map_err(failed("releasing a namespace"))
     }

@@ -1,20 +1,20 @@
 //! The other nodes, as this one sees them. One that gives no sign of life for a while, by the clock of
 //! this node, is declared dead.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use trefoil::Clock;
 use trefoil_core::Result;
 
-use super::node::{Beat, Death, LEASE, NodeId};
-use super::objects::failed;
+use super::node::{Beat, Death, LEASE, NodeId, NodeWord};
+use super::objects::{failed, list_all};
 use super::{names, small};
 use crate::contract::{KvObjects, ObjectVersion};
 
 /// How long a node may be silent before it is declared dead.
-const SILENCE_MAX: Duration = Duration::from_secs(6);
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// After this long without another sign of life it is not known whether a node is alive.
 const FRESH: Duration = Duration::from_secs(4);
@@ -22,6 +22,11 @@ const FRESH: Duration = Duration::from_secs(4);
 /// How long one waits after a node was declared dead: its lease, and something for clocks that do not
 /// run at the same speed.
 const GRACE: Duration = LEASE.saturating_add(Duration::from_millis(500));
+
+/// How often is looked at all nodes.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Once in so many times is looked which nodes there are.
+const LISTED_EVERY: u64 = 5;
 
 /// What is known of another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +42,11 @@ pub(super) enum PeerState {
 /// What was seen of another node, by the steady clock.
 #[derive(Debug, Default)]
 struct Sighting {
+    /// Whether it was looked for before.
+    is_known: bool,
     /// Its last sign of life; `None` if it never gave one.
     version: Option<ObjectVersion>,
-    address: Option<String>,
+    word: NodeWord,
     /// Since when this is the last one.
     since: Duration,
     /// Whether it gave more than one: then it was alive when it gave the last one.
@@ -50,16 +57,44 @@ struct Sighting {
 }
 
 impl Sighting {
+    /// Notes the last sign of life that was seen.
+    fn note(&mut self, version: Option<ObjectVersion>, word: NodeWord, now: Duration) {
+        let is_new = !std::mem::replace(&mut self.is_known, true);
+        if is_new || self.version != version {
+            self.has_moved = !is_new;
+            self.since = now;
+            (self.version, self.word) = (version, word);
+        }
+    }
+
+    /// Returns whether it seems to be alive, as far as one can tell without asking.
+    fn seems_alive(&self, now: Duration) -> bool {
+        self.version.is_some()
+            && self.dead_since.is_none()
+            && now.saturating_sub(self.since) < FRESH
+    }
+
     fn is_gone(&self, now: Duration) -> bool {
         self.has_left || self.dead_since.is_some_and(|since| now >= since + GRACE)
     }
 }
 
-/// The other nodes of which something was asked.
+/// The other nodes.
 #[derive(Debug)]
 pub(super) struct Peers {
     clock: Clock,
     seen: Mutex<HashMap<NodeId, Sighting>>,
+    /// When is looked at all of them next, and how often that was done.
+    round: Mutex<(Duration, u64)>,
+}
+
+/// Another node as it was seen last.
+#[derive(Debug, Clone)]
+pub(super) struct SeenPeer {
+    pub(super) id: NodeId,
+    pub(super) word: NodeWord,
+    /// Whether it gave a sign of life not long ago.
+    pub(super) seems_alive: bool,
 }
 
 impl Peers {
@@ -67,7 +102,104 @@ impl Peers {
         Self {
             clock,
             seen: Mutex::default(),
+            round: Mutex::default(),
         }
+    }
+
+    /// Looks at all nodes but this one, if it is time to.
+    pub(super) fn watch(&self, own: NodeId, objects: &dyn KvObjects) -> Result<()> {
+        let now = self.clock.steady();
+        let mut round = self.round.lock();
+        let (next, number) = *round;
+        if now < next {
+            return Ok(());
+        }
+        *round = (now + WATCH_EVERY, number + 1);
+        drop(round);
+        if number % LISTED_EVERY == 0 {
+            self.find(own, objects)?;
+        }
+        let sighted = self
+            .all()
+            .into_iter()
+            .map(|peer| self.sight(peer.id, objects));
+        // One that cannot be read does not hide the others.
+        let sighted: Vec<Result<()>> = sighted.collect();
+        sighted.into_iter().collect()
+    }
+
+    /// Finds out which nodes there are, and forgets those that are no more.
+    fn find(&self, own: NodeId, objects: &dyn KvObjects) -> Result<()> {
+        let listed = list_all(objects, names::NODES)?;
+        let is_dead = |name: &String| name.ends_with(names::DEAD);
+        let dead: HashSet<&str> = listed
+            .iter()
+            .filter(|name| is_dead(name))
+            .filter_map(|name| name.strip_suffix(names::DEAD))
+            .collect();
+        let living = listed.iter().filter(|name| !is_dead(name));
+        let living = living.filter(|name| !dead.contains(name.as_str()));
+        let living: HashSet<NodeId> = living
+            .filter_map(|name| names::last_number(name).map(NodeId))
+            .filter(|id| *id != own)
+            .collect();
+        let now = self.clock.steady();
+        let mut seen = self.seen.lock();
+        // Who asks for one of those that are gone finds out again.
+        seen.retain(|id, sighting| living.contains(id) || !sighting.is_gone(now));
+        let unknown = living.iter().filter(|id| !seen.contains_key(id));
+        let unknown: Vec<NodeId> = unknown.copied().collect();
+        drop(seen);
+        for id in unknown {
+            self.look(id, objects)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for another sign of life of a node; if there is none for long, more closely.
+    fn sight(&self, id: NodeId, objects: &dyn KvObjects) -> Result<()> {
+        let (version, word) = last_beat(id, objects)?;
+        let now = self.clock.steady();
+        let mut seen = self.seen.lock();
+        let sighting = seen.entry(id).or_default();
+        if sighting.dead_since.is_some() {
+            return Ok(());
+        }
+        sighting.note(version, word, now);
+        let is_fresh = sighting.has_moved && now.saturating_sub(sighting.since) < FRESH;
+        drop(seen);
+        match is_fresh {
+            true => Ok(()),
+            false => self.look(id, objects).map(drop),
+        }
+    }
+
+    /// Returns all nodes that are not known to be dead.
+    pub(super) fn all(&self) -> Vec<SeenPeer> {
+        let now = self.clock.steady();
+        let seen = self.seen.lock();
+        let living = seen
+            .iter()
+            .filter(|(_, sighting)| sighting.version.is_some() && sighting.dead_since.is_none());
+        let peer = |(id, sighting): (&NodeId, &Sighting)| SeenPeer {
+            id: *id,
+            word: sighting.word.clone(),
+            seems_alive: sighting.seems_alive(now),
+        };
+        living.map(peer).collect()
+    }
+
+    /// Returns the address of a node that seems to be alive; `None` if it does not.
+    pub(super) fn address(&self, id: NodeId) -> Option<Option<String>> {
+        let now = self.clock.steady();
+        let seen = self.seen.lock();
+        let sighting = seen.get(&id).filter(|sighting| sighting.seems_alive(now))?;
+        Some(sighting.word.address.clone())
+    }
+
+    /// Returns since when a node is known to be dead, by the steady clock.
+    pub(super) fn dead_since(&self, id: NodeId) -> Option<Duration> {
+        self.seen.lock().get(&id)?.dead_since
     }
 
     /// Looks at a node. One that has been silent for too long is declared dead.
@@ -86,20 +218,15 @@ impl Peers {
             let (death, _): (Death, _) = small::decode(&names::dead(id), &bytes)?;
             return Ok(self.note_death(id, death.has_left));
         }
-        let (version, address) = last_beat(id, objects)?;
+        let (version, word) = last_beat(id, objects)?;
         // What was seen is seen now, not when it was asked for: it is not counted as silence.
         let now = self.clock.steady();
         let mut seen = self.seen.lock();
-        let is_new = !seen.contains_key(&id);
         let sighting = seen.entry(id).or_default();
-        if is_new || sighting.version != version {
-            sighting.has_moved = !is_new;
-            sighting.since = now;
-            (sighting.version, sighting.address) = (version, address);
-        }
+        sighting.note(version, word, now);
         let silence = now.saturating_sub(sighting.since);
         if sighting.has_moved && silence < FRESH {
-            return Ok(PeerState::Alive(sighting.address.clone()));
+            return Ok(PeerState::Alive(sighting.word.address.clone()));
         }
         drop(seen);
         if silence < SILENCE_MAX {
@@ -132,16 +259,13 @@ impl Peers {
     }
 }
 
-/// Returns the last sign of life of a node, and its address.
-fn last_beat(
-    id: NodeId,
-    objects: &dyn KvObjects,
-) -> Result<(Option<ObjectVersion>, Option<String>)> {
+/// Returns the last sign of life of a node, and what it says.
+fn last_beat(id: NodeId, objects: &dyn KvObjects) -> Result<(Option<ObjectVersion>, NodeWord)> {
     let name = names::node(id);
     let found = objects.get(&name);
     let Some((bytes, version)) = found.map_err(failed("looking for a sign of life"))? else {
-        return Ok((None, None));
+        return Ok((None, NodeWord::default()));
     };
     let (beat, _): (Beat, _) = small::decode(&name, &bytes)?;
-    Ok((Some(version), beat.word.address))
+    Ok((Some(version), beat.word))
 }

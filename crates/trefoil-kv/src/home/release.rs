@@ -21,6 +21,16 @@ pub(super) struct Leaving {
     /// `None` if another node has it.
     pub(super) epoch: Option<OwnedEpoch>,
     pub(super) store: Option<Arc<dyn Kv>>,
+    /// Who should have it next.
+    pub(super) successor: Option<NodeId>,
+}
+
+/// What other nodes are told.
+#[derive(Debug, Clone)]
+struct ReleasedEpoch {
+    node: NodeId,
+    epoch: OwnedEpoch,
+    successor: Option<NodeId>,
 }
 
 /// What is being let go.
@@ -32,7 +42,7 @@ pub(super) struct Releases {
     settled: Condvar,
     /// What other nodes could not be told: it is tried again, because they take it for this node's
     /// otherwise.
-    untold: Mutex<HashMap<Incarnation, (NodeId, OwnedEpoch)>>,
+    untold: Mutex<HashMap<Incarnation, ReleasedEpoch>>,
 }
 
 impl Releases {
@@ -42,6 +52,7 @@ impl Releases {
             node,
             epoch,
             store,
+            successor,
         } = leaving;
         // What was durable stays, and what was not is of no use to anybody.
         let closed = store.map_or(Ok(()), |store| store.close());
@@ -49,7 +60,12 @@ impl Releases {
             tracing::warn!(?error, "cannot close a store");
         }
         if let Some(epoch) = epoch {
-            self.tell(incarnation, node, epoch);
+            let released = ReleasedEpoch {
+                node,
+                epoch,
+                successor,
+            };
+            self.tell(incarnation, released);
         }
         let mut under_way = self.under_way.lock();
         if let Some(count) = under_way.get_mut(&incarnation) {
@@ -63,23 +79,23 @@ impl Releases {
     }
 
     /// Tells other nodes that they may have a namespace.
-    fn tell(&self, incarnation: Incarnation, node: NodeId, epoch: OwnedEpoch) {
+    fn tell(&self, incarnation: Incarnation, released: ReleasedEpoch) {
         let owners = NamespaceOwners {
             objects: self.engine.objects(),
             incarnation,
-            node,
+            node: released.node,
         };
-        if let Err(error) = owners.release(&epoch) {
+        if let Err(error) = owners.release(&released.epoch, released.successor) {
             tracing::warn!(%error, "cannot tell others yet that they may have a namespace");
-            self.untold.lock().insert(incarnation, (node, epoch));
+            self.untold.lock().insert(incarnation, released);
         }
     }
 
     /// Tries again what failed.
     pub(super) fn tell_again(&self) {
         let untold = std::mem::take(&mut *self.untold.lock());
-        for (incarnation, (node, epoch)) in untold {
-            self.tell(incarnation, node, epoch);
+        for (incarnation, released) in untold {
+            self.tell(incarnation, released);
         }
     }
 
@@ -124,10 +140,20 @@ impl Releaser {
         })
     }
 
-    pub(super) fn release(&self, leaving: Leaving) {
+    /// Lets a namespace go, and returns when others may have it.
+    pub(super) fn release_now(&self, leaving: Leaving) {
+        self.begin(leaving.incarnation);
+        self.releases.perform(leaving);
+    }
+
+    fn begin(&self, incarnation: Incarnation) {
         let mut under_way = self.releases.under_way.lock();
-        *under_way.entry(leaving.incarnation).or_default() += 1;
-        drop(under_way);
+        *under_way.entry(incarnation).or_default() += 1;
+    }
+
+    /// Lets a namespace go, and does not wait.
+    pub(super) fn release(&self, leaving: Leaving) {
+        self.begin(leaving.incarnation);
         let thread = self.thread.lock();
         let unsent = match &*thread {
             Some((sender, _)) => sender.send(leaving).err().map(|unsent| unsent.0),

@@ -103,7 +103,8 @@ impl GrpcReading {
             read.direction = Direction::Backwards;
         }
         Ok(Self {
-            database,
+            // The next page could not be had of another node.
+            database: database.staying(),
             read,
             wanted: request.limit.map_or(usize::MAX, |limit| limit as usize),
             is_limited: request.limit.is_some(),

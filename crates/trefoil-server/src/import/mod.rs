@@ -50,7 +50,7 @@ pub(crate) async fn answer(
             None => Database::clone(&database),
         },
         replacement,
-        _database: database,
+        _database: database.staying(),
         lines: BodyLines::new(reader),
         ids: match query.get("newIds").as_deref() {
             Some("true") => ImportedIds::NewIfNeeded,
@@ -91,7 +91,7 @@ fn cannot_clear(error: &Error) -> String {
 /// An import under way.
 struct RunningImport {
     shared: Arc<Shared>,
-    /// Keeps the namespace open.
+    /// Keeps the namespace open, and on this node.
     _database: OpenDatabase,
     /// Where the events go.
     target: Database,

@@ -112,6 +112,8 @@ pub(super) async fn answer(
         Ok(snapshot) => snapshot,
         Err(failure) => return Some(Ok(Some(of_error(&failure)))),
     };
+    // The next piece could not be had of another node.
+    let database = &database.clone().staying();
     let mut pieces = Pieces {
         database,
         snapshot: Some(snapshot),

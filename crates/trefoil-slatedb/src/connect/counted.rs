@@ -11,28 +11,10 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
 };
+use trefoil_kv::contract::RequestCounts;
 
 /// How many names a service returns for one request to list.
 const NAMES_PER_LIST: u64 = 1000;
-
-/// What a store was asked for since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RequestCounts {
-    /// Requests that write: whole objects, parts of them, copies.
-    pub puts: u64,
-    /// Requests that read an object, a part of one, or what is known about it.
-    pub gets: u64,
-    /// Requests that list names.
-    pub lists: u64,
-    /// Requests that delete.
-    pub deletes: u64,
-    /// The bytes of objects that were sent.
-    pub bytes_written: u64,
-    /// The bytes of objects that were asked for.
-    pub bytes_read: u64,
-    /// Requests that failed, other than by a condition or because there is no such object.
-    pub failures: u64,
-}
 
 /// Counts requests as they are made.
 #[derive(Debug, Default)]

@@ -13,7 +13,6 @@ use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 
-pub use counted::RequestCounts;
 pub(crate) use counted::{CountedStore, RequestCounters};
 pub(crate) use self_test::Abilities;
 pub use url::StoreUrl;

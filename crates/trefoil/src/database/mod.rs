@@ -8,6 +8,7 @@ mod info;
 mod lead;
 #[cfg(test)]
 mod lead_tests;
+mod moving;
 pub(crate) mod options;
 mod read_ahead;
 pub(crate) mod recovery;
@@ -82,6 +83,8 @@ pub(crate) struct DatabaseShared {
     /// Whether its storage may wait, which is the same for every generation.
     may_wait: bool,
     is_closed: AtomicBool,
+    /// What is said of where the namespace is, once it was chosen who has it next.
+    successor: Mutex<Option<Error>>,
     /// Whether other events are being written, to replace those that there are.
     is_being_replaced: AtomicBool,
     wake: Arc<Wake>,
@@ -157,6 +160,7 @@ impl Database {
             engine: RwLock::new(None),
             may_wait: engine.may_wait,
             is_closed: AtomicBool::new(false),
+            successor: Mutex::default(),
             is_being_replaced: AtomicBool::new(false),
             wake,
             generation: Mutex::new(generation),
@@ -176,7 +180,7 @@ impl Database {
             return Ok(Arc::clone(engine));
         }
         Err(match self.inner.is_closed.load(Ordering::SeqCst) {
-            true => closed(),
+            true => self.inner.closed(),
             false => reopen::reopening(),
         })
     }
@@ -488,7 +492,7 @@ impl Database {
 impl Drop for DatabaseShared {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.get_mut().take() {
-            engine.close(&closed());
+            engine.close(&self.closed());
             engine.seal();
             wait_for_readers(&engine);
         }
@@ -498,13 +502,20 @@ impl Drop for DatabaseShared {
 
 impl DatabaseShared {
     fn close(&self, patience: Duration) -> Result<()> {
+        // It is nobody's in particular.
+        *self.successor.lock() = None;
+        self.end(patience, || self.release())
+    }
+
+    /// Closes what is open, and lets others have the namespace by `release`.
+    fn end(&self, patience: Duration, release: impl FnOnce()) -> Result<()> {
         let mut current = self.engine.write();
         self.is_closed.store(true, Ordering::SeqCst);
         let engine = current.take();
         drop(current);
         // Whatever becomes of it, others may have the namespace.
         let noted = engine.map_or(Ok(()), |engine| {
-            engine.close_saving(&closed(), patience);
+            engine.close_saving(&self.closed(), patience);
             engine.seal();
             let deadline = engine.deadline_when_closed();
             self.deadline.store(deadline, Ordering::SeqCst);
@@ -516,7 +527,7 @@ impl DatabaseShared {
             wait_for_readers(&engine);
             noted
         });
-        self.release();
+        release();
         noted
     }
 
@@ -548,10 +559,6 @@ fn decide(engine: &Engine, conditions: &[Condition], checked: &CheckedConditions
 /// Returns the result of the only one of several transactions.
 fn only(mut executed: Vec<Result<Executed>>) -> Result<Executed> {
     executed.pop().unwrap_or_else(|| Err(unanswered()))
-}
-
-fn closed() -> Error {
-    Error::Closed("the database is closed".into())
 }
 
 /// How many bytes of events are read at a time to find a time among them.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use trefoil_core::{Error, Result};
 
-use super::{Database, DatabaseShared, closed, wait_for_readers};
+use super::{Database, DatabaseShared, wait_for_readers};
 use crate::database::engine::Engine;
 use crate::index::Manifest;
 
@@ -40,7 +40,7 @@ impl DatabaseShared {
     fn reopen(self: &Arc<Self>) -> Result<()> {
         let mut generation = self.generation.lock();
         if self.is_closed.load(Ordering::SeqCst) {
-            return Err(closed());
+            return Err(self.closed());
         }
         self.take_down();
         if !self.is_beside {
@@ -72,7 +72,7 @@ impl DatabaseShared {
         let _ = engine.database.set(Arc::downgrade(self));
         let mut current = self.engine.write();
         if self.is_closed.load(Ordering::SeqCst) {
-            return Err(closed());
+            return Err(self.closed());
         }
         *current = Some(engine);
         Ok(())

@@ -105,6 +105,7 @@ impl Database {
             engine: RwLock::new(None),
             may_wait: engine.may_wait,
             is_closed: AtomicBool::new(false),
+            successor: Mutex::default(),
             is_being_replaced: AtomicBool::new(false),
             deadline: AtomicU64::new(0),
             wake,

@@ -21,11 +21,6 @@
 //!   share a home, [`Claim::check_held`] says whether what was read may be told.
 //! - **What was made is never replaced by something empty.** If it is not there, that is
 //!   [`Error::Damaged`].
-//!
-//! [`Error::Closed`]: trefoil_core::Error::Closed
-//! [`Error::Damaged`]: trefoil_core::Error::Damaged
-//! [`Error::Locked`]: trefoil_core::Error::Locked
-//! [`Error::NamespaceNotFound`]: trefoil_core::Error::NamespaceNotFound
 
 mod cluster;
 #[cfg(any(test, feature = "testing"))]
@@ -39,11 +34,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trefoil_core::{NamespaceId, Result};
+use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::{Finding, LogReport, Progress};
 use trefoil_storage::{ReadReach, Storage};
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ClusterMember, ClusterStats, MemberState, RequestCounts};
 pub use local::LocalHome;
 pub use memory::MemoryHome;
 
@@ -126,7 +121,7 @@ pub trait Home: Send + Sync + Debug {
     fn entry(&self, id: &NamespaceId) -> Result<Option<StoredEntry>>;
 
     /// Makes a namespace exist, as a new incarnation, with this entry. If there is one of this id,
-    /// that is [`Error::NamespaceExists`](trefoil_core::Error::NamespaceExists).
+    /// that is [`Error::NamespaceExists`].
     fn create(&self, id: &NamespaceId, bytes: &[u8]) -> Result<Stamp>;
 
     /// Replaces an entry if it still is the one of this stamp. Returns the new stamp; `None` if it
@@ -152,6 +147,13 @@ pub trait Home: Send + Sync + Debug {
     /// among them need not.
     fn due_times(&self) -> Result<Vec<(NamespaceId, u64)>>;
 
+    /// Returns those of [`Self::due_times`] that are not later than this.
+    fn due_until(&self, until: u64) -> Result<Vec<(NamespaceId, u64)>> {
+        let mut times = self.due_times()?;
+        times.retain(|(_, due)| *due <= until);
+        Ok(times)
+    }
+
     /// Returns whether other processes may have the home at the same time.
     fn is_shared(&self) -> bool {
         false
@@ -162,7 +164,7 @@ pub trait Home: Send + Sync + Debug {
         None
     }
 
-    /// Returns [`Error::NotOwner`](trefoil_core::Error::NotOwner), with its address, if another process
+    /// Returns [`Error::NotOwner`], with its address, if another process
     /// has the namespace or should be the next to have it. This is a hint, and [`Self::claim`] decides.
     fn check_here(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<()> {
         let _ = (id, incarnation);
@@ -194,7 +196,7 @@ pub trait Claim: Send + Sync + Debug {
 
     /// Opens a generation: the one that counts, or the one after it, which is made if it is not there
     /// and does not count yet. A log that ends before a commit that its maps know of, as `reach`
-    /// reads from them, is [`Error::Damaged`](trefoil_core::Error::Damaged), and nothing is changed.
+    /// reads from them, is [`Error::Damaged`], and nothing is changed.
     /// Maps may cache this many bytes.
     fn open(
         &self,
@@ -226,7 +228,7 @@ pub trait Claim: Send + Sync + Debug {
         whole_log::remove_maps(self, reach)
     }
 
-    /// Returns [`Error::NotOwner`](trefoil_core::Error::NotOwner) if another process may have the
+    /// Returns [`Error::NotOwner`] if another process may have the
     /// namespace by now. What was read, or decided without writing, counts only if this is asked
     /// afterwards and all is well. Does not wait.
     fn check_held(&self) -> Result<()> {
@@ -244,6 +246,17 @@ pub trait Claim: Send + Sync + Debug {
         drop(notify);
     }
 
+    /// Chooses which process should have the namespace next, if there is another one. Returns the
+    /// [`Error::NotOwner`] that says so. Does not wait.
+    fn choose_successor(&self) -> Option<Error> {
+        None
+    }
+
     /// Lets others claim the namespace. Dropping the claim does the same.
     fn release(&self);
+
+    /// Lets others claim the namespace, the chosen one first, and returns when they may.
+    fn hand_over(&self) {
+        self.release();
+    }
 }

@@ -1,5 +1,5 @@
-//! Following what other processes change in a home that they share: namespaces come and go, and tokens
-//! are replaced.
+//! Following what other processes change in a home that they share: namespaces come and go, tokens are
+//! replaced, and what is due of a namespace may be this process's business by now.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,13 +11,18 @@ use crate::home::EntryChanges;
 
 /// How often is asked what has changed.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Once in so many times is looked for what is due of namespaces that nobody has.
+const DUE_EVERY: u64 = 30;
+/// What is due within this many milliseconds is looked for: until the next time, and a little longer.
+const DUE_AHEAD: u64 = 60_000;
 
 /// Follows the changes in the background, for as long as the namespaces are used.
 pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
     let inner = Arc::downgrade(inner);
     let thread = std::thread::Builder::new().name("trefoil-registry".to_owned());
     let started = thread.spawn(move || {
-        while step(&inner) {
+        let mut rounds = 1..;
+        while step(&inner, rounds.next().unwrap_or_default()) {
             std::thread::sleep(PAUSE);
         }
     });
@@ -27,13 +32,19 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
 }
 
 /// Returns whether there is somebody to do it for.
-fn step(inner: &Weak<Inner>) -> bool {
+fn step(inner: &Weak<Inner>, round: u64) -> bool {
     let Some(inner) = inner.upgrade() else {
         return false;
     };
     if let Err(error) = inner.follow() {
         tracing::warn!(%error, "cannot read what other nodes have changed in the registry");
     }
+    if round.is_multiple_of(DUE_EVERY)
+        && let Err(error) = inner.find_due()
+    {
+        tracing::warn!(%error, "cannot read what is due of namespaces that nobody has");
+    }
+    inner.share();
     true
 }
 
@@ -45,6 +56,18 @@ impl Inner {
             EntryChanges::All => self.registry.read_all_again()?,
         };
         gone.iter().for_each(|id| self.let_go(id));
+        Ok(())
+    }
+
+    /// Looks for what is due soon of namespaces that are not open here. Those that another process has, or
+    /// should have, are its business.
+    pub(super) fn find_due(&self) -> Result<()> {
+        let until = self.background.clock.now().millis() + DUE_AHEAD;
+        for (id, due) in self.registry.home.due_until(until)? {
+            if self.registry.get(id.as_str()).is_ok() && self.pool.opened(&id).is_none() {
+                self.closed.note(id, due);
+            }
+        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@ mod entry;
 mod follow;
 #[cfg(test)]
 mod missing_tests;
+mod moving;
 mod pool;
 #[cfg(test)]
 mod pool_tests;
@@ -500,8 +501,10 @@ fn open_all(inner: &Weak<Inner>, ids: impl Iterator<Item = NamespaceId>) {
         let Some(inner) = inner.upgrade() else {
             return;
         };
-        if let Err(error) = (Namespaces { inner }).database(&id) {
-            tracing::warn!(namespace = %id, %error, "cannot open");
+        match (Namespaces { inner }).database(&id) {
+            // It is another node's.
+            Ok(_) | Err(Error::NotOwner { .. }) => {}
+            Err(error) => tracing::warn!(namespace = %id, %error, "cannot open"),
         }
     }
 }
@@ -514,6 +517,8 @@ fn look_after(inner: &Weak<Inner>, id: &NamespaceId) {
     let namespaces = Namespaces { inner };
     match namespaces.settle(id) {
         Ok(()) | Err(Error::NamespaceNotFound(_) | Error::Closed(_)) => {}
+        // Another node sees to it. If it does not, that is noticed when it is looked for next.
+        Err(Error::NotOwner { .. }) => {}
         Err(error) => {
             tracing::warn!(namespace = %id, %error, "cannot open what something is due of");
             let again = namespaces.clock().now().millis() + RETRY_PAUSE;

@@ -7,6 +7,7 @@
 //!   `open_max` open, and those that are being looked after because something of them is due.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,11 +21,15 @@ use crate::time::NEVER;
 use crate::time::closed::ClosedDeadlines;
 use crate::{Clock, Database, Info};
 
+/// How long requests for a namespace wait at most because what is in memory alone is saved before it is
+/// handed to another process.
+const MOVING_PATIENCE: Duration = Duration::from_millis(500);
+
 /// An open database that is not closed for lack of room while this is held.
 #[derive(Clone, Debug)]
 pub struct OpenDatabase {
     database: Database,
-    _slot: Arc<DatabaseSlot>,
+    hold: SlotHold,
 }
 
 impl OpenDatabase {
@@ -33,6 +38,52 @@ impl OpenDatabase {
     pub fn traced(mut self, trace: &Arc<Trace>) -> Self {
         self.database = self.database.traced(trace);
         self
+    }
+
+    /// Returns a handle with which the namespace is not handed to another process while that can wait:
+    /// for work of several steps that could not go on there. Clones of it do not keep the namespace.
+    #[must_use]
+    pub fn staying(mut self) -> Self {
+        self.hold = SlotHold::staying(&self.hold.slot);
+        self
+    }
+}
+
+/// Keeps a slot in use.
+#[derive(Debug)]
+struct SlotHold {
+    slot: Arc<DatabaseSlot>,
+    is_staying: bool,
+}
+
+impl SlotHold {
+    fn new(slot: &Arc<DatabaseSlot>) -> Self {
+        Self {
+            slot: Arc::clone(slot),
+            is_staying: false,
+        }
+    }
+
+    fn staying(slot: &Arc<DatabaseSlot>) -> Self {
+        slot.n_staying.fetch_add(1, Ordering::SeqCst);
+        Self {
+            slot: Arc::clone(slot),
+            is_staying: true,
+        }
+    }
+}
+
+impl Clone for SlotHold {
+    fn clone(&self) -> Self {
+        Self::new(&self.slot)
+    }
+}
+
+impl Drop for SlotHold {
+    fn drop(&mut self) {
+        if self.is_staying {
+            self.slot.n_staying.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -81,9 +132,19 @@ struct UsedSlot {
 struct DatabaseSlot {
     displaced: Mutex<Option<(NamespaceId, Arc<DatabaseSlot>)>>,
     database: OnceLock<Result<Database>>,
+    /// How many do something that could not go on in another process.
+    n_staying: AtomicUsize,
 }
 
 impl DatabaseSlot {
+    /// Returns whether it is open, and nothing is done with it that could not go on in another process.
+    fn is_movable(&self) -> bool {
+        let is_free = |database: &Database| !database.is_being_replaced();
+        let opened = self.database.get();
+        opened.is_some_and(|opened| opened.as_ref().is_ok_and(is_free))
+            && self.n_staying.load(Ordering::SeqCst) == 0
+    }
+
     /// Closes the database if it is open, see [`Database::close_saving`]. One that has not begun to
     /// open never will.
     fn close(&self, patience: Duration) -> Result<()> {
@@ -122,7 +183,7 @@ impl DatabasePool {
         match opened {
             Ok(database) => Ok(OpenDatabase {
                 database: database.clone(),
-                _slot: Arc::clone(&slot),
+                hold: SlotHold::new(&slot),
             }),
             Err(error) => {
                 self.forget(id, &slot);
@@ -144,7 +205,7 @@ impl DatabasePool {
         used.last = last;
         Some(OpenDatabase {
             database,
-            _slot: Arc::clone(&used.slot),
+            hold: SlotHold::new(&used.slot),
         })
     }
 
@@ -360,6 +421,45 @@ impl DatabasePool {
         }
         self.settle(id);
         removed
+    }
+
+    /// Returns all that are open, or are being opened.
+    pub(super) fn all_ids(&self) -> Vec<NamespaceId> {
+        self.state.lock().open.keys().cloned().collect()
+    }
+
+    /// Returns the open databases, the least recently used first, that nothing keeps in this process.
+    pub(super) fn movable(&self) -> Vec<NamespaceId> {
+        let state = self.state.lock();
+        let movable = state.open.iter().filter(|(_, used)| used.slot.is_movable());
+        let mut movable: Vec<_> = movable.map(|(id, used)| (used.last, id.clone())).collect();
+        movable.sort();
+        movable.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Hands the database of `id` to another process, if there is one for it. Requests for it wait
+    /// meanwhile, and are then told where it is. Unless `is_urgent`, what stays here is not moved.
+    /// Returns whether it was.
+    pub(super) fn hand_over(&self, id: &NamespaceId, is_urgent: bool) -> Result<bool> {
+        let mut state = self.wait_for(id);
+        let is_movable = |slot: &DatabaseSlot| is_urgent || slot.is_movable();
+        let slot = state.open.get(id).map(|used| Arc::clone(&used.slot));
+        let Some(slot) = slot.filter(|slot| is_movable(slot)) else {
+            return Ok(false);
+        };
+        let Some(Ok(database)) = slot.database.get() else {
+            return Ok(false);
+        };
+        if database.is_lost() || !database.choose_successor() {
+            return Ok(false);
+        }
+        state.open.remove(id);
+        state.busy.insert(id.clone());
+        drop(state);
+        // Opening it elsewhere reads what is in memory here alone from the log.
+        let moved = database.hand_over(MOVING_PATIENCE);
+        self.settle(id);
+        moved.map(|()| true)
     }
 
     /// Closes every database and opens none any more. Returns the first error. All of them together
