@@ -12,5 +12,6 @@ export const PAGES = [
   { page: 'write', name: 'Write', key: 'w' },
   { page: 'consumers', name: 'Consumers', key: 'c' },
   { page: 'namespaces', name: 'Namespaces', key: 'n' },
+  { page: 'nodes', name: 'Nodes', key: 'd' },
   { page: 'settings', name: 'Settings', key: 'e' },
 ];

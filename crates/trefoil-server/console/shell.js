@@ -23,13 +23,14 @@ import { Write } from './pages/write.js';
 import { Namespaces } from './pages/namespaces.js';
 import { CommitPage } from './pages/commit.js';
 import { Consumers } from './pages/consumers.js';
+import { Nodes } from './pages/nodes.js';
 import { Settings } from './pages/settings.js';
 
 /** @type {{ [page: string]: any }} */
 const VIEWS = {
   '': Overview, overview: Overview, streams: Streams, category: Category, stream: Stream, event: EventPage,
   names: Names, tail: Tail, query: QueryPage, state: StatePage, seats: Seats, write: Write, namespaces: Namespaces,
-  commit: CommitPage, consumers: Consumers, settings: Settings,
+  commit: CommitPage, consumers: Consumers, nodes: Nodes, settings: Settings,
 };
 
 export function Shell() {

@@ -51,6 +51,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "pages/event.js",
     "pages/names.js",
     "pages/namespaces.js",
+    "pages/nodes.js",
     "pages/overview.js",
     "pages/query.js",
     "pages/seats.js",

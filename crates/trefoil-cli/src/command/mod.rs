@@ -16,6 +16,7 @@ mod info;
 mod inspect;
 mod man;
 mod moving;
+mod nodes;
 mod ns;
 mod plan;
 mod query;
@@ -103,6 +104,8 @@ enum TrefoilCommand {
     Doctor(doctor::Arguments),
     /// Ask whether a server is ready; the exit code says it
     Ready(ready::Arguments),
+    /// List the nodes of a cluster
+    Nodes(nodes::Arguments),
     /// Report streams, types, categories and growth
     Report(report::Arguments),
     /// List streams
@@ -164,6 +167,7 @@ impl TrefoilCommand {
             Self::Top(arguments) => arguments.run(output),
             Self::Doctor(arguments) => arguments.run(output),
             Self::Ready(arguments) => arguments.run(output),
+            Self::Nodes(arguments) => arguments.run(output),
             Self::Report(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
             Self::Categories(arguments) => arguments.run(output),

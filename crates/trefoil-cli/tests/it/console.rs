@@ -100,6 +100,9 @@ fn every_page_works_in_a_browser() {
     };
     if browser().is_some() && python::has("playwright, httpx") {
         let mut script = python::script("console.py");
+        if cfg!(feature = "object-storage") {
+            script.env("OBJECT_STORAGE", "yes");
+        }
         python::run(script.arg(env!("CARGO_BIN_EXE_trefoil")).arg(axe));
     }
 }

@@ -31,7 +31,7 @@ IMAGES = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 EVENTS = int(os.environ.get("CONSOLE_EVENTS", "20000"))
 PAGES = ["overview", "streams", "names", "tail", "query", "state", "seats", "write"]
-PAGES += ["consumers", "namespaces", "settings"]
+PAGES += ["consumers", "namespaces", "nodes", "settings"]
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\">"
 
 
@@ -554,6 +554,7 @@ TESTS = [
     a_killed_server_is_missed_and_comes_back,
     a_large_namespace_stays_usable,
     console_insight.many_namespaces_come_in_pages,
+    console_insight.a_server_that_is_alone_has_no_nodes,
 ]
 
 
@@ -569,7 +570,11 @@ def main() -> None:
             a_token_is_asked_for_and_can_be_given_up,
             console_insight.secrets_are_not_among_the_settings,
         ]
-        for of, tests in [(guarded, signing_in), (server, TESTS)]:
+        servers = [(guarded, signing_in), (server, TESTS)]
+        if os.environ.get("OBJECT_STORAGE"):
+            node = Server("dev", "--storage", "memory:")
+            servers.append((node, [console_insight.nodes_are_listed_and_found_by_namespace]))
+        for of, tests in servers:
             page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
             page.set_default_timeout(ANSWER_SECONDS * 1000)
             watcher = Watcher(page, of)

@@ -36,7 +36,8 @@ class Server:
         self.port, self.resp_port = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.command = [BINARY, mode, "--port", str(self.port), "--resp-port", str(self.resp_port)]
-        self.command += ["--grpc-port", "off", "--log-level", "error", "--data-dir", self.data.name]
+        place = "--cache-dir" if "--storage" in flags else "--data-dir"
+        self.command += ["--grpc-port", "off", "--log-level", "error", place, self.data.name]
         self.command += flags
         self.start()
 

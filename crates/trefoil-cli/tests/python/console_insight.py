@@ -143,6 +143,33 @@ def secrets_are_not_among_the_settings(page: Page, watcher: Watcher, server: Ser
     check(TOKEN not in page.content(), "the token is nowhere on the page")
 
 
+def a_server_that_is_alone_has_no_nodes(page: Page, watcher: Watcher, server: Server) -> None:
+    open_page(page, server, "#/nodes")
+    expect(page.get_by_text("This server is alone: it is no node of a cluster.")).to_be_visible()
+
+
+def nodes_are_listed_and_found_by_namespace(page: Page, watcher: Watcher, server: Server) -> None:
+    server.rpc("ns.create", "idle")
+    server.commit(events=[{"type": "Arrived", "data": {}}])
+    open_page(page, server, "#/nodes")
+    nodes = page.get_by_role("region", name="Nodes", exact=True)
+    expect(nodes.get_by_role("row")).to_have_count(2)
+    row = nodes.get_by_role("row", name=re.compile("this one"))
+    expect(row).to_contain_text("alive")
+    version = server.rpc("sys.nodes")["nodes"][0]["version"]
+    expect(row).to_contain_text(version)
+    search = page.get_by_label("Which node has the namespace …")
+    search.fill("default")
+    expect(page.get_by_role("status")).to_contain_text("default is on")
+    search.fill("idle")
+    expect(page.get_by_role("status")).to_contain_text("Nobody has idle at present.")
+    with watcher.refusals():
+        search.fill("nobody")
+        expect(page.get_by_role("alert")).to_contain_text("nobody")
+        search.fill("")
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def a_chosen_token_says_whose_it_is(page: Page, watcher: Watcher, server: Server) -> None:
     server.rpc("ns.create", "chosen", {"token": "a token of my own choice"})
     open_page(page, server, "#/streams")

@@ -2,6 +2,7 @@
 //!
 //! - [`calls`] and [`errors`] are about HTTP and gRPC, `resp/metrics.rs` is about RESP;
 //! - [`databases`] is what the databases count;
+//! - [`cluster`] is what a node knows of the others, and asks of the store;
 //! - [`process`] is what the operating system knows of the process;
 //! - [`exposition`] is the format.
 //!
@@ -9,6 +10,7 @@
 //! [`Striped`](trefoil::Striped). Everything else is looked up when somebody asks for it.
 
 mod calls;
+mod cluster;
 mod databases;
 mod errors;
 mod exposition;
@@ -101,6 +103,7 @@ impl Metrics {
         out.counter("events_imported", help, self.events_imported.get());
         databases::put(&mut out, &shared.namespaces.stats());
         put_namespaces(&mut out, shared);
+        cluster::put(&mut out, &shared.namespaces);
         put_memory(&mut out, shared);
         process::put(&mut out, self.started);
         put_clock(&mut out, shared);

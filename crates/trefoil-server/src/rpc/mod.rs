@@ -32,6 +32,7 @@ mod stream_last;
 mod stream_version;
 mod stream_write;
 mod sys;
+mod sys_nodes;
 mod sys_settings;
 
 use bytes::Bytes;
@@ -95,7 +96,7 @@ fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     let n_arguments = match method {
         "events.head" | "ns.current" | "sys.settings" => 0,
         "commit" | "events.tags" | "events.tracking" | "events.types" | "ns.subscriptions"
-        | "ns.tracking" | "position.at" => 1,
+        | "ns.tracking" | "position.at" | "sys.nodes" => 1,
         "commit.get" | "events.get" | "events.query" => 2,
         seats if seats.starts_with("seats.") => 1,
         _ => return Ok(()),
@@ -171,6 +172,7 @@ methods! {
     "seats.check" => seats::check,
     "sys.version" => sys::version,
     "sys.health" => sys::health,
+    "sys.nodes" => sys_nodes::run,
     "sys.settings" => sys_settings::run,
 }
 

@@ -57,6 +57,19 @@ fn a_request_to_the_wrong_node_is_told_where_the_namespace_is() {
         assert!(status.message().ends_with("first:8080"), "{status:?}");
     });
 
+    let listed = rpc(second.address, r#"["sys.nodes",{"namespace":"default"}]"#);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.body).unwrap();
+    let nodes = listed["nodes"].as_array().unwrap();
+    let shown = |node: &serde_json::Value| {
+        let fields = ["address", "this", "namespaces"];
+        fields.map(|name| node[name].to_string()).join(" ")
+    };
+    let shown: Vec<String> = nodes.iter().map(shown).collect();
+    // The first one had not said how many it has when the second one saw it.
+    assert_eq!(shown[0], r#""second:8080" true 0"#);
+    assert!(shown[1].starts_with(r#""first:8080" false "#), "{shown:?}");
+    assert_eq!(listed["owner"], nodes[1]["id"]);
+
     // A stop hands everything over.
     first.begin_shutdown();
     first.wait();

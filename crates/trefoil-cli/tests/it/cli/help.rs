@@ -40,6 +40,7 @@ const COMMANDS: &[&str] = &[
     "top",
     "doctor",
     "ready",
+    "nodes",
     "report",
     "report streams",
     "report types",

@@ -52,7 +52,7 @@ fn what_is_not_a_call_is_refused_by_name() {
     assert_alive(&server);
 }
 
-const METHODS: [&str; 20] = [
+const METHODS: [&str; 21] = [
     "stream.write",
     "stream.get",
     "stream.last",
@@ -68,6 +68,7 @@ const METHODS: [&str; 20] = [
     "ns.categories",
     "sys.version",
     "sys.health",
+    "sys.nodes",
     "commit",
     "position.at",
     "events.query",

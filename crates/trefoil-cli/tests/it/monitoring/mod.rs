@@ -14,20 +14,29 @@ use tempfile::TempDir;
 use crate::harness::Server;
 use exposed::{Exposed, names_in};
 
-/// What changes only after a fault that a test cannot make on this machine, or never while a server
-/// runs: such a metric has to be there.
-const STILL: [&str; 11] = [
+/// What changes only after a fault that a test cannot make on this machine, or on a node of a cluster, or
+/// never while a server runs: such a metric has to be there.
+const STILL: [&str; 20] = [
     "trefoil_background_failures_total",
     "trefoil_build",
     "trefoil_client_memory_max_bytes",
     "trefoil_clock_behind_seconds",
     "trefoil_clock_jumps_total",
+    "trefoil_cluster_lease_seconds",
+    "trefoil_cluster_members",
+    "trefoil_cluster_moves_total",
+    "trefoil_cluster_owned",
+    "trefoil_cluster_recovery_seconds",
     "trefoil_connections_max",
     "trefoil_namespaces_refusing_writes",
     "trefoil_open_files_max",
     "trefoil_panics_total",
     "trefoil_recovery_cut_bytes_total",
     "trefoil_start_time_seconds",
+    "trefoil_store_failures_total",
+    "trefoil_store_received_bytes_total",
+    "trefoil_store_requests_total",
+    "trefoil_store_sent_bytes_total",
 ];
 
 fn file(path: &str) -> String {
