@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trefoil_core::{Error, NamespaceId, Result};
 
-use super::Inner;
+use super::{Inner, Namespaces};
 use crate::home::EntryChanges;
 
 /// How often is asked what has changed.
@@ -48,9 +48,18 @@ fn step(inner: &Weak<Inner>, round: u64) -> bool {
     true
 }
 
+impl Namespaces {
+    /// Reads now what other processes have changed in the registry, which is otherwise known a second
+    /// later. Where nobody shares the home, there is nothing to read.
+    pub fn catch_up(&self) -> Result<()> {
+        self.inner.follow()
+    }
+}
+
 impl Inner {
-    /// Reads what other processes have changed since the last time.
+    /// Reads what other processes have changed since the last time. When it returns, that is known.
     pub(super) fn follow(&self) -> Result<()> {
+        let _following = self.following.lock();
         let gone = match self.registry.home.changed_entries()? {
             EntryChanges::Some(ids) => self.registry.read_again(&ids)?,
             EntryChanges::All => self.registry.read_all_again()?,

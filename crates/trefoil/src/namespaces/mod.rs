@@ -26,6 +26,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use trefoil_core::{
     Cause, DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
 };
@@ -146,6 +147,8 @@ struct Inner {
     options: NamespacesOptions,
     /// Threads that all databases share.
     background: Arc<Background>,
+    /// Held while what others have changed is read.
+    following: Mutex<()>,
 }
 
 impl Namespaces {
@@ -193,6 +196,7 @@ impl Namespaces {
             pool: DatabasePool::new(options.open_max, Arc::clone(&closed)),
             closed,
             background,
+            following: Mutex::default(),
             options,
         };
         Ok(Self {
