@@ -26,19 +26,33 @@ pub(crate) struct Access {
     pub(crate) namespace: NamespaceId,
     /// The token of the namespace, if this request made it exist.
     pub(crate) created: Option<Token>,
+    /// Whether a peer has sent the request on.
+    pub(crate) is_from_peer: bool,
     /// What is told how long the stages of the request take, if somebody wants to know.
     pub(crate) trace: Option<Arc<Trace>>,
 }
 
 impl Access {
+    fn of(namespace: NamespaceId) -> Self {
+        Self {
+            namespace,
+            created: None,
+            is_from_peer: false,
+            trace: None,
+        }
+    }
+
     /// Returns the database of the namespace.
     pub(crate) async fn database(&self, shared: &Shared) -> Result<OpenDatabase> {
         match &self.trace {
             Some(trace) => {
-                let database = shared.database(&self.namespace, trace).await?;
-                Ok(database.traced(trace))
+                let database = shared.database(&self.namespace, trace, self.is_from_peer);
+                Ok(database.await?.traced(trace))
             }
-            None => shared.database(&self.namespace, &Trace::default()).await,
+            None => {
+                let trace = Trace::default();
+                { shared.database(&self.namespace, &trace, self.is_from_peer) }.await
+            }
         }
     }
 
@@ -68,26 +82,46 @@ pub(crate) async fn authenticate(
     shared: &Shared,
     headers: &HeaderMap,
     query: QueryString<'_>,
+    is_from_peer: bool,
 ) -> Result<Access> {
     let token = find_token(headers, query)
         .and_then(|text| Token::read(&text).map_err(|error| invalid_token(&error)));
-    admit(shared, token).await
+    admit(shared, token, is_from_peer).await
 }
 
 /// Returns what a client with this token, or without one, may use.
-pub(crate) async fn admit(shared: &Shared, token: Result<Token>) -> Result<Access> {
-    if shared.config.test_mode {
-        return authenticate_leniently(shared, token.ok()).await;
+pub(crate) async fn admit(
+    shared: &Shared,
+    token: Result<Token>,
+    is_from_peer: bool,
+) -> Result<Access> {
+    let admitted = match token {
+        token if shared.config.test_mode => authenticate_leniently(shared, token.ok()).await,
+        token => authenticate_strictly(shared, &token?, is_from_peer).await,
+    };
+    admitted.map(|access| Access {
+        is_from_peer,
+        ..access
+    })
+}
+
+async fn authenticate_strictly(
+    shared: &Shared,
+    token: &Token,
+    is_from_peer: bool,
+) -> Result<Access> {
+    if let Some(namespace) = shared.namespaces.authenticate(token) {
+        return Ok(Access::of(namespace));
     }
-    let token = token?;
-    match shared.namespaces.authenticate(&token) {
-        Some(namespace) => Ok(Access {
-            namespace,
-            created: None,
-            trace: None,
-        }),
-        None => Err(refused(&token)),
+    if is_from_peer {
+        // The peer knows the token, so it was made a moment ago, or was replaced.
+        let namespaces = shared.namespaces.clone();
+        blocking(move || namespaces.catch_up()).await??;
+        if let Some(namespace) = shared.namespaces.authenticate(token) {
+            return Ok(Access::of(namespace));
+        }
     }
+    Err(refused(token))
 }
 
 /// Why a token does not open anything.
@@ -139,11 +173,7 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
         .filter(|token| token.namespace().is_none())
         .find_map(|token| shared.namespaces.authenticate(token))
     {
-        return Ok(Access {
-            namespace,
-            created: None,
-            trace: None,
-        });
+        return Ok(Access::of(namespace));
     }
     // An unknown token that names no namespace is like none.
     let token = token.filter(|token| token.namespace().is_some());
@@ -151,11 +181,7 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
     let name = name.unwrap_or(DEFAULT_NAMESPACE);
     let namespace = NamespaceId::new(name).map_err(|_| unknown(name))?;
     if shared.namespaces.entry(name).is_ok() {
-        return Ok(Access {
-            namespace,
-            created: None,
-            trace: None,
-        });
+        return Ok(Access::of(namespace));
     }
     let namespaces = shared.namespaces.clone();
     let description = "Auto-created in test mode".to_owned();
@@ -167,16 +193,11 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
     let id = namespace.clone();
     match blocking(move || namespaces.create(&id, new)).await? {
         Ok((_, token)) => Ok(Access {
-            namespace,
             created: Some(token),
-            trace: None,
+            ..Access::of(namespace)
         }),
         // Another request was faster.
-        Err(Error::NamespaceExists(_)) => Ok(Access {
-            namespace,
-            created: None,
-            trace: None,
-        }),
+        Err(Error::NamespaceExists(_)) => Ok(Access::of(namespace)),
         Err(error) => Err(error.into()),
     }
 }

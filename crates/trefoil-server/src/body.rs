@@ -9,7 +9,7 @@ use flate2::write::MultiGzDecoder;
 use futures_util::future::poll_immediate;
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::{self, HeaderMap};
 use tokio::time::timeout;
 use trefoil::limits::REQUEST_BYTES_MAX;
@@ -17,10 +17,11 @@ use trefoil::limits::REQUEST_BYTES_MAX;
 use crate::budget::Reservation;
 use crate::error::{Failure, Result};
 use crate::limits::{DISCARD_BYTES_MAX, DISCARD_TIMEOUT};
+use crate::peers::ClientBody;
 
 /// A body that arrives chunk by chunk and is decompressed on the way.
 #[derive(Debug)]
-pub(crate) struct BodyReader<B = Incoming> {
+pub(crate) struct BodyReader<B = ClientBody> {
     incoming: B,
     inflater: Option<Box<Inflater>>,
     silence_max: Duration,

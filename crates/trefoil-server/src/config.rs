@@ -39,6 +39,9 @@ pub struct Config {
     pub grpc: Option<GrpcConfig>,
     /// The RESP listener; `None`: there is none.
     pub resp: Option<RespConfig>,
+    /// The listener for the other nodes that share the home; `None`: there is none. It is not needed
+    /// where nobody shares the home.
+    pub peers: Option<PeersConfig>,
     /// How the server was started, for the administrator to see.
     pub settings: Vec<ShownSetting>,
 }
@@ -70,6 +73,16 @@ pub struct RespConfig {
     pub reply_timeout: Duration,
     /// How many threads serve the connections; each connection stays with one.
     pub threads: usize,
+}
+
+/// How the server listens for other nodes. The defaults listen on this machine only.
+#[derive(Debug, Clone)]
+pub struct PeersConfig {
+    /// The addresses to listen on; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// What other nodes are told: a name or an IP address, with a port or without. `None`: the first
+    /// address that is listened on.
+    pub address: Option<String>,
 }
 
 /// How the server listens for gRPC. The defaults listen on this machine only.
@@ -140,6 +153,15 @@ impl Default for RespConfig {
     }
 }
 
+impl Default for PeersConfig {
+    fn default() -> Self {
+        Self {
+            listen: vec![(Ipv4Addr::LOCALHOST, 0).into()],
+            address: None,
+        }
+    }
+}
+
 /// The port of EventoDB.
 const PORT: u16 = 8080;
 
@@ -162,6 +184,7 @@ impl Default for Config {
             web: Web::default(),
             grpc: Some(GrpcConfig::default()),
             resp: Some(RespConfig::default()),
+            peers: None,
             settings: Vec::new(),
         }
     }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Budget, Share};
+use crate::error::{Failure, Result};
 use crate::limits::{PROTOCOL_FRACTION, SURPLUS_CONNECTIONS_MAX};
 
 /// What is spoken on a connection.
@@ -77,6 +78,8 @@ pub(crate) struct Guest {
     is_known: AtomicBool,
     /// Whether there was no room for it, so that it may ask for little.
     pub(crate) is_surplus: bool,
+    /// Whether it is another node's, which sends the requests of many clients over it.
+    pub(crate) is_peer: bool,
     /// Cancelled when it has to make room for another one.
     pub(crate) must_leave: CancellationToken,
     /// What it may take of the memory for clients.
@@ -147,9 +150,20 @@ impl Connections {
             protocol,
             is_known: AtomicBool::new(false),
             is_surplus: !has_room,
+            is_peer: false,
             must_leave,
             share,
         })
+    }
+}
+
+impl Connections {
+    /// Lets the connection of a peer in, which has shown that it is one; `None` if there is no room.
+    pub(crate) fn enter_peer(self: &Arc<Self>, protocol: Protocol) -> Option<Guest> {
+        let mut guest = self.enter(protocol).filter(|guest| !guest.is_surplus)?;
+        guest.make_known();
+        guest.is_peer = true;
+        Some(guest)
     }
 }
 
@@ -185,6 +199,18 @@ impl Guest {
     /// Returns whether the client has shown who it is.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Returns what a request may take of the memory for clients: what its connection may, or a share
+    /// of its own if it is one of many that a peer sends on.
+    pub(crate) fn request_share(&self) -> Result<Share> {
+        if !self.is_peer {
+            return Ok(self.share.clone());
+        }
+        let share = self.connections.budget.connect();
+        share.ok_or_else(|| {
+            Failure::overloaded("overloaded: there is no memory for one more client")
+        })
     }
 
     /// The client has shown who it is, or need not: it does not have to go any more.

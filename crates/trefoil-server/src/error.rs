@@ -19,6 +19,16 @@ pub(crate) struct Failure {
     details: Vec<u8>,
     /// The methods that are allowed where another one is not.
     pub(crate) allow: Option<HeaderValue>,
+    /// Where the namespace is, if it is on another node: then nothing was done.
+    pub(crate) elsewhere: Option<Box<Elsewhere>>,
+}
+
+/// A namespace that is on another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Elsewhere {
+    pub(crate) namespace: String,
+    /// Where its node is, if that is known.
+    pub(crate) owner: Option<String>,
 }
 
 /// After how many seconds a refused request may be sent again.
@@ -33,6 +43,7 @@ impl Failure {
             message,
             details: Vec::new(),
             allow: None,
+            elsewhere: None,
         }
     }
 
@@ -87,6 +98,13 @@ impl Failure {
         if self.status.is_server_error() {
             self.message = format!("{what}: {}", self.message);
         }
+        self
+    }
+
+    /// Says why the right node could not be asked.
+    #[must_use]
+    pub(crate) fn because(mut self, why: &str) -> Self {
+        self.message = format!("{}; it was looked for, in vain: {why}", self.message);
         self
     }
 
@@ -165,11 +183,12 @@ impl From<Error> for Failure {
             Error::Internal(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR"),
             Error::NotOwner { namespace, owner } => {
                 let failure = new(StatusCode::MISDIRECTED_REQUEST, "WRONG_NODE");
-                let failure = failure.with_text("namespace", &namespace);
-                match owner {
-                    Some(owner) => failure.with_text("owner", &owner),
-                    None => failure,
+                let mut failure = failure.with_text("namespace", &namespace);
+                if let Some(owner) = &owner {
+                    failure = failure.with_text("owner", owner);
                 }
+                failure.elsewhere = Some(Box::new(Elsewhere { namespace, owner }));
+                failure
             }
             Error::Unknown { .. } => new(StatusCode::INTERNAL_SERVER_ERROR, "OUTCOME_UNKNOWN"),
             Error::Damaged(_) => new(StatusCode::INTERNAL_SERVER_ERROR, "DAMAGED"),

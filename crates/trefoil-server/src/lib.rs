@@ -6,6 +6,7 @@
 //! connection   a stream, HTTP/1 or HTTP/2, its timeouts
 //! connections  who is connected, and who has to make room
 //! threads      the threads that serve gRPC and RESP
+//! peers        the other nodes of a cluster
 //! budget       the memory for all clients
 //! service      one request: route, log, count
 //! web          which web pages may send it, and read the answer
@@ -46,6 +47,7 @@ mod openapi;
 mod openings;
 mod pages;
 mod panics;
+mod peers;
 mod query;
 mod reading;
 mod ready;
@@ -66,7 +68,7 @@ mod subscriptions;
 mod threads;
 mod web;
 
-pub use config::{Config, GrpcConfig, RespConfig, ShownSetting, Tls};
+pub use config::{Config, GrpcConfig, PeersConfig, RespConfig, ShownSetting, Tls};
 pub use limits::{CLIENT_MEMORY_MIN, CONNECTION_THREADS_MAX};
 pub use memory::memory_limit;
 pub use server::Server;

@@ -83,6 +83,37 @@ pub(crate) const SUBSCRIPTION_PAGE_BYTES: usize = 64 * 1024;
 pub(crate) const PAGE_READS_MAX: usize = 4;
 /// How many namespaces are opened at a time for clients that ask for them.
 pub(crate) const OPENINGS_MAX: usize = 16;
+/// How many addresses of namespaces that are on other nodes are remembered.
+pub(crate) const OWNER_HINTS_MAX: usize = 100_000;
+/// How long it may take to open a connection to another node.
+pub(crate) const PEER_DIAL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long whoever knocks at the door for other nodes may take to show that it is one.
+pub(crate) const PEER_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many may be about to show that at the same time.
+pub(crate) const PEER_HANDSHAKES_MAX: usize = 256;
+/// How long the owner of a namespace is looked for while the namespace moves.
+pub(crate) const MOVE_PATIENCE: Duration = Duration::from_secs(10);
+/// The same for a subscription, which nobody waits for.
+pub(crate) const SUBSCRIPTION_MOVE_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the answer of another node may take to begin.
+pub(crate) const PEER_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often another node is asked whether it is alive, while a connection to it is open.
+pub(crate) const PEER_PING_INTERVAL: Duration = Duration::from_secs(2);
+/// How long the answer to that may take.
+pub(crate) const PEER_PING_TIMEOUT: Duration = Duration::from_secs(4);
+/// The most HTTP connections to one other node.
+pub(crate) const PEER_CONNECTIONS_MAX: usize = 64;
+/// The most requests under way on one of them: fewer than [`HTTP2_STREAMS_MAX`].
+pub(crate) const PEER_CONNECTION_REQUESTS_MAX: usize = 200;
+/// How long such a connection is kept when nobody uses it.
+pub(crate) const PEER_CONNECTION_IDLE: Duration = Duration::from_secs(60);
+/// How many bytes nodes may send each other ahead for one request.
+pub(crate) const PEER_WINDOW_BYTES: u32 = 64 * 1024;
+/// And for all requests of a connection: none waits for another one.
+pub(crate) const PEER_CONNECTION_WINDOW_BYTES: u32 = PEER_WINDOW_BYTES * HTTP2_STREAMS_MAX;
+/// How many bytes of a body are kept to be sent again: what another node takes before it looks at the
+/// request, and a piece besides.
+pub(crate) const PEER_KEPT_BODY_BYTES: usize = 4 * PEER_WINDOW_BYTES as usize;
 /// Answers below this are not compressed: they fit into the first flight of a connection.
 pub(crate) const COMPRESS_BYTES_MIN: usize = 16 * 1024;
 /// How many bytes of a path are written to the log.

@@ -1,4 +1,4 @@
-//! Opening namespaces for clients: each once, however many ask for it, and a few at a time.
+//! OpeningAccount namespaces for clients: each once, however many ask for it, and a few at a time.
 //!
 //! Clients that ask for a namespace while it is being opened hold no thread. So one that takes long to
 //! open delays nobody who asks for another one.
@@ -13,13 +13,22 @@ use trefoil::{Error, NamespaceId, Namespaces, OpenDatabase, Result};
 
 use crate::limits::OPENINGS_MAX;
 
+/// On whose account a namespace is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum OpeningAccount {
+    /// If it should not be another node that opens it.
+    WhereItBelongs,
+    /// Unless another node has it.
+    Here,
+}
+
 /// An opening that is under way, for all who wait for it.
 type SharedOpening = future::Shared<oneshot::Receiver<Result<OpenDatabase>>>;
 
 /// The openings that are under way.
 #[derive(Debug)]
 pub(crate) struct Openings {
-    under_way: Mutex<HashMap<NamespaceId, SharedOpening>>,
+    under_way: Mutex<HashMap<(NamespaceId, OpeningAccount), SharedOpening>>,
     turns: Semaphore,
 }
 
@@ -36,25 +45,36 @@ impl Openings {
         self: &Arc<Self>,
         namespaces: &Namespaces,
         id: &NamespaceId,
+        account: OpeningAccount,
     ) -> Result<OpenDatabase> {
         let stopped = |_| Err(Error::Closed("the server is being stopped".to_owned()));
-        self.join(namespaces, id).await.unwrap_or_else(stopped)
+        let opening = self.join(namespaces, id, account);
+        opening.await.unwrap_or_else(stopped)
     }
 
-    fn join(self: &Arc<Self>, namespaces: &Namespaces, id: &NamespaceId) -> SharedOpening {
+    fn join(
+        self: &Arc<Self>,
+        namespaces: &Namespaces,
+        id: &NamespaceId,
+        account: OpeningAccount,
+    ) -> SharedOpening {
+        let key = (id.clone(), account);
         let mut under_way = self.under_way.lock();
-        if let Some(opening) = under_way.get(id) {
+        if let Some(opening) = under_way.get(&key) {
             return opening.clone();
         }
         let (reply, opened) = oneshot::channel();
         let opening = opened.shared();
-        under_way.insert(id.clone(), opening.clone());
-        let (openings, namespaces, id) = (Arc::clone(self), namespaces.clone(), id.clone());
+        under_way.insert(key.clone(), opening.clone());
+        let (openings, namespaces) = (Arc::clone(self), namespaces.clone());
         // It goes on when those who asked have gone, so that it is over some day.
         tokio::spawn(async move {
             let turn = openings.turns.acquire().await;
-            let opened = namespaces.database_async(&id).await;
-            openings.under_way.lock().remove(&id);
+            let opened = match account {
+                OpeningAccount::WhereItBelongs => namespaces.database_async(&key.0).await,
+                OpeningAccount::Here => namespaces.database_here_async(&key.0).await,
+            };
+            openings.under_way.lock().remove(&key);
             drop(turn);
             // Nobody may wait for it any more.
             let _ = reply.send(opened);
@@ -75,8 +95,8 @@ mod tests {
         let id = NamespaceId::new("shop").unwrap();
         namespaces.create(&id, NewNamespace::default()).unwrap();
         let openings = Openings::new();
-        let first = openings.join(&namespaces, &id);
-        let second = openings.join(&namespaces, &id);
+        let first = openings.join(&namespaces, &id, OpeningAccount::Here);
+        let second = openings.join(&namespaces, &id, OpeningAccount::Here);
         assert!(first.ptr_eq(&second));
         // Those who leave stop nothing.
         drop(first);
@@ -85,7 +105,9 @@ mod tests {
         assert_eq!(openings.turns.available_permits(), OPENINGS_MAX);
         let nobody = NamespaceId::new("nobody").unwrap();
         for _ in 0..2 {
-            let refused = openings.open(&namespaces, &nobody).await;
+            let refused = openings
+                .open(&namespaces, &nobody, OpeningAccount::Here)
+                .await;
             assert!(matches!(refused, Err(Error::NamespaceNotFound(_))));
         }
     }

@@ -38,7 +38,7 @@ async fn missing(shared: &Shared) -> Option<&'static str> {
         return Some("lease");
     }
     let is_writable = match NamespaceId::new(DEFAULT_NAMESPACE) {
-        Ok(id) => match shared.database(&id, &Trace::default()).await {
+        Ok(id) => match shared.database(&id, &Trace::default(), false).await {
             Ok(database) => database.refuses_writes().is_none(),
             Err(failure) => failure.code == "WRONG_NODE",
         },

@@ -16,14 +16,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use trefoil::{Error, Host, Namespaces, Result, TurnWork};
 
-use crate::connections::Guest;
+use crate::connections::{Guest, Protocol};
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::limits::SURPLUS_TIMEOUT;
 use crate::listener::{bind_all, bind_if_free};
+use crate::peers::{Door, PeerNodes};
 use crate::service::Shared;
 use crate::stream::ServedStream;
 use crate::threads::Threads;
-use crate::{Config, connection, connections, grpc, panics, resp};
+use crate::{Config, PeersConfig, connection, grpc, panics, resp};
 
 /// A server that listens on its addresses but answers nobody before it is run.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct Server {
     grpc_threads: Threads,
     resp_listeners: Vec<TcpListener>,
     resp_threads: Threads,
+    peer_listeners: Vec<TcpListener>,
     tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
 }
@@ -95,14 +97,19 @@ impl Server {
             resp.listen = addresses(&resp_listeners);
             n_resp_threads = resp.threads;
         }
+        let (peer_listeners, peers) = match &config.peers {
+            Some(config) => bind_for_peers(config, &namespaces).await?,
+            None => (Vec::new(), None),
+        };
         namespaces.hosted_by(Arc::new(Tokio));
-        let shared = Arc::new(Shared::new(config, namespaces));
+        let shared = Arc::new(Shared::new(config, namespaces, peers));
         Ok(Self {
             listeners,
             grpc_listeners,
             grpc_threads: Threads::start("grpc", n_grpc_threads)?,
             resp_listeners,
             resp_threads: Threads::start("resp", n_resp_threads)?,
+            peer_listeners,
             tls,
             shared,
         })
@@ -116,6 +123,11 @@ impl Server {
     /// The addresses that are bound for RESP.
     pub fn resp_addresses(&self) -> Vec<SocketAddr> {
         addresses(&self.resp_listeners)
+    }
+
+    /// The addresses that are bound for other nodes.
+    pub fn peer_addresses(&self) -> Vec<SocketAddr> {
+        addresses(&self.peer_listeners)
     }
 
     /// The addresses that are bound, with the ports that were taken for port 0.
@@ -169,15 +181,29 @@ impl Server {
             .map(|listener| (listener, ServedProtocol::Http));
         let tls = self.tls.map(TlsAcceptor::from);
         let grpc = self.grpc_listeners.into_iter();
-        let threads = Arc::new(self.grpc_threads);
+        let grpc_threads = Arc::new(self.grpc_threads);
+        let resp_threads = Arc::new(self.resp_threads);
+        let peers = { self.shared.peers.as_ref() }.map(|peers| {
+            let served = PeerService {
+                door: peers.door(),
+                grpc: Arc::clone(&grpc_threads),
+                resp: Arc::clone(&resp_threads),
+            };
+            ServedProtocol::Peer(Arc::new(served))
+        });
+        let peers = self
+            .peer_listeners
+            .into_iter()
+            .zip(std::iter::repeat(peers));
+        let peers = peers.filter_map(|(listener, protocol)| Some((listener, protocol?)));
         let grpc = grpc.map(move |listener| {
-            let protocol = ServedProtocol::Grpc(tls.clone(), Arc::clone(&threads));
+            let protocol = ServedProtocol::Grpc(tls.clone(), Arc::clone(&grpc_threads));
             (listener, protocol)
         });
         let resp = self.resp_listeners.into_iter();
-        let threads = Arc::new(self.resp_threads);
-        let resp = resp.map(move |listener| (listener, ServedProtocol::Resp(Arc::clone(&threads))));
-        let all = http.chain(grpc).chain(resp);
+        let resp =
+            resp.map(move |listener| (listener, ServedProtocol::Resp(Arc::clone(&resp_threads))));
+        let all = http.chain(grpc).chain(resp).chain(peers);
         all.map(move |(listener, protocol)| Acceptor {
             listener,
             protocol,
@@ -213,22 +239,34 @@ async fn bind_besides(
     }
 }
 
+/// Binds the addresses for other nodes and tells them, if there may be others.
+async fn bind_for_peers(
+    config: &PeersConfig,
+    namespaces: &Namespaces,
+) -> Result<(Vec<TcpListener>, Option<PeerNodes>)> {
+    let listeners = bind_all(&config.listen).await?;
+    let peers = PeerNodes::join(config, &addresses(&listeners), namespaces).await?;
+    match peers.is_some() {
+        true => Ok((listeners, peers)),
+        false => Ok((Vec::new(), None)),
+    }
+}
+
 /// What is spoken on a connection.
 #[derive(Clone)]
 enum ServedProtocol {
     Http,
     Grpc(Option<TlsAcceptor>, Arc<Threads>),
     Resp(Arc<Threads>),
+    /// Whatever a peer chooses.
+    Peer(Arc<PeerService>),
 }
 
-impl ServedProtocol {
-    fn kind(&self) -> connections::Protocol {
-        match self {
-            Self::Http => connections::Protocol::Http,
-            Self::Grpc(..) => connections::Protocol::Grpc,
-            Self::Resp(_) => connections::Protocol::Resp,
-        }
-    }
+/// What connections of peers need.
+struct PeerService {
+    door: Door,
+    grpc: Arc<Threads>,
+    resp: Arc<Threads>,
 }
 
 /// How connections are told to end.
@@ -272,15 +310,17 @@ impl Acceptor {
     /// Serves a connection: by all threads together, or by one if the protocol has threads of its
     /// own.
     fn spawn(&self, socket: TcpStream) {
+        let (kind, thread) = match &self.protocol {
+            ServedProtocol::Http => (Protocol::Http, None),
+            ServedProtocol::Grpc(_, threads) => (Protocol::Grpc, threads.next()),
+            ServedProtocol::Resp(threads) => (Protocol::Resp, threads.next()),
+            ServedProtocol::Peer(service) => return self.spawn_peer(socket, service),
+        };
         let visit = AcceptedConnection {
             shared: Arc::clone(&self.shared),
-            guest: self.shared.connections.enter(self.protocol.kind()),
+            guest: self.shared.connections.enter(kind),
             protocol: self.protocol.clone(),
             stop: self.stop.clone(),
-        };
-        let thread = match &self.protocol {
-            ServedProtocol::Grpc(_, threads) | ServedProtocol::Resp(threads) => threads.next(),
-            ServedProtocol::Http => None,
         };
         let Some(thread) = thread else {
             self.tracker.spawn(visit.serve(socket));
@@ -293,6 +333,34 @@ impl Acceptor {
             }
         };
         self.tracker.spawn_on(moved, thread);
+    }
+}
+
+impl Acceptor {
+    /// Serves a connection of a peer, once it has shown that it is one, where connections of its protocol
+    /// are served.
+    fn spawn_peer(&self, socket: TcpStream, service: &Arc<PeerService>) {
+        let (service, tracker) = (Arc::clone(service), self.tracker.clone());
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        self.tracker.spawn(async move {
+            let Some((protocol, stream)) = service.door.admit(socket, &stop).await else {
+                return;
+            };
+            let Some(guest) = shared.connections.enter_peer(protocol) else {
+                return;
+            };
+            let thread = match protocol {
+                Protocol::Http => None,
+                Protocol::Grpc => service.grpc.next(),
+                Protocol::Resp => service.resp.next(),
+            };
+            let served =
+                async move { serve(protocol, stream, &shared, &Arc::new(guest), stop).await };
+            match thread {
+                Some(thread) => tracker.spawn_on(served, thread),
+                None => tracker.spawn(served),
+            };
+        });
     }
 }
 
@@ -317,32 +385,41 @@ impl AcceptedConnection {
         let Some(guest) = guest.map(Arc::new) else {
             return turn_away(socket, &protocol, &shared).await;
         };
-        match protocol {
-            // Boxed, so that a connection of one protocol takes no memory for the others.
-            ServedProtocol::Http => {
-                let stream = ServedStream::plain(socket);
-                let served = Box::pin(connection::serve(stream, &shared, &guest, stop));
-                until_it_must_leave(&guest, served).await;
-            }
-            // They look themselves whether they must leave: one thing less to look at with each
-            // request.
-            ServedProtocol::Grpc(tls, _) => {
-                let stream = match tls {
-                    None => Some(ServedStream::plain(socket)),
-                    Some(tls) => {
-                        let secured = ServedStream::secure(socket, &tls, (&shared, &guest, &stop));
-                        Box::pin(secured).await
-                    }
-                };
-                if let Some(stream) = stream {
-                    Box::pin(grpc::serve(stream, &shared, &guest, stop)).await;
+        let (protocol, stream) = match protocol {
+            ServedProtocol::Http => (Protocol::Http, ServedStream::plain(socket)),
+            ServedProtocol::Resp(_) => (Protocol::Resp, ServedStream::plain(socket)),
+            ServedProtocol::Grpc(None, _) => (Protocol::Grpc, ServedStream::plain(socket)),
+            ServedProtocol::Grpc(Some(tls), _) => {
+                let secured = ServedStream::secure(socket, &tls, (&shared, &guest, &stop));
+                match Box::pin(secured).await {
+                    Some(stream) => (Protocol::Grpc, stream),
+                    None => return,
                 }
             }
-            ServedProtocol::Resp(_) => {
-                let stream = ServedStream::plain(socket);
-                resp::serve(stream, &shared, &guest, stop).await;
-            }
+            // They are accepted elsewhere.
+            ServedProtocol::Peer(_) => return,
+        };
+        serve(protocol, stream, &shared, &guest, stop).await;
+    }
+}
+
+/// Serves a stream until it ends, or has to make room for another one.
+async fn serve(
+    protocol: Protocol,
+    stream: ServedStream,
+    shared: &Arc<Shared>,
+    guest: &Arc<Guest>,
+    stop: Stop,
+) {
+    match protocol {
+        // Boxed, so that a connection of one protocol takes no memory for the others.
+        Protocol::Http => {
+            let served = Box::pin(connection::serve(stream, shared, guest, stop));
+            until_it_must_leave(guest, served).await;
         }
+        // They look themselves whether they must leave: one thing less to look at with each request.
+        Protocol::Grpc => Box::pin(grpc::serve(stream, shared, guest, stop)).await,
+        Protocol::Resp => resp::serve(stream, shared, guest, stop).await,
     }
 }
 
@@ -359,8 +436,8 @@ async fn until_it_must_leave(guest: &Guest, served: impl Future<Output = ()>) {
 async fn turn_away(socket: TcpStream, protocol: &ServedProtocol, shared: &Shared) {
     match protocol {
         ServedProtocol::Http => refuse(socket, shared.connections.max()).await,
-        // A gRPC client that is hung up on tries again later.
-        ServedProtocol::Grpc(..) => {}
+        // A gRPC client that is hung up on tries again later, and so does a peer.
+        ServedProtocol::Grpc(..) | ServedProtocol::Peer(_) => {}
         ServedProtocol::Resp(_) => resp::refuse(socket, shared).await,
     }
 }

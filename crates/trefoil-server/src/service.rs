@@ -2,24 +2,32 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
-use trefoil::{Clock, Database, NamespaceId, Namespaces, OpenDatabase, RequestStage, Token, Trace};
+use trefoil::{
+    Clock, Database, Error, NamespaceId, Namespaces, OpenDatabase, RequestStage, Token, Trace,
+};
 
 use crate::auth::{Access, authenticate};
 use crate::body::{BodyReader, Whole, discard_in_background};
-use crate::budget::{Budget, Reservation};
+use crate::budget::{Budget, Reservation, Share};
 use crate::connection::UnderWay;
 use crate::connections::{Connections, Guest, Protocol};
 use crate::error::{Failure, Result};
-use crate::limits::{LOGGED_PATH_BYTES, REQUEST_BYTES};
+use crate::limits::{LOGGED_PATH_BYTES, MOVE_PATIENCE, REQUEST_BYTES};
 use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
-use crate::openings::Openings;
+use crate::openings::{OpeningAccount, Openings};
 use crate::panics::caught;
+use crate::peers::{
+    ClientBody, ForwardedBody, ForwardedRequest, IsForwarded, Patience, PeerNodes, RepeatableBody,
+    put_wrong_node,
+};
 use crate::query::QueryString;
 use crate::requests::{EndedRequest, RequestLog, Severity, micros};
 use crate::resp::RespClients;
@@ -39,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) resp: RespClients,
     pub(crate) subscriptions: Subscriptions,
     openings: Arc<Openings>,
+    /// The other nodes; `None` if there are none, or they cannot reach this one.
+    pub(crate) peers: Option<PeerNodes>,
     /// Cancelled when the server is told to stop.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when subscriptions have to end.
@@ -46,7 +56,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, namespaces: Namespaces) -> Self {
+    pub(crate) fn new(config: Config, namespaces: Namespaces, peers: Option<PeerNodes>) -> Self {
         let budget = Budget::new(config.client_memory_max);
         Self {
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
@@ -57,6 +67,7 @@ impl Shared {
             resp: RespClients::new(namespaces.commands(), namespaces.clock().clone()),
             subscriptions: Subscriptions::default(),
             openings: Openings::new(),
+            peers,
             namespaces,
             leaving: CancellationToken::new(),
             closing: CancellationToken::new(),
@@ -68,13 +79,31 @@ impl Shared {
         self.namespaces.clock()
     }
 
-    /// Returns the database of a namespace. Opening it may take a while, so that happens elsewhere.
-    pub(crate) async fn database(&self, id: &NamespaceId, trace: &Trace) -> Result<OpenDatabase> {
+    /// Returns the database of a namespace. OpeningAccount it may take a while, so that happens elsewhere. If
+    /// another node has it, or should, that is [`Error::NotOwner`]; only for a peer, which has looked for
+    /// the owner already, it is opened here if it can be.
+    pub(crate) async fn database(
+        &self,
+        id: &NamespaceId,
+        trace: &Trace,
+        is_from_peer: bool,
+    ) -> Result<OpenDatabase> {
         if let Some(database) = self.namespaces.opened(id) {
             return Ok(database);
         }
+        let peers = self.peers.as_ref().filter(|_| !is_from_peer);
+        if let Some(owner) = peers.and_then(|peers| peers.owner(id)) {
+            return Err(Failure::from(Error::NotOwner {
+                namespace: id.to_string(),
+                owner: Some(owner.to_string()),
+            }));
+        }
         let began = self.clock().steady();
-        let opened = self.openings.open(&self.namespaces, id).await;
+        let opening = match peers {
+            Some(_) => OpeningAccount::WhereItBelongs,
+            None => OpeningAccount::Here,
+        };
+        let opened = self.openings.open(&self.namespaces, id, opening).await;
         trace.add(RequestStage::Open, self.clock().since(began));
         Ok(opened?)
     }
@@ -110,67 +139,32 @@ pub(crate) async fn serve(
     let began = shared.clock().steady();
     let (parts, body) = request.into_parts();
     let labels = RequestLabels::of_path(parts.uri.path());
+    let share = match guest.request_share() {
+        Ok(share) => share,
+        Err(failure) => return response::failure(&failure),
+    };
     let mut exchange = Exchange {
         shared,
         parts,
-        body: Some(body),
+        body: Some(ClientBody::Incoming(body)),
+        whole: None,
         labels,
         access: None,
         trace: Arc::default(),
         guest,
+        share,
         under_way,
     };
     let answer = caught(pin!(exchange.route())).await;
     let answer = answer.unwrap_or_else(|panicked| Err(panicked.into()));
-    let mut answer = answer.unwrap_or_else(|failure| response::failure(&failure));
-    let Exchange {
-        shared,
-        parts,
-        body,
-        labels,
-        access,
-        trace,
-        ..
-    } = exchange;
-    if let Some(body) = body {
+    let answer = answer.unwrap_or_else(|failure| response::failure(&failure));
+    if let Some(body) = exchange.body.take() {
         discard_in_background(body);
     }
-    if response::accepts_gzip(&parts.headers) {
-        answer = response::compress(answer, &guest.share);
-    }
-    let Config { web, listen, .. } = &shared.config;
-    web.permit(&parts, listen, &mut answer);
-    let elapsed = shared.clock().since(began);
-    let status = answer.status().as_u16();
-    let metrics = &shared.metrics;
-    let labels = RequestLabels { status, ..labels };
-    metrics.requests.count(labels, elapsed);
-    let code = answer.extensions().get().map(|ErrorCode(code)| *code);
-    if let Some(code) = code {
-        metrics.http_errors.count(code);
-    }
-    let ended = EndedRequest {
-        protocol: Protocol::Http,
-        method: labels.name(),
-        namespace: access.as_ref().map(|access| &access.namespace),
-        code: code.unwrap_or_default(),
-        severity: severity_of(answer.status()),
-        began,
-        elapsed,
-        is_stream: false,
-        trace: &trace,
-    };
-    shared.requests.note(&shared, ended);
-    tracing::debug!(
-        method = parts.method.as_str(),
-        path = logged_path(parts.uri.path()),
-        status,
-        duration_us = micros(elapsed),
-        "HTTP request"
-    );
+    let answer = exchange.finished(answer);
+    exchange.note(&answer, began);
     answer
 }
-
 /// Whose fault it is that a request was answered with this.
 fn severity_of(status: StatusCode) -> Severity {
     match status {
@@ -195,22 +189,78 @@ struct Exchange<'a> {
     shared: Arc<Shared>,
     parts: Parts,
     /// Taken by the endpoints that read it.
-    body: Option<Incoming>,
+    body: Option<ClientBody>,
+    /// The body once it was read to its end.
+    whole: Option<Whole>,
     labels: RequestLabels,
     /// Whose request it is, once that is known.
     access: Option<Arc<Access>>,
     trace: Arc<Trace>,
     guest: &'a Guest,
+    /// What it may take of the memory for clients.
+    share: Share,
     under_way: &'a UnderWay,
 }
 
 impl Exchange<'_> {
+    /// The answer as it is sent: compressed, if that is wanted, and readable for pages that may read it.
+    fn finished(&self, mut answer: HttpAnswer) -> HttpAnswer {
+        let is_forwarded = answer.extensions().get::<IsForwarded>().is_some();
+        if response::accepts_gzip(&self.parts.headers) && !is_forwarded {
+            answer = response::compress(answer, &self.share);
+        }
+        if !self.guest.is_peer {
+            let Config { web, listen, .. } = &self.shared.config;
+            web.permit(&self.parts, listen, &mut answer);
+        }
+        answer
+    }
+
+    /// Counts and logs a request that has been answered.
+    fn note(&self, answer: &HttpAnswer, began: Duration) {
+        let shared = &self.shared;
+        let elapsed = shared.clock().since(began);
+        let status = answer.status().as_u16();
+        let metrics = &shared.metrics;
+        let labels = RequestLabels {
+            status,
+            ..self.labels
+        };
+        metrics.requests.count(labels, elapsed);
+        let code = answer.extensions().get().map(|ErrorCode(code)| *code);
+        if let Some(code) = code {
+            metrics.http_errors.count(code);
+        }
+        let ended = EndedRequest {
+            protocol: Protocol::Http,
+            method: labels.name(),
+            namespace: self.access.as_ref().map(|access| &access.namespace),
+            code: code.unwrap_or_default(),
+            severity: severity_of(answer.status()),
+            began,
+            elapsed,
+            is_stream: false,
+            trace: &self.trace,
+        };
+        shared.requests.note(shared, ended);
+        tracing::debug!(
+            method = self.parts.method.as_str(),
+            path = logged_path(self.parts.uri.path()),
+            status,
+            duration_us = micros(elapsed),
+            "HTTP request"
+        );
+    }
+
     /// Finds the endpoint. What is not about a namespace needs no token.
     async fn route(&mut self) -> Result<HttpAnswer> {
-        let Config { web, listen, .. } = &self.shared.config;
-        web.admit(&self.parts, listen)?;
-        if let Some(answer) = web.preflight(&self.parts, listen) {
-            return Ok(answer);
+        // What a peer sends on has been looked at by that peer.
+        if !self.guest.is_peer {
+            let Config { web, listen, .. } = &self.shared.config;
+            web.admit(&self.parts, listen)?;
+            if let Some(answer) = web.preflight(&self.parts, listen) {
+                return Ok(answer);
+            }
         }
         match self.labels.endpoint {
             "/health" => Ok(response::json("{\"status\":\"ok\"}")),
@@ -241,14 +291,15 @@ impl Exchange<'_> {
 
     async fn authenticate_and_answer(&mut self) -> Result<HttpAnswer> {
         let query = QueryString::of(&self.parts.uri);
-        let mut access = authenticate(&self.shared, &self.parts.headers, query).await?;
+        let mut access =
+            authenticate(&self.shared, &self.parts.headers, query, self.guest.is_peer).await?;
         access.trace = Some(Arc::clone(&self.trace));
         let access = Arc::new(access);
         self.access = Some(Arc::clone(&access));
         self.guest.make_known();
-        self.guest.share.enter(&access.namespace);
-        let answer = self.answer(&access).await;
-        let mut answer = answer.unwrap_or_else(|failure| response::failure(&failure));
+        self.share.enter(&access.namespace);
+        let answer = self.answer_or_forward(&access).await;
+        let mut answer = answer.unwrap_or_else(|failure| self.failed(&failure));
         if let Some(token) = &access.created {
             put_token(&mut answer, token);
         }
@@ -260,58 +311,102 @@ impl Exchange<'_> {
             "/rpc" => {
                 self.require_method(&[Method::POST])?;
                 let body = self.whole_body().await?;
-                let share = &self.guest.share;
-                rpc::answer(&self.shared, access, share, &body.bytes, &mut self.labels).await
+                let share = &self.share;
+                rpc::answer(&self.shared, access, share, &body, &mut self.labels).await
             }
             "/dcb/read" => {
                 self.require_method(&[Method::GET, Method::POST])?;
-                let body = self.take_body()?.whole(self.reservation()?).await?;
-                dcb::read(
-                    &self.shared,
-                    access,
-                    &self.guest.share,
-                    &self.parts,
-                    &body.bytes,
-                )
-                .await
+                let body = self.whole_body().await?;
+                dcb::read(&self.shared, access, &self.share, &self.parts, &body).await
             }
             "/dcb/append" => {
                 self.require_method(&[Method::POST])?;
                 let body = self.whole_body().await?;
-                dcb::append(&self.shared, access, &body.bytes).await
+                dcb::append(&self.shared, access, &body).await
             }
             "/import" => {
                 self.require_method(&[Method::POST])?;
+                // The body stays where it is until it is known who reads it.
+                let database = access.database(&self.shared).await?;
                 let body = self.take_body()?;
-                let share = &self.guest.share;
-                import::answer(&self.shared, access, share, &self.parts, body).await
+                import::answer(&self.shared, database, &self.share, &self.parts, body).await
             }
             "/export" => {
                 self.require_method(&[Method::GET])?;
-                export::answer(&self.shared, access, &self.guest.share, &self.parts).await
+                export::answer(&self.shared, access, &self.share, &self.parts).await
             }
             "/events" => {
                 self.require_method(&[Method::GET])?;
-                sse::answer(
-                    &self.shared,
-                    access,
-                    self.guest,
-                    &self.parts,
-                    sse::FeedKind::Event,
-                )
-                .await
+                let (share, parts) = (&self.share, &self.parts);
+                sse::answer(&self.shared, access, share, parts, sse::FeedKind::Event).await
             }
             _ => {
-                sse::answer(
-                    &self.shared,
-                    access,
-                    self.guest,
-                    &self.parts,
-                    sse::FeedKind::Poke,
-                )
-                .await
+                let (share, parts) = (&self.share, &self.parts);
+                sse::answer(&self.shared, access, share, parts, sse::FeedKind::Poke).await
             }
         }
+    }
+
+    /// Answers here if the namespace is here, and otherwise has its owner answer. While it moves, the owner
+    /// is looked for, because nothing was done so far.
+    async fn answer_or_forward(&mut self, access: &Access) -> Result<HttpAnswer> {
+        let mut patience = Patience::new(self.shared.clock(), MOVE_PATIENCE);
+        let mut sent_on = None;
+        loop {
+            let answer = self.answer(access).await;
+            let Err(failure) = answer else { return answer };
+            let shared = Arc::clone(&self.shared);
+            let peers = shared.peers.as_ref().filter(|_| !self.guest.is_peer);
+            let (Some(peers), Some(elsewhere)) = (peers, &failure.elsewhere) else {
+                return Err(failure);
+            };
+            if sent_on.is_none() {
+                sent_on = Some(self.make_forwarded()?);
+            }
+            let why = match (&elsewhere.owner, &sent_on) {
+                (Some(owner), Some(request)) => {
+                    match peers
+                        .forward_to(elsewhere, owner, request, &self.share)
+                        .await?
+                    {
+                        Ok(answer) => return Ok(answer.into_answer()),
+                        Err(why) => why,
+                    }
+                }
+                _ => "its node has no address".to_owned(),
+            };
+            if let Some(request) = &sent_on {
+                self.body = request.unread_body();
+            }
+            if !patience.wait().await {
+                return Err(failure.because(&why));
+            }
+        }
+    }
+
+    /// The request as other nodes get it.
+    fn make_forwarded(&mut self) -> Result<ForwardedRequest> {
+        let body = match (&self.whole, self.body.take()) {
+            (None, Some(body)) if self.parts.method != Method::GET => {
+                let body = RepeatableBody::new(body, self.share.for_request())?;
+                ForwardedBody::Streamed(body)
+            }
+            (whole, _) => {
+                let bytes = whole.as_ref().map(|whole| whole.bytes.clone());
+                ForwardedBody::Whole(bytes.unwrap_or_default())
+            }
+        };
+        ForwardedRequest::new(&self.parts, body)
+    }
+
+    /// The answer to a request that failed. A peer is told in a way of its own if nothing was done because
+    /// the namespace is elsewhere.
+    fn failed(&self, failure: &Failure) -> HttpAnswer {
+        let mut answer = response::failure(failure);
+        if let Some(elsewhere) = failure.elsewhere.as_ref().filter(|_| self.guest.is_peer) {
+            put_wrong_node(&mut answer, elsewhere.owner.as_deref());
+        }
+        answer
     }
 
     fn take_body(&mut self) -> Result<BodyReader> {
@@ -322,19 +417,22 @@ impl Exchange<'_> {
 
     /// What every request takes of the memory for clients.
     fn reservation(&self) -> Result<Reservation> {
-        let mut reservation = self.guest.share.for_request();
+        let mut reservation = self.share.for_request();
         reservation.grow_to(REQUEST_BYTES)?;
         Ok(reservation)
     }
 
     /// Reads the whole body of a request whose answer follows soon.
-    async fn whole_body(&mut self) -> Result<Whole> {
+    async fn whole_body(&mut self) -> Result<Bytes> {
+        if let Some(whole) = &self.whole {
+            return Ok(whole.bytes.clone());
+        }
         let began = self.shared.clock().steady();
         let body = self.take_body()?.whole(self.reservation()?).await?;
         let received = self.shared.clock().since(began);
         self.trace.add(RequestStage::Receive, received);
         self.under_way.is_complete();
-        Ok(body)
+        Ok(self.whole.insert(body).bytes.clone())
     }
 
     fn require_method(&self, allowed: &[Method]) -> Result<()> {

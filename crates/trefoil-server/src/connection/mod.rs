@@ -15,11 +15,14 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 
 use crate::connections::Guest;
-use crate::limits::{HEAD_BYTES_MAX, HTTP2_HEAD_BYTES_MAX, HTTP2_STREAMS_MAX};
+use crate::limits::{
+    HEAD_BYTES_MAX, HTTP2_HEAD_BYTES_MAX, HTTP2_STREAMS_MAX, PEER_CONNECTION_WINDOW_BYTES,
+    PEER_PING_INTERVAL, PEER_PING_TIMEOUT, PEER_WINDOW_BYTES,
+};
 use crate::response::{self, StreamError};
 use crate::server::Stop;
 use crate::service::{self, Shared};
@@ -55,7 +58,7 @@ pub(crate) async fn serve(
             }))
         }
     });
-    let builder = builder();
+    let builder = builder(guest.is_peer);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
     let mut is_draining = false;
     loop {
@@ -73,7 +76,8 @@ pub(crate) async fn serve(
                 is_draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = tokio::time::sleep(pause) => {
+            // A peer is asked whether it is there, and ends what it does not need.
+            () = tokio::time::sleep(pause), if !guest.is_peer => {
                 if activity.time_left(&shared.config).is_zero() {
                     return;
                 }
@@ -84,8 +88,17 @@ pub(crate) async fn serve(
 
 /// Without `pipeline_flush`: it would let hyper take a whole answer into memory, however large and
 /// however slowly the client reads.
-fn builder() -> Builder<TokioExecutor> {
+fn builder(is_peer: bool) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
+    if is_peer {
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PEER_PING_INTERVAL)
+            .keep_alive_timeout(PEER_PING_TIMEOUT)
+            .initial_stream_window_size(PEER_WINDOW_BYTES)
+            .initial_connection_window_size(PEER_CONNECTION_WINDOW_BYTES);
+    }
     builder
         .http1()
         .header_read_timeout(None)

@@ -219,13 +219,18 @@ async fn authorized_database<'a>(
     let namespace = if is_anonymous(shared, parts) {
         NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
     } else {
-        let access = authenticate(shared, &parts.headers, QueryString::of(&parts.uri));
+        let access = authenticate(
+            shared,
+            &parts.headers,
+            QueryString::of(&parts.uri),
+            guest.is_peer,
+        );
         access.await.map_err(of_failure)?.namespace
     };
     guest.make_known();
     guest.share.enter(&namespace);
     let namespace = scene.namespace.get_or_init(|| namespace);
-    let database = shared.database(namespace, &scene.trace).await;
+    let database = { shared.database(namespace, &scene.trace, guest.is_peer) }.await;
     let database = database.map_err(of_failure)?;
     Ok((namespace, database.traced(&scene.trace)))
 }

@@ -15,7 +15,6 @@ use hyper::StatusCode;
 use hyper::http::request::Parts;
 use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement};
 
-use crate::auth::Access;
 use crate::body::BodyReader;
 use crate::budget::{Reservation, Share};
 use crate::error::{Failure, Result};
@@ -32,12 +31,11 @@ use lines::BodyLines;
 /// waits to be told to send its body is told so by then.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
-    access: &Access,
+    database: OpenDatabase,
     share: &Share,
     parts: &Parts,
     reader: BodyReader,
 ) -> Result<HttpAnswer> {
-    let database = access.database(shared).await?;
     let query = QueryString::of(&parts.uri);
     let replacement = match query.get("force").as_deref() {
         Some("true") => Some(replace(database.clone()).await?),

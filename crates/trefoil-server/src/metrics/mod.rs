@@ -127,6 +127,9 @@ impl Metrics {
         out.counter("grpc_sent_bytes", help, self.grpc_bytes_sent.get());
         self.resp.put(out, &shared.resp);
         put_connections(out, &shared.connections);
+        if let Some(peers) = &shared.peers {
+            peers.counts.put(out);
+        }
         put_subscriptions(out, shared);
     }
 }

@@ -31,6 +31,11 @@ impl Session {
         &self.shared
     }
 
+    /// Returns whether a peer sends on what the client asks for.
+    pub(super) fn is_of_peer(&self) -> bool {
+        self.guest.is_peer
+    }
+
     pub(super) fn config(&self) -> &Config {
         &self.shared.config
     }
@@ -143,7 +148,10 @@ impl Session {
                 "ERR namespace '{namespace}' was deleted or has another token: authenticate again"
             )));
         }
-        let database = self.shared.database(namespace, &self.trace).await;
+        let database = self
+            .shared
+            .database(namespace, &self.trace, self.guest.is_peer);
+        let database = database.await;
         let database = database.map_err(|failure| of_failure(&failure))?;
         let database = database.traced(&self.trace);
         self.database = Some(database.clone());

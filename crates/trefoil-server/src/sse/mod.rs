@@ -3,8 +3,14 @@
 //!
 //! A subscription is pulled by its connection: a client that does not read holds no more than one
 //! page of events, which is counted, and nobody else waits for it.
+//!
+//! The events come from [`here`], or from another node and are [`relayed`]. If the namespace moves, they
+//! are [`continued`] where it is then.
 
+mod continued;
 mod frame;
+mod here;
+mod relayed;
 mod request;
 
 use std::sync::Arc;
@@ -14,17 +20,16 @@ use futures_util::stream::{self, StreamExt as _};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Version};
-use trefoil::{Error, Event, OpenDatabase, Subscription};
+use trefoil::{Error, Event, Subscription};
 
 use crate::auth::Access;
 use crate::budget::{PageTurns, Reservation, Share};
-use crate::connections::Guest;
 use crate::error::Result;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
-use crate::response::{self, Chunks, HttpAnswer, HttpBody};
-use crate::rpc::rows::EventShape;
+use crate::peers::{AFTER, ForwardedBody, ForwardedRequest};
+use crate::response::{self, HttpAnswer, HttpBody};
 use crate::service::Shared;
-use crate::subscriptions::Subscriber;
+use continued::{BegunFeed, FeedSearch};
 
 pub(crate) use frame::FeedKind;
 
@@ -32,47 +37,50 @@ pub(crate) use frame::FeedKind;
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     access: &Access,
-    guest: &Guest,
+    share: &Share,
     parts: &Parts,
     kind: FeedKind,
 ) -> Result<HttpAnswer> {
-    let request = match request::parse(parts, kind) {
+    let mut request = match request::parse(parts, kind) {
         Ok(request) => request,
         Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
     };
-    let database = access.database(shared).await?;
-    let shape = request.shape;
-    let read = request.into_read(database.head()?);
-    let endpoint = match kind {
-        FeedKind::Poke => "/subscribe",
-        FeedKind::Event => "/events",
-    };
-    let subscriber = Subscriber::new(
-        Arc::clone(shared),
-        &access.namespace,
-        ("HTTP", endpoint),
-        &read,
-    );
-    let subscription = database.subscribe(read);
-    let feed = SseFeed {
-        subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
-        share: guest.share.clone(),
-        turns: shared.budget.page_turns(&access.namespace),
-        _database: database,
-        subscriber,
+    if let Some(position) = position_of_peer(access, parts) {
+        request.begin_after(position);
+    }
+    let search = FeedSearch {
+        shared: Arc::clone(shared),
+        namespace: access.namespace.clone(),
+        is_from_peer: access.is_from_peer,
+        share: share.clone(),
+        sent_on: ForwardedRequest::new(parts, ForwardedBody::Whole(Bytes::new()))?,
+        request,
         kind,
-        shape,
     };
+    let feed = match search.begin().await? {
+        BegunFeed::Feed(feed) => feed,
+        BegunFeed::Answer(answer) => return Ok(answer),
+    };
+    let begins_after = feed.begins_after();
     let ready = stream::once(async { Ok(Bytes::from_static(frame::READY)) });
     let body = HttpBody::Stream(ready.chain(feed.into_chunks()).boxed());
     let mut answer = event_stream(parts.version, body);
+    let headers = answer.headers_mut();
+    if let Some(position) = begins_after.filter(|_| access.is_from_peer) {
+        headers.insert(AFTER, position.into());
+    }
     if kind == FeedKind::Poke && !shared.config.web.is_local {
         // As EventoDB: a page must know the token, and learns positions alone.
         let any = HeaderValue::from_static("*");
-        let headers = answer.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
     }
     Ok(answer)
+}
+
+/// Returns after which position a peer goes on with a subscription. A client cannot say so.
+fn position_of_peer(access: &Access, parts: &Parts) -> Option<u64> {
+    let value = parts.headers.get(AFTER).filter(|_| access.is_from_peer)?;
+    value.to_str().ok()?.parse().ok()
 }
 
 /// An answer that is a stream of events.
@@ -86,59 +94,6 @@ pub(crate) fn event_stream(version: Version, body: HttpBody) -> HttpAnswer {
         headers.insert(header::CONNECTION, HeaderValue::from_static("keep-alive"));
     }
     answer
-}
-
-/// A subscription on its way to a client.
-struct SseFeed {
-    subscription: Subscription,
-    share: Share,
-    turns: PageTurns,
-    /// Keeps the namespace open.
-    _database: OpenDatabase,
-    subscriber: Subscriber,
-    kind: FeedKind,
-    shape: EventShape,
-}
-
-impl SseFeed {
-    /// The frames, until the server closes or the database does.
-    fn into_chunks(self) -> Chunks {
-        stream::unfold(self, |mut feed| async move {
-            let chunk = feed.next().await?;
-            Some((Ok(chunk), feed))
-        })
-        .boxed()
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
-        // What was sent before has been taken by the connection.
-        self.subscriber.reached(self.subscription.position());
-        let shared = self.subscriber.shared();
-        let page = tokio::select! {
-            page = next_page(&mut self.subscription, &self.share, &self.turns) => page,
-            () = tokio::time::sleep(shared.config.keep_alive) => {
-                return Some(Bytes::from_static(frame::KEEP_ALIVE));
-            }
-            () = shared.closing.cancelled() => return None,
-        };
-        match page {
-            Ok((events, mut reservation)) => {
-                self.subscriber.sent(events.len());
-                let mut out = Vec::with_capacity(events.len() * 128);
-                for event in &events {
-                    frame::put(&mut out, event, self.kind, self.shape);
-                }
-                reservation.shrink_to(out.len());
-                reservation.grow_anyway(out.len());
-                Some(reservation.hold(out))
-            }
-            Err(Error::Closed(_)) => None,
-            Err(error) => {
-                tracing::warn!(%error, "a subscription failed");
-                None
-            }
-        }
-    }
 }
 
 /// The next events of a subscription, and memory for them and for what is written of them. Nothing

@@ -18,7 +18,7 @@ use crate::query::QueryString;
 use crate::rpc::rows::EventShape;
 
 /// What is to be sent.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FeedRequest {
     read: Selection,
     /// How events are written.
@@ -28,6 +28,12 @@ pub(super) struct FeedRequest {
 }
 
 impl FeedRequest {
+    /// Leaves out what is not after this position, and nothing else.
+    pub(super) fn begin_after(&mut self, position: u64) {
+        self.read.from = StartAt::Position(position.saturating_add(1));
+        self.is_live_only = false;
+    }
+
     /// The read of a subscription that begins when the log ends at `head`.
     pub(super) fn into_read(mut self, head: u64) -> Selection {
         if self.is_live_only {

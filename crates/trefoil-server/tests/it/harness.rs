@@ -14,6 +14,8 @@ pub(crate) struct TestServer {
     pub(crate) grpc: SocketAddr,
     /// Where it listens for RESP.
     pub(crate) resp: SocketAddr,
+    /// Where it listens for other nodes, if it does.
+    pub(crate) peers: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     done: Option<std::thread::JoinHandle<()>>,
 }
@@ -67,7 +69,8 @@ impl TestServer {
                     server.grpc_addresses()[0],
                     server.resp_addresses()[0],
                 ];
-                bound.send(addresses).unwrap();
+                let peers = server.peer_addresses().first().copied();
+                bound.send((addresses, peers)).unwrap();
                 let stopped = async {
                     let _ = stopped.await;
                 };
@@ -76,11 +79,12 @@ impl TestServer {
             // Tasks that a test left behind must not keep it from ending.
             runtime.shutdown_timeout(Duration::from_secs(1));
         });
-        let [address, grpc, resp] = address.recv().unwrap();
+        let ([address, grpc, resp], peers) = address.recv().unwrap();
         Self {
             address,
             grpc,
             resp,
+            peers,
             stop: Some(stop),
             done: Some(done),
         }

@@ -15,6 +15,7 @@ mod grpc;
 mod harness;
 mod http;
 mod import_export;
+mod nodes;
 mod other_node;
 mod other_storage;
 mod resp;

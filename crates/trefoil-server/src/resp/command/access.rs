@@ -35,7 +35,7 @@ async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> Reply
         let revocations = session.shared().resp.revocations();
         let token = token.clone();
         let token = token.ok_or_else(|| Failure::invalid("Invalid token format"));
-        match admit(session.shared(), token).await {
+        match admit(session.shared(), token, session.is_of_peer()).await {
             Ok(access) if is_right(&access.namespace) => session.enter(access.namespace),
             _ => {
                 if has_entered {
