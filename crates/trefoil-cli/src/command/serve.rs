@@ -52,13 +52,21 @@ pub(super) struct Bound {
     pub(super) http: Vec<SocketAddr>,
     pub(super) grpc: Vec<SocketAddr>,
     pub(super) resp: Vec<SocketAddr>,
+    /// For other nodes.
+    pub(super) peers: Vec<SocketAddr>,
     grpc_scheme: &'static str,
 }
 
 impl Bound {
     /// Where it listens, for programs, with a token if it is to be told.
     pub(super) fn to_json(&self, token: Option<&str>) -> serde_json::Value {
-        json!({"listening": self.http, "grpc": self.grpc, "resp": self.resp, "token": token})
+        json!({
+            "listening": self.http,
+            "grpc": self.grpc,
+            "resp": self.resp,
+            "peers": self.peers,
+            "token": token,
+        })
     }
 
     /// The addresses of RESP as clients are given them.
@@ -101,6 +109,7 @@ pub(super) fn run(
         slow_after: settings.slow_after,
         grpc: settings.grpc,
         resp: settings.resp,
+        peers: settings.peers,
         settings: settings.shown,
         ..defaults
     };
@@ -118,6 +127,7 @@ pub(super) fn run(
                 http: server.local_addresses(),
                 grpc: server.grpc_addresses(),
                 resp: server.resp_addresses(),
+                peers: server.peer_addresses(),
                 grpc_scheme,
             };
             if let Err(error) = ready(&bound, new_token.as_ref()) {
@@ -252,6 +262,9 @@ fn announce(
     }
     for url in bound.resp_urls() {
         output.line(format_args!("Listening on {url} (RESP)"))?;
+    }
+    for address in &bound.peers {
+        output.line(format_args!("Listening on {address} (other nodes)"))?;
     }
     output.flush()
 }

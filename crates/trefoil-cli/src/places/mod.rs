@@ -30,6 +30,11 @@ pub(crate) struct StoragePlace {
 }
 
 impl StoragePlace {
+    /// Returns whether several machines may use it at the same time.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.url.to_string().starts_with("s3:")
+    }
+
     /// Connects to the storage.
     pub(crate) fn open(&self, clock: &Clock) -> anyhow::Result<Arc<dyn Home>> {
         store::open(self, clock)

@@ -115,6 +115,25 @@ const RESP_THREADS: Key = key(
     || RespConfig::default().threads.to_string(),
     "Number of threads for RESP; each connection stays on one",
 );
+const PEER_LISTEN: Key = production(key(
+    "peer-listen",
+    "ADDRESSES",
+    || "127.0.0.1".into(),
+    "Addresses for the other nodes that share --storage, separated by commas",
+));
+const PEER_PORT: Key = key(
+    "peer-port",
+    "PORT",
+    || "0".into(),
+    "Port for other nodes; 0 takes a free one, off lets none in and sends no request on",
+);
+const PEER_ADDRESS: Key = production(key(
+    "peer-address",
+    "ADDRESS",
+    String::new,
+    "What other nodes are told to reach this one, a name or an IP address, with a port or without \
+     [default: the first of --peer-listen]",
+));
 const TLS_CERT: Key = key(
     "tls-cert",
     "FILE",
@@ -288,6 +307,9 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     STORAGE,
     CACHE_DIR,
     STORAGE_SPACING_MS,
+    PEER_LISTEN,
+    PEER_PORT,
+    PEER_ADDRESS,
     TOKEN,
     TEST_MODE,
     LOG_LEVEL,

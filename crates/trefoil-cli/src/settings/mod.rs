@@ -5,6 +5,7 @@ mod grpc;
 mod keys;
 mod layers;
 mod parse;
+mod peers;
 mod resp;
 
 pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
-use trefoil_server::{GrpcConfig, RespConfig, ShownSetting, Web};
+use trefoil_server::{GrpcConfig, PeersConfig, RespConfig, ShownSetting, Web};
 
 use crate::exit::UsageError;
 use crate::logging::Format;
@@ -30,6 +31,8 @@ pub(crate) struct ServerSettings {
     pub(crate) grpc: Option<GrpcConfig>,
     /// `None`: RESP is not served.
     pub(crate) resp: Option<RespConfig>,
+    /// `None`: other nodes are not listened for.
+    pub(crate) peers: Option<PeersConfig>,
     pub(crate) web: Web,
     pub(crate) connections_max: usize,
     /// `None`: as much as the server chooses.
@@ -56,15 +59,24 @@ pub(crate) enum StorageSetting {
     Storage(StoragePlace),
 }
 
+impl StorageSetting {
+    /// Returns whether other servers may have it at the same time.
+    fn is_shared(&self) -> bool {
+        matches!(self, Self::Storage(place) if place.is_shared())
+    }
+}
+
 impl ServerSettings {
     /// Understands the values, or says which one is wrong, why, and where it stands.
     pub(crate) fn new(layers: &SettingLayers) -> anyhow::Result<Self> {
         let port = layers.parse("port", parse::port)?;
         let test_mode = layers.parse("test-mode", parse::boolean)?;
         let listen = layers.parse("listen", |text| parse::addresses(text, port))?;
+        let storage = storage(layers, test_mode)?;
         Ok(Self {
             grpc: grpc::config(layers, &listen)?,
             resp: resp::config(layers, &listen)?,
+            peers: peers::config(layers, storage.is_shared())?,
             listen,
             web: Web {
                 is_local: false,
@@ -73,7 +85,7 @@ impl ServerSettings {
             },
             connections_max: layers.parse("connections-max", parse::count)?,
             client_memory_max: layers.parse("client-memory-max", parse::client_memory)?,
-            storage: storage(layers, test_mode)?,
+            storage,
             token: layers.parse("token", parse::token)?,
             test_mode,
             ignores_data_dir: test_mode && layers.is_given("data-dir"),
@@ -250,6 +262,50 @@ mod tests {
         );
         let both = listen(&[("resp", "7"), ("resp-port", "8")]).unwrap_err();
         assert!(both.contains("resp"), "{both}");
+    }
+
+    #[test]
+    fn other_nodes_are_listened_for_where_there_may_be_some() {
+        assert!(settings(&[]).unwrap().peers.is_none());
+        let refused = |flags: &[(&'static str, &str)]| settings(flags).unwrap_err().to_string();
+        let error = refused(&[("peer-port", "7")]);
+        assert!(error.starts_with("peer-port is for servers"), "{error}");
+        for wrong in ["a b", "http://a", "a:99999", ":7", "[::1", "a,b"] {
+            let error = refused(&[("peer-address", wrong)]);
+            assert!(error.starts_with("peer-address (flag): "), "{error}");
+        }
+        let error = refused(&[("peer-listen", "localhost")]);
+        assert!(error.starts_with("peer-listen (flag): "), "{error}");
+    }
+
+    #[cfg(feature = "object-storage")]
+    #[test]
+    fn a_server_on_a_shared_storage_listens_for_others() {
+        let peers = |flags: &[(&'static str, &str)]| {
+            let s3 = ("storage", "s3://bucket/prefix");
+            let flags: Vec<_> = flags.iter().copied().chain([s3]).collect();
+            settings(&flags).unwrap().peers.map(|peers| {
+                let listen: Vec<String> = peers.listen.iter().map(ToString::to_string).collect();
+                (listen.join(" "), peers.address)
+            })
+        };
+        let of = |listen: &str, address: Option<&str>| {
+            Some((listen.to_owned(), address.map(str::to_owned)))
+        };
+        assert_eq!(peers(&[]), of("127.0.0.1:0", None));
+        assert_eq!(peers(&[("peer-port", "off")]), None);
+        let given = [
+            ("peer-listen", "0.0.0.0,::"),
+            ("peer-port", "7000"),
+            ("peer-address", "::1"),
+        ];
+        assert_eq!(peers(&given), of("0.0.0.0:7000 [::]:7000", Some("[::1]")));
+        for address in ["node-1", "node-1:7", "10.0.0.1", "[::1]:7", "[::1]"] {
+            let told = peers(&[("peer-address", address)]).unwrap().1;
+            assert_eq!(told.as_deref(), Some(address));
+        }
+        let alone = settings(&[("storage", "memory:")]).unwrap().peers;
+        assert!(alone.is_none());
     }
 
     #[test]

@@ -49,6 +49,33 @@ pub(super) fn addresses(text: &str, port: u16) -> Parsed<Vec<SocketAddr>> {
     text.split(',').map(str::trim).map(address).collect()
 }
 
+/// A name or an IP address, with a port or without; `None` if it is empty.
+pub(super) fn address(text: &str) -> Parsed<Option<String>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_ip = IpAddr::from_str(text).is_ok();
+    let host = match text.rsplit_once(':') {
+        Some((host, port)) if !is_ip && port.parse::<u16>().is_ok() => host,
+        _ => text,
+    };
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_right = match bare {
+        Some(bare) => bare.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => is_ip || !host.is_empty() && !host.contains([':', '/', '@', ' ', ',', '[', ']']),
+    };
+    match is_right {
+        // An address of IPv6 is told as others need it.
+        true if is_ip && text.contains(':') => Ok(Some(format!("[{text}]"))),
+        true => Ok(Some(text.to_owned())),
+        false => Err(format!(
+            "{text:?} is not a name or an IP address, with or without a port"
+        )),
+    }
+}
+
 /// Names of hosts separated by commas, or `*`.
 pub(super) fn hosts(text: &str) -> Parsed<Vec<String>> {
     let host = |part: &str| match part.contains(['/', '@', ' ']) || has_port(part) {
