@@ -6,12 +6,14 @@
 //! cargo xtask deny         only what may be depended on
 //! cargo xtask soak NAME    a soak test in its full length
 //! cargo xtask bench ...    a benchmark of the release build
+//! cargo xtask cluster      three nodes and an S3 service on this machine
 //! ```
 
 #![allow(clippy::disallowed_methods, reason = "not a part of the product")]
 
 mod bench;
 mod browser;
+mod cluster;
 mod deny;
 mod links;
 mod names;
@@ -26,7 +28,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-const USAGE: &str = "usage: cargo xtask test | tidy | deny | soak NAME | bench SUBJECT [OPTION...]";
+const USAGE: &str = "usage: cargo xtask test | tidy | deny | soak NAME | \
+                     bench SUBJECT [OPTION...] | cluster [OPTION...]";
 
 fn main() -> ExitCode {
     match run() {
@@ -47,6 +50,7 @@ fn run() -> anyhow::Result<()> {
         ["deny"] => deny::run(&root),
         ["soak", name] => soak::run(&root, name),
         ["bench", ref rest @ ..] => bench::run(&root, rest),
+        ["cluster", ref rest @ ..] => cluster::run(&root, rest),
         _ => bail!("{USAGE}"),
     }
 }
