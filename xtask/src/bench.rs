@@ -13,10 +13,9 @@ const WITH_PEERS: [&str; 3] = ["all", "dcb", "resp"];
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let mut server = cargo();
     server.args(["build", "--release", "--quiet", "--package", "trefoil-cli"]);
-    if arguments
-        .iter()
-        .any(|argument| argument.starts_with("--storages"))
-    {
+    let is_on_a_store =
+        |argument: &&str| *argument == "cluster" || argument.starts_with("--storages");
+    if arguments.iter().any(is_on_a_store) {
         server.args(["--features", "object-storage"]);
     }
     run_quietly("cargo build", server.current_dir(root))?;

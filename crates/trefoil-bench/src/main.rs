@@ -1,7 +1,7 @@
 //! Benchmarks of Trefoil beside the raw limits of the disk and beside other stores, in one run.
 //!
 //! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and [`seats`]
-//! measure the server from outside, [`all`] the first three of them in one run.
+//! measure the server from outside, [`cluster`] several of them, [`all`] the first three of them in one run.
 //! Figures are comparable within one run on one machine, not across machines: every table therefore
 //! carries its own raw limit and its own baselines.
 
@@ -13,6 +13,7 @@
 mod all;
 mod body;
 mod closed_loop;
+mod cluster;
 mod dcb;
 mod engine;
 mod fjall_baseline;
@@ -64,6 +65,9 @@ enum Subject {
     /// Measure queries and conditional appends over gRPC, beside other stores
     #[command(after_help = "Example:\n  cargo xtask bench dcb --quick --cells append --clients 64")]
     Dcb(dcb::Arguments),
+    /// Measure several nodes on one bucket, of which one is killed or stopped
+    #[command(after_help = "Example:\n  cargo xtask bench cluster --bucket s3://bucket/bench")]
+    Cluster(cluster::Arguments),
     /// Measure state over RESP, beside Redis and Valkey
     #[command(after_help = "Example:\n  cargo xtask bench resp --quick --cells set,get")]
     Resp(resp::Arguments),
@@ -88,6 +92,7 @@ fn run(subject: Subject) -> anyhow::Result<()> {
         Subject::All(arguments) => all::run(&arguments),
         Subject::Http(arguments) => http::run(&arguments),
         Subject::Dcb(arguments) => dcb::run(&arguments),
+        Subject::Cluster(arguments) => cluster::run(&arguments),
         Subject::Resp(arguments) => resp::run(&arguments),
         Subject::Seats(arguments) => seats::run(&arguments),
     }

@@ -115,7 +115,7 @@ impl Options {
 }
 
 /// Returns what lies beside this program.
-fn beside(name: &str) -> Result<PathBuf> {
+pub(crate) fn beside(name: &str) -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let directory = program.parent().map(Path::to_owned);
     Ok(directory.context("this program is nowhere")?.join(name))

@@ -90,6 +90,10 @@ impl Running {
         Ok(running)
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Ends the process without warning.
     pub(crate) fn kill(&mut self) -> Result<()> {
         self.process.kill()?;

@@ -22,9 +22,10 @@ use crate::outcome::{Figure, by_turns};
 use crate::raw::RawFile;
 use crate::report::{Report, Row, Target};
 use crate::workload::{Pool, Workload, encode};
-pub(crate) use client::get;
 use client::{Until, drive};
+pub(crate) use client::{ask, get};
 use operation::Operation;
+pub(crate) use response::parse;
 use server::Server;
 pub(crate) use server::post;
 
