@@ -96,7 +96,10 @@ class Load:
                 told = {(space.name, name): self.last.get((space.name, name)) for space, name in before}
                 waiting = [f"{name} {writer}: {text}" for (name, writer), text in told.items()]
             self.check(time.monotonic() < began + PATIENCE, f"do not go on: {waiting}")
-        return f"{time.monotonic() - began:.1f} s, last {waiting[0][:300]}"
+        seconds = time.monotonic() - began
+        for space in self.spaces:
+            readers.check_every_node(self, space)
+        return f"{seconds:.1f} s, last {waiting[0][:300]}"
 
     def finish(self, threads):
         self.is_over.set()

@@ -32,6 +32,9 @@ def head(client):
     return client.call(client.client.head) or 0
 
 
+# Protocols over which any node answers for any namespace.
+ANYWHERE = [Http]
+
 READERS = [
     ("stream", Http, last_of_stream),
     ("counter", Resp, counter),
@@ -57,6 +60,19 @@ def keep_reading(load, space, node, kind, client, fetch):
             load.check(value >= least, f"{space.name}: node {node} answers {kind} {value} after {least}")
             space.learn(kind, value)
         time.sleep(PAUSE)
+
+
+def check_every_node(load, space):
+    """When all is well, every node answers, whoever has the namespace."""
+    for node in range(len(load.nodes.all())):
+        for kind, client, fetch in READERS:
+            if client in ANYWHERE:
+                least = space.least(kind)
+                try:
+                    value = fetch(Route(load.nodes, client, space.token, node, timeouts=(30,)).get())
+                except (Refused, Unknown) as failure:
+                    load.check(False, f"{space.name}: node {node} does not answer {kind}: {failure}")
+                load.check(value >= least, f"{space.name}: node {node} answers {kind} {value} after {least}")
 
 
 def follow_http(load, space):
