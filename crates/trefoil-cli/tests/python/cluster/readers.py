@@ -13,6 +13,8 @@ from writers import fields
 
 PAUSE = 0.1
 TIMEOUTS = (0.3, 1, 3, 20)
+# How long a node may take until it answers, when all is well.
+PATIENCE = 45
 
 
 def last_of_stream(client):
@@ -68,11 +70,22 @@ def check_every_node(load, space):
         for kind, client, fetch in READERS:
             if client in ANYWHERE:
                 least = space.least(kind)
-                try:
-                    value = fetch(Route(load.nodes, client, space.token, node, timeouts=(30,)).get())
-                except (Refused, Unknown) as failure:
-                    load.check(False, f"{space.name}: node {node} does not answer {kind}: {failure}")
+                value = patiently(load, space, node, client, fetch)
                 load.check(value >= least, f"{space.name}: node {node} answers {kind} {value} after {least}")
+
+
+def patiently(load, space, node, client, fetch):
+    """A request to a store that was killed may hang until it is given up, and others wait for it."""
+    route = Route(load.nodes, client, space.token, node, timeouts=(40,))
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fetch(route.get())
+        except (Refused, Unknown) as failure:
+            text = f"{space.name}: node {node} does not answer: {failure}"
+            load.check(time.monotonic() < until, text)
+            route.drop()
+            time.sleep(PAUSE)
 
 
 def follow_http(load, space):
