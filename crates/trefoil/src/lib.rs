@@ -52,6 +52,7 @@
 
 pub mod application;
 mod background;
+pub mod backup;
 mod database;
 pub mod home;
 mod index;

@@ -5,6 +5,7 @@
 //! [`NamespacesOptions::open_max`] are open.
 
 mod asynchronous;
+mod backup;
 mod entry;
 mod follow;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use trefoil_core::{
     Cause, DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
 };
 
+pub(crate) use backup::{check_entry, entry_text, restored_entry};
 pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
 pub use pool::OpenDatabase;
 pub(crate) use registry::is_made;

@@ -274,7 +274,7 @@ impl Registry {
     }
 }
 
-fn encode(record: &RegistryRecord) -> Result<Vec<u8>> {
+pub(super) fn encode(record: &RegistryRecord) -> Result<Vec<u8>> {
     record.encode().map_err(Error::invalid)
 }
 

@@ -1,13 +1,10 @@
 //! Copying a namespace from one home to another, whatever they are.
 
-use std::sync::Arc;
-
 use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::{Group, Record, Storage};
 
-use super::CACHE_BYTES;
-use crate::home::{Claim, Home, StoredEntry};
-use crate::index::Manifest;
+use super::open_storage;
+use crate::home::{Claim, Home, Stamp};
 use crate::{Database, Options, namespaces};
 
 /// The entry of a namespace that is not yet whole. It is no entry that a server takes for one, so a
@@ -57,22 +54,47 @@ pub fn copy_namespace(
     let entry = from.entry(id)?;
     let entry = entry.ok_or_else(|| Error::NamespaceNotFound(id.to_string()))?;
     let is_made = namespaces::is_made(id, &entry)? || from.has_storage(id)?;
-    remove_unfinished(to, id)?;
     if !is_made {
+        remove_unfinished(to, id)?;
         to.create(id, &entry.bytes)?;
         return Ok(Copied::default());
     }
     let source = from.claim(id, entry.stamp.incarnation, true)?;
+    let mut copied = Copied::default();
+    make_namespace(to, id, &entry.bytes, options, &mut |target| {
+        copied = copy_content(source.as_ref(), target, progress)?;
+        let due = source.facts()?.due;
+        source.release();
+        progress(CopyStep::Index);
+        Ok(due)
+    })?;
+    Ok(copied)
+}
+
+/// Makes a namespace whose log and snapshot `fill` writes, which returns when something of it is due.
+/// It is a namespace only when all of it is there. There must be none of this id. What was cut short is
+/// removed and made again.
+pub(crate) fn make_namespace(
+    to: &dyn Home,
+    id: &NamespaceId,
+    entry: &[u8],
+    options: &Options,
+    fill: &mut dyn FnMut(&dyn Storage) -> Result<Option<u64>>,
+) -> Result<()> {
+    remove_unfinished(to, id)?;
     let stamp = to.create(id, UNFINISHED)?;
     let target = to.claim(id, stamp.incarnation, false)?;
-    let copied = copy_content(source.as_ref(), target.as_ref(), progress)?;
-    source.release();
-    progress(CopyStep::Index);
+    let storage = open_storage(target.as_ref())?;
+    let due = fill(storage.as_ref())?;
+    storage.seal()?;
+    drop(storage);
+    if due.is_some() {
+        target.set_due(due)?;
+    }
     let database = Database::open_claimed(target, options)?;
     database.checkpoint()?;
     database.close()?;
-    finish(to, id, &entry, stamp)?;
-    Ok(copied)
+    finish(to, id, entry, stamp)
 }
 
 /// Removes what an earlier attempt left, and nothing else.
@@ -88,13 +110,8 @@ fn remove_unfinished(to: &dyn Home, id: &NamespaceId) -> Result<()> {
 }
 
 /// From here on the copy is a namespace.
-fn finish(
-    to: &dyn Home,
-    id: &NamespaceId,
-    entry: &StoredEntry,
-    stamp: crate::home::Stamp,
-) -> Result<()> {
-    match to.replace(id, stamp, &entry.bytes)? {
+fn finish(to: &dyn Home, id: &NamespaceId, entry: &[u8], stamp: Stamp) -> Result<()> {
+    match to.replace(id, stamp, entry)? {
         Some(_) => Ok(()),
         None => Err(Error::invalid(format!(
             "namespace '{id}' was changed while it was copied"
@@ -102,24 +119,15 @@ fn finish(
     }
 }
 
-/// Copies the log, the snapshot and what is due.
+/// Copies the log and the snapshot.
 fn copy_content(
     source: &dyn Claim,
-    target: &dyn Claim,
+    to: &dyn Storage,
     progress: &mut dyn FnMut(CopyStep),
 ) -> Result<Copied> {
-    let open = |claim: &dyn Claim| -> Result<Arc<dyn Storage>> {
-        let generation = claim.facts()?.generation;
-        let opened = claim.open(generation, CACHE_BYTES, &Manifest::reach)?;
-        Ok(opened.storage)
-    };
-    let (from, to) = (open(source)?, open(target)?);
-    let copied = copy_log(from.as_ref(), to.as_ref(), progress)?;
-    copy_snapshot(from.as_ref(), to.as_ref(), progress)?;
-    to.seal()?;
-    if let Some(due) = source.facts()?.due {
-        target.set_due(Some(due))?;
-    }
+    let from = open_storage(source)?;
+    let copied = copy_log(from.as_ref(), to, progress)?;
+    copy_snapshot(from.as_ref(), to, progress)?;
     Ok(copied)
 }
 

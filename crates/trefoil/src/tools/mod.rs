@@ -10,15 +10,18 @@ mod verify;
 use std::sync::Arc;
 
 use trefoil_core::{Result, Token};
+use trefoil_storage::Storage;
 
 use crate::home::{Claim, Home};
 use crate::index::Manifest;
 use crate::{Database, Options, namespaces};
 
+pub(crate) use copy::make_namespace;
 pub use copy::{Copied, CopyStep, copy_namespace};
 pub use inspect::{Inspection, RunInfo, inspect};
 pub use trefoil_storage::Snapshot;
 pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};
+pub(crate) use verify::{EventOrder, events_of};
 pub use verify::{VerifyReport, VerifyStep, verify};
 
 pub use crate::namespaces::RegistryReport;
@@ -32,6 +35,13 @@ pub struct Repaired {
 
 /// How many bytes of maps a tool caches.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Opens the log and the maps of a namespace that is not open.
+pub(crate) fn open_storage(claim: &dyn Claim) -> Result<Arc<dyn Storage>> {
+    let generation = claim.facts()?.generation;
+    let opened = claim.open(generation, CACHE_BYTES, &Manifest::reach)?;
+    Ok(opened.storage)
+}
 
 /// Throws the maps of a database away and rebuilds them from the log and the snapshot of the state,
 /// and so with whatever else of it is damaged and can be made again. If the process ends midway, the

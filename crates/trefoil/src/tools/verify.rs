@@ -109,7 +109,7 @@ fn verify_events(
         .as_ref()
         .map(|index| Comparison::new(index, storage.as_ref(), place.join("maps")))
         .transpose()?;
-    let mut order = Order::default();
+    let mut order = EventOrder::default();
     let (mut done, total) = (0, report.events);
     storage.replay(0, &mut |record| {
         for (event, label) in events_of(record)? {
@@ -139,7 +139,8 @@ fn verify_events(
     Ok(())
 }
 
-fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::Label)>> {
+/// Returns the events of a record with their labels.
+pub(crate) fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::Label)>> {
     record
         .items()
         .map(|(position, label, bytes)| {
@@ -158,15 +159,15 @@ fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::Label)>> {
 
 /// The order that positions must have.
 #[derive(Debug, Default)]
-struct Order {
+pub(crate) struct EventOrder {
     last_position: u64,
     last_in_stream: HashMap<String, u64>,
 }
 
-impl Order {
+impl EventOrder {
     /// Positions ascend; only an imported one may leave a gap before it. The same holds within
     /// each stream.
-    fn check(&mut self, event: &Event, is_imported: bool, find: &mut dyn FnMut(String)) {
+    pub(crate) fn check(&mut self, event: &Event, is_imported: bool, find: &mut dyn FnMut(String)) {
         let (position, last) = (event.position(), self.last_position);
         if position <= last || (position != last + 1 && !is_imported) {
             find(format!("position {position} follows position {last}"));

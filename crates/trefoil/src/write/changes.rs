@@ -8,7 +8,7 @@ use trefoil_storage::Record;
 const STATE: u64 = 1;
 
 /// Appends the changes of state of the commit of this index.
-pub(super) fn put_state(out: &mut Vec<u8>, commit: u64, changes: &[u8]) {
+pub(crate) fn put_state(out: &mut Vec<u8>, commit: u64, changes: &[u8]) {
     put_varint(out, commit);
     put_varint(out, STATE);
     put_bytes(out, changes);
@@ -46,7 +46,10 @@ pub(crate) fn changes_of_commit(record: &Record, commit: u64, out: &mut Vec<u8>)
 }
 
 /// Hands the changes of state of a record to `visit`, each with the index of its commit.
-fn indexed_changes(record: &Record, visit: &mut dyn FnMut(u64, &[u8]) -> Option<()>) -> Option<()> {
+pub(crate) fn indexed_changes(
+    record: &Record,
+    visit: &mut dyn FnMut(u64, &[u8]) -> Option<()>,
+) -> Option<()> {
     let mut rest = record.changes.as_slice();
     while !rest.is_empty() {
         let index = take_varint(&mut rest)?;

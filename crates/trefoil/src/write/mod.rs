@@ -38,7 +38,9 @@ pub(crate) mod transaction;
 mod writer;
 
 pub(crate) use carry::carry_over;
-pub(crate) use changes::{changes_of_commit, logged_bytes, state_changes};
+pub(crate) use changes::{
+    changes_of_commit, indexed_changes, logged_bytes, put_state, state_changes,
+};
 pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
 pub(crate) use import::ImportBatch;

@@ -1,0 +1,43 @@
+//! Making a namespace of a backup.
+
+use trefoil_core::{NamespaceId, Result, Token};
+
+use super::assembly::{assemble_log, assemble_state};
+use super::listing::{NamespaceBackup, PartReference};
+use crate::Options;
+use crate::home::Home;
+use crate::namespaces;
+use crate::tools::make_namespace;
+
+/// Returns the content of a part.
+pub type FetchPart<'a> = dyn FnMut(&PartReference) -> Result<Vec<u8>> + 'a;
+
+/// Makes the namespace `id` of a backup. There must be none of this id; what an earlier attempt left is
+/// removed. Its token is the one that it had when the backup was made, unless it gets another one,
+/// which is returned: if `with_new_token` is set, or the namespace gets another name.
+pub fn restore_namespace(
+    to: &dyn Home,
+    id: &NamespaceId,
+    backup: &NamespaceBackup,
+    with_new_token: bool,
+    options: &Options,
+    fetch: &mut FetchPart<'_>,
+) -> Result<Option<Token>> {
+    let (entry, token) = namespaces::restored_entry(id, backup.entry.as_bytes(), with_new_token)?;
+    make_namespace(to, id, &entry, options, &mut |storage| {
+        assemble_log(backup, fetch, storage.group_limits(), &mut |group| {
+            storage.append(group).wait()
+        })?;
+        if let Some(state) = &backup.state {
+            storage.write_snapshot(state.commit, &mut |sink| {
+                assemble_state(backup, fetch, &mut |key, value| {
+                    sink(key.to_vec(), value.to_vec())
+                })
+            })?;
+        }
+        // Nobody knows when something of the state is due, so it is looked at soon.
+        let has_state = backup.state.is_some() || !backup.changes.is_empty();
+        Ok(has_state.then_some(0))
+    })?;
+    Ok(token)
+}

@@ -1,0 +1,280 @@
+//! A backup that is restored is what was there at its commit.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trefoil_core::{Error, NamespaceId, Result, Tracking};
+
+use super::*;
+use crate::home::{Home, LocalHome, MemoryHome};
+use crate::{
+    Call, Commit, Database, List, Namespaces, NamespacesOptions, NewEvent, NewNamespace, Options,
+    Reply, Selection, Token, Transaction,
+};
+
+/// A backup with its parts, and how many of them were read to make it.
+#[derive(Default, Clone)]
+struct Kept {
+    list: Option<NamespaceBackup>,
+    parts: HashMap<String, Vec<u8>>,
+    n_read: usize,
+    n_heads: usize,
+}
+
+impl Kept {
+    fn take(&mut self, before: Option<&NamespaceBackup>, step: BackupStep) -> Result<()> {
+        match step {
+            BackupStep::Head(head) => {
+                self.n_heads += 1;
+                self.list = Some(NamespaceBackup::begin("tenant", &head, before).unwrap());
+            }
+            BackupStep::Part(part) => {
+                self.n_read += 1;
+                let reference = self.list.as_mut().unwrap().add(&part).unwrap();
+                self.parts.insert(reference.hash, part.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self) -> &NamespaceBackup {
+        self.list.as_ref().unwrap()
+    }
+
+    fn fetch(&self) -> impl FnMut(&PartReference) -> Result<Vec<u8>> + '_ {
+        |part| Ok(self.parts[&part.hash].clone())
+    }
+
+    /// Restores it into a new home and opens that.
+    fn restored(&self, name: &str) -> (Namespaces, Option<Token>) {
+        let home = Arc::new(MemoryHome::new());
+        let (id, options) = (id(name), Options::default());
+        let token = restore_namespace(
+            home.as_ref(),
+            &id,
+            self.list(),
+            false,
+            &options,
+            &mut self.fetch(),
+        );
+        let namespaces = Namespaces::open_in(home, NamespacesOptions::default()).unwrap();
+        (namespaces, token.unwrap())
+    }
+}
+
+fn id(name: &str) -> NamespaceId {
+    NamespaceId::new(name).unwrap()
+}
+
+fn back_up(namespaces: &Namespaces, before: Option<&Kept>) -> Kept {
+    let mut kept = before.cloned().unwrap_or_default();
+    (kept.n_read, kept.n_heads) = (0, 0);
+    let before = kept.list.take();
+    let base = before.as_ref().map(NamespaceBackup::base);
+    let take = &mut |step| kept.take(before.as_ref(), step);
+    let made = namespaces.backup("tenant", &base.unwrap_or_default(), take);
+    made.unwrap();
+    assert!(kept.list().is_whole());
+    kept
+}
+
+fn call(line: &str) -> Call {
+    let words = line
+        .split(' ')
+        .map(|word| bytes::Bytes::from(word.to_owned()));
+    Call::new(words.collect()).unwrap().unwrap()
+}
+
+fn run(database: &Database, line: &str) {
+    database.transact(Transaction::of_call(call(line))).unwrap();
+}
+
+fn write(database: &Database, events: std::ops::Range<u32>) {
+    for number in events {
+        let event = NewEvent::new("account-1", "Deposited", format!(r#"{{"n":{number}}}"#));
+        database.commit(Commit::new([event])).unwrap();
+        run(database, &format!("SET key:{} {number}", number % 7));
+        run(database, &format!("RPUSH list {number}"));
+    }
+    let mut tracked = Commit::new([NewEvent::new("read-1", "Read", "{}")]);
+    tracked.tracking = Some(Tracking {
+        source: "other".to_owned(),
+        position: database.head().unwrap(),
+    });
+    database.commit(tracked).unwrap();
+}
+
+/// Everything that clients can see.
+fn seen(database: &Database) -> (Vec<String>, Vec<Reply>, Vec<Tracking>) {
+    let events = database.read(&Selection::all()).unwrap();
+    let mut looks: Vec<Call> = (0..7).map(|n| call(&format!("GET key:{n}"))).collect();
+    looks.extend([call("LRANGE list 0 -1"), call("DBSIZE")]);
+    (
+        events.iter().map(|event| format!("{event:?}")).collect(),
+        database.look(&looks).unwrap(),
+        database.trackings(&List::new(100)).unwrap(),
+    )
+}
+
+fn tenant(home: Arc<dyn Home>) -> (Namespaces, Database, Token) {
+    let namespaces = Namespaces::open_in(home, NamespacesOptions::default()).unwrap();
+    let new = NewNamespace::default();
+    let (_, token) = namespaces.create(&id("tenant"), new).unwrap();
+    let database = Database::clone(&namespaces.database(&id("tenant")).unwrap());
+    (namespaces, database, token)
+}
+
+#[test]
+fn what_is_restored_is_what_was_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let local = || LocalHome::open(directory.path(), Options::default().local()).unwrap();
+    let (namespaces, database, token) = tenant(Arc::new(local()));
+    let unused = back_up(&namespaces, None);
+    assert_eq!(unused.list().commit, 0);
+    write(&database, 0..50);
+    // With a snapshot of which the log has dropped the changes, and changes after it.
+    database.compact().unwrap();
+    write(&database, 50..80);
+    let expected = seen(&database);
+    let kept = back_up(&namespaces, None);
+    write(&database, 80..90);
+    assert!(kept.list().state.is_some() && !kept.list().changes.is_empty());
+    let checked = check_backup(kept.list(), &mut kept.fetch()).unwrap();
+    assert_eq!(checked.events, 82);
+    assert_eq!(checked.commits, kept.list().commit);
+
+    let (restored, new_token) = kept.restored("tenant");
+    assert_eq!(new_token, None);
+    assert_eq!(restored.authenticate(&token), Some(id("tenant")));
+    assert_eq!(seen(&restored.database(&id("tenant")).unwrap()), expected);
+    // Under another name it needs another token.
+    let (beside, new_token) = kept.restored("beside");
+    assert_eq!(beside.authenticate(&token), None);
+    assert_eq!(beside.authenticate(&new_token.unwrap()), Some(id("beside")));
+    assert_eq!(seen(&beside.database(&id("beside")).unwrap()), expected);
+
+    // A stopped directory gives the same backup as the server that had it open.
+    let open = back_up(&namespaces, None);
+    drop(database);
+    namespaces.close().unwrap();
+    let mut closed = Kept::default();
+    let base = BackupBase::default();
+    backup_namespace(&local(), &id("tenant"), &base, &mut |step| {
+        closed.take(None, step)
+    })
+    .unwrap();
+    assert_eq!(closed.list(), open.list());
+}
+
+#[test]
+fn only_what_changed_is_read_again() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    let large = "x".repeat(300_000);
+    let write_large = |n: u32| {
+        for _ in 0..n {
+            let event = NewEvent::new("account-1", "Deposited", format!(r#""{large}""#));
+            database.commit(Commit::new([event])).unwrap();
+        }
+    };
+    write_large(40);
+    write(&database, 0..20);
+    database.compact().unwrap();
+    let first = back_up(&namespaces, None);
+    assert!(first.list().log.len() >= 3, "{}", first.list().log.len());
+    write_large(1);
+    let second = back_up(&namespaces, Some(&first));
+    // The last part of the log and what changed since, but neither the parts before nor the state.
+    assert_eq!(second.n_read, 2);
+    assert_eq!(second.list().state, first.list().state);
+    let n_kept = first.list().log.len() - 1;
+    assert_eq!(second.list().log[..n_kept], first.list().log[..n_kept]);
+    assert_eq!(second.list().commit, first.list().commit + 1);
+    let whole = back_up(&namespaces, None);
+    assert_eq!(whole.list(), second.list());
+    let (restored, _) = second.restored("tenant");
+    let restored = restored.database(&id("tenant")).unwrap();
+    assert_eq!(seen(&restored), seen(&database));
+    // A namespace that was made anew is not taken for the one before.
+    database.clear().unwrap();
+    write(&database, 0..3);
+    let third = back_up(&namespaces, Some(&second));
+    let (restored, _) = third.restored("tenant");
+    let restored = restored.database(&id("tenant")).unwrap();
+    assert_eq!(seen(&restored), seen(&database));
+}
+
+#[test]
+fn a_snapshot_that_is_taken_meanwhile_does_no_harm() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    write(&database, 0..30);
+    let mut kept = Kept::default();
+    let mut expected = None;
+    let base = BackupBase::default();
+    let made = namespaces.backup("tenant", &base, &mut |step| {
+        let is_head = matches!(step, BackupStep::Head(_));
+        if is_head && kept.n_heads < 3 {
+            // The changes that the backup is about to read are dropped.
+            write(&database, 30..40);
+            database.compact().unwrap();
+        } else if is_head {
+            expected = Some(seen(&database));
+        } else {
+            // What comes later is not part of it.
+            run(&database, "SET key:1 later");
+            database.compact().unwrap();
+        }
+        kept.take(None, step)
+    });
+    made.unwrap();
+    assert_eq!(kept.n_heads, 4);
+    let (restored, _) = kept.restored("tenant");
+    let restored = restored.database(&id("tenant")).unwrap();
+    assert_eq!(Some(seen(&restored)), expected);
+}
+
+#[test]
+fn damage_is_found_wherever_it_is() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    write(&database, 0..20);
+    database.compact().unwrap();
+    write(&database, 20..30);
+    let kept = back_up(&namespaces, None);
+    let sound = check_backup(kept.list(), &mut kept.fetch()).unwrap();
+    assert!(sound.entries > 0 && sound.changes > 0);
+    for (_, part) in kept.list().parts() {
+        let mut damaged = kept.clone();
+        let bytes = damaged.parts.get_mut(&part.hash).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        let error = check_backup(kept.list(), &mut damaged.fetch()).unwrap_err();
+        assert!(error.to_string().contains(&part.hash), "{error}");
+        let home = MemoryHome::new();
+        let options = Options::default();
+        let restore = |kept: &Kept| {
+            let fetch = &mut kept.fetch();
+            restore_namespace(&home, &id("tenant"), kept.list(), true, &options, fetch)
+        };
+        assert!(matches!(restore(&damaged), Err(Error::Damaged(_))));
+        // What was begun is no namespace, and does not stand in the way.
+        assert!(restore(&kept).unwrap().is_some());
+        assert!(matches!(restore(&kept), Err(Error::NamespaceExists(_))));
+    }
+    // A part that lacks, or is there twice.
+    for list in [0, 1, 2] {
+        for is_twice in [false, true] {
+            let mut changed = kept.list().clone();
+            let parts = match list {
+                0 => &mut changed.log,
+                1 => &mut changed.changes,
+                _ => &mut changed.state.as_mut().unwrap().parts,
+            };
+            match is_twice {
+                true => parts.push(parts[0].clone()),
+                false => drop(parts.pop()),
+            }
+            assert!(is_twice || !changed.is_whole());
+            let checked = check_backup(&changed, &mut kept.fetch());
+            assert!(checked.is_err(), "{list} {is_twice}");
+        }
+    }
+}
