@@ -25,6 +25,7 @@
 //! described in `docs/http.md`, `docs/grpc.md` and `docs/resp.md`.
 
 mod auth;
+mod backup;
 mod body;
 mod budget;
 mod config;

@@ -81,6 +81,10 @@ pub(crate) const ANSWER_CHUNK_MEMORY: usize = PAGE_BYTES + 2 * ANSWER_BUFFER_BYT
 pub(crate) const SUBSCRIPTION_PAGE_BYTES: usize = 64 * 1024;
 /// How many pages of the subscriptions of one namespace are read at a time.
 pub(crate) const PAGE_READS_MAX: usize = 4;
+/// How many backups are made at a time.
+pub(crate) const BACKUPS_MAX: usize = 4;
+/// What the next part of a backup takes of the memory for clients while it is made.
+pub(crate) const BACKUP_STEP_MEMORY: usize = 8 * 1024 * 1024;
 /// How many namespaces are opened at a time for clients that ask for them.
 pub(crate) const OPENINGS_MAX: usize = 16;
 /// How many addresses of namespaces that are on other nodes are remembered.

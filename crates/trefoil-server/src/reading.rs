@@ -101,7 +101,8 @@ impl<W: EventWriter> Reading<W> {
     }
 }
 
-fn cut(failure: &Failure) -> StreamError {
+/// Says that an answer ends before its end, and returns what ends it.
+pub(crate) fn cut(failure: &Failure) -> StreamError {
     tracing::warn!(
         code = failure.code,
         message = failure.message,

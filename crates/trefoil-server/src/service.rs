@@ -33,7 +33,9 @@ use crate::requests::{EndedRequest, RequestLog, Severity, micros};
 use crate::resp::RespClients;
 use crate::response::{self, ErrorCode, HttpAnswer};
 use crate::subscriptions::Subscriptions;
-use crate::{Config, VERSION, console, dcb, export, import, metrics, openapi, ready, rpc, sse};
+use crate::{
+    Config, VERSION, backup, console, dcb, export, import, metrics, openapi, ready, rpc, sse,
+};
 
 /// What all requests share.
 #[derive(Debug)]
@@ -334,6 +336,10 @@ impl Exchange<'_> {
             "/export" => {
                 self.require_method(&[Method::GET])?;
                 export::answer(&self.shared, access, &self.share, &self.parts).await
+            }
+            "/backup" => {
+                self.require_method(&[Method::GET])?;
+                backup::answer(&self.shared, access, &self.share, &self.parts).await
             }
             "/events" => {
                 self.require_method(&[Method::GET])?;

@@ -9,7 +9,7 @@ pub(crate) const CONSOLE_ENDPOINT: &str = "/";
 /// What stands for every path that is no endpoint.
 pub(crate) const OTHER_ENDPOINT: &str = "other";
 
-pub(crate) const ENDPOINTS: [&str; 12] = [
+pub(crate) const ENDPOINTS: [&str; 13] = [
     "/rpc",
     "/dcb/read",
     "/dcb/append",
@@ -17,6 +17,7 @@ pub(crate) const ENDPOINTS: [&str; 12] = [
     "/events",
     "/import",
     "/export",
+    "/backup",
     "/health",
     "/ready",
     "/version",
