@@ -15,7 +15,7 @@ struct Soak {
     length: u64,
 }
 
-const SOAKS: [Soak; 2] = [
+const SOAKS: [Soak; 3] = [
     Soak {
         name: "mixed",
         test: "soak::mixed",
@@ -27,6 +27,12 @@ const SOAKS: [Soak; 2] = [
         test: "soak::cluster::faults",
         variable: "TREFOIL_SOAK_ROUNDS",
         length: 50,
+    },
+    Soak {
+        name: "backup",
+        test: "backup::rounds::what_is_restored_is_of_one_commit",
+        variable: "TREFOIL_SOAK_ROUNDS",
+        length: 20,
     },
 ];
 

@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. Exit codes are in `exit`.
 
 mod arguments;
+mod backups;
 mod client;
 mod command;
 mod contexts;

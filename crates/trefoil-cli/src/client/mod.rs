@@ -106,6 +106,14 @@ impl HttpClient {
         self.accept(request.query_pairs(query.iter().copied()).call())
     }
 
+    /// Asks for a body of bytes, which nobody compresses on the way.
+    pub(crate) fn download(&self, path: &str, query: QueryPairs<'_>) -> anyhow::Result<Body> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = request.header("Authorization", self.authorization());
+        let request = request.header("Accept-Encoding", "identity");
+        self.accept(request.query_pairs(query.iter().copied()).call())
+    }
+
     /// Where the server is.
     pub(crate) fn url(&self) -> &str {
         &self.url

@@ -1,6 +1,7 @@
 //! The commands, one per file: its arguments, its examples, and what it does.
 
 mod append;
+mod backup;
 mod categories;
 mod commit;
 mod completions;
@@ -116,6 +117,8 @@ enum TrefoilCommand {
     Export(export::Arguments),
     /// Load events from NDJSON and keep their positions and times
     Import(import::Arguments),
+    /// Make, list, check, restore and remove backups
+    Backup(backup::Arguments),
     /// Check that everything on disk is what was written
     Verify(verify::Arguments),
     /// Rebuild the index from the log
@@ -173,6 +176,7 @@ impl TrefoilCommand {
             Self::Categories(arguments) => arguments.run(output),
             Self::Export(arguments) => arguments.run(output.format.is_json()),
             Self::Import(arguments) => arguments.run(output),
+            Self::Backup(arguments) => arguments.run(output),
             Self::Verify(arguments) => arguments.run(output),
             Self::Repair(arguments) => arguments.run(output),
             Self::Move(arguments) => arguments.run(output),

@@ -1,4 +1,4 @@
-//! Places where namespaces are: a data directory, or an object storage.
+//! Places where namespaces, or backups of them, are: a directory, or an object storage.
 
 #[cfg(feature = "object-storage")]
 mod store;
@@ -15,6 +15,7 @@ use trefoil::{Clock, NamespacesOptions};
 
 pub(crate) use store::{StorageUrl, parse_url};
 
+use crate::backups::BackupStore;
 use crate::exit::NotFound;
 
 /// An object storage, and what this machine has to do with it.
@@ -38,6 +39,11 @@ impl StoragePlace {
     /// Connects to the storage.
     pub(crate) fn open(&self, clock: &Clock) -> anyhow::Result<Arc<dyn Home>> {
         store::open(self, clock)
+    }
+
+    /// Connects to a storage that has backups.
+    pub(crate) fn objects(&self) -> anyhow::Result<Box<dyn BackupStore>> {
+        store::objects(self)
     }
 }
 

@@ -6,6 +6,7 @@ use trefoil::Clock;
 use trefoil::home::Home;
 
 use super::StoragePlace;
+use crate::backups::BackupStore;
 
 /// The URL of a storage, of which this program knows none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,5 +28,9 @@ impl std::fmt::Display for StorageUrl {
 }
 
 pub(super) fn open(place: &StoragePlace, _clock: &Clock) -> anyhow::Result<Arc<dyn Home>> {
+    match place.url {}
+}
+
+pub(super) fn objects(place: &StoragePlace) -> anyhow::Result<Box<dyn BackupStore>> {
     match place.url {}
 }

@@ -10,6 +10,7 @@ mod resp;
 
 pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
 pub(crate) use layers::{SettingLayers, Shown};
+pub(crate) use parse::bytes as parse_bytes;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -143,7 +143,7 @@ pub(super) fn millis_or_none(text: &str) -> Parsed<Option<Duration>> {
 }
 
 /// A number of bytes, with a unit or without.
-pub(super) fn bytes(text: &str) -> Parsed<u64> {
+pub(crate) fn bytes(text: &str) -> Parsed<u64> {
     let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
     let shift = match text[digits.len()..].trim() {
         "" | "B" => 0,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
+mod backup;
 mod boxoffice;
 mod cases;
 mod cli;

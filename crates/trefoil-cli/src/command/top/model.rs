@@ -213,7 +213,7 @@ fn is_write(labels: &MetricLabels) -> bool {
 
 fn is_read(labels: &MetricLabels) -> bool {
     match label(labels, "endpoint") {
-        "/dcb/read" | "/export" => true,
+        "/dcb/read" | "/export" | "/backup" => true,
         "/rpc" => {
             let method = label(labels, "method");
             let is_about_events = ["stream.", "category.", "events.", "seats.", "position."]

@@ -1,5 +1,6 @@
 //! A server whose data is in an object storage: the machine is a cache, and nothing else.
 
+mod backups;
 mod damaged;
 mod example;
 mod refused;

@@ -91,7 +91,7 @@ fn all_tools(storage: &Storage) {
 const LARGE: usize = 1 << 20;
 
 /// Changes so much state that the log does not keep it: a snapshot has it.
-fn make_a_snapshot(server: &Server) {
+pub(super) fn make_a_snapshot(server: &Server) {
     let mut resp = server.resp();
     let value = "v".repeat(LARGE);
     for _ in 0..12 {
