@@ -159,7 +159,7 @@ def tightness(validator, value):
 
 
 # Fields that an answer need not have.
-OPTIONAL = {"tags", "tracking", "refusesWrites", "refusingWrites", "section", "secret"}
+OPTIONAL = {"tags", "tracking", "refusesWrites", "refusingWrites", "section", "secret", "owner"}
 # Of a change of the state: what is told of an entry depends on what is known of it.
 OPTIONAL |= {"key", "keys", "collection", "expiresAt", "score", "bytes"}
 
@@ -291,9 +291,23 @@ def check_subscriptions(description):
     return n_changes
 
 
+def check_backup(description):
+    """A backup is bytes, and what is refused is an error as any other."""
+    headers = {"Authorization": f"Bearer {ADMIN}"}
+    for path, expected in (("/backup", 200), ("/backup?after=x", 400), ("/backup?namespace=none", 404)):
+        status, answered, body = ask(path, headers=headers)
+        equal(status, expected)
+        validator = description.response("/backup", "get", status, answered["Content-Type"])
+        for value in values(answered["Content-Type"], text_of(body) if status != 200 else ""):
+            valid(validator, value, path)
+        check(status != 200 or body.startswith(b"H"), body[:10])
+
+
 def main():
     description = check_document(check_serving())
-    calls, seen, n_changes = Calls(description), {"/openapi.json", "/events", "/subscribe"}, 0
+    calls, n_changes = Calls(description), 0
+    seen = {"/openapi.json", "/events", "/subscribe", "/backup"}
+    check_backup(description)
     for line in open(EXCHANGES, encoding="utf-8"):
         method, path, body, status, content_type, answer = json.loads(line)
         path = path.split("?")[0]
