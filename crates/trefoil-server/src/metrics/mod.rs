@@ -34,6 +34,7 @@ use crate::connections::{Connections, Protocol};
 use crate::error::Result;
 use crate::grpc;
 use crate::panics::PANICS;
+use crate::peers::ForwardCounts;
 use crate::resp::RespMetrics;
 use crate::response::{HttpAnswer, HttpBody, answer};
 use crate::service::{Shared, blocking};
@@ -127,8 +128,9 @@ impl Metrics {
         out.counter("grpc_sent_bytes", help, self.grpc_bytes_sent.get());
         self.resp.put(out, &shared.resp);
         put_connections(out, &shared.connections);
-        if let Some(peers) = &shared.peers {
-            peers.counts.put(out);
+        match &shared.peers {
+            Some(peers) => peers.counts.put(out),
+            None => ForwardCounts::default().put(out),
         }
         put_subscriptions(out, shared);
     }

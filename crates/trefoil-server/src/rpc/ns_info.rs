@@ -4,6 +4,8 @@
 //! "settings", "streamCount"}`, and `"refusesWrites"`, the reason, if it takes no writes before it is
 //! opened again. Needs the token of that namespace or of the default one.
 
+use trefoil::Trace;
+
 use super::Context;
 use super::arguments::namespace_id;
 use crate::error::Result;
@@ -19,6 +21,12 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let refusing = namespaces.refusing_writes();
     let info = match namespaces.opened(&entry.id) {
         Some(database) => database.info_async().await?,
+        // What was counted here before may have changed on another node.
+        None if namespaces.cluster().is_some() => {
+            let (trace, is_from_peer) = (Trace::default(), context.access.is_from_peer);
+            let database = { context.shared.database(&entry.id, &trace, is_from_peer) }.await?;
+            database.info_async().await?
+        }
         None => blocking(move || namespaces.counts(&id)).await??,
     };
     let mut out = Vec::with_capacity(256);

@@ -3,6 +3,7 @@
 mod backups;
 mod damaged;
 mod example;
+mod forwarded;
 mod refused;
 mod tools;
 mod world;

@@ -134,7 +134,10 @@ fn a_namespace_can_be_used_as_soon_as_it_was_made() {
         let body = br#"["stream.write","a-1",{"type":"T","data":{}}]"#;
         let reply = request(node.server.address, "POST", "/rpc", &bearer, body);
         assert_eq!(reply.status, 200, "{}", reply.text());
-        // The administrator deletes it from anywhere.
+        // The administrator counts and deletes it from anywhere.
+        owner.namespaces.catch_up().unwrap();
+        let info = answer(&owner, &json!(["ns.info", name]));
+        assert_eq!(info["messageCount"], 1, "{info}");
         let deleted = answer(&owner, &json!(["ns.delete", name]));
         assert_eq!(deleted["messagesDeleted"], 1, "{deleted}");
     }
