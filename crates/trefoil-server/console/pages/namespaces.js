@@ -10,7 +10,7 @@ import { Copy, Dialog, Empty, Facts, Failure, Head, Pager, Search, Time, Waiting
 
 const SHOWN = 100;
 
-/** @typedef {{ namespace: string, description: string, messageCount: number, createdAt: string }} NamespaceEntry */
+/** @typedef {{ namespace: string, description: string, messageCount: number | null, createdAt: string }} NamespaceEntry */
 
 export function Namespaces() {
   useStore(identities);
@@ -64,7 +64,7 @@ function All() {
       <table><thead><tr><th>Namespace</th><th class="number">Events</th><th class="wide">Created</th><th><span class="hidden">Actions</span></th></tr></thead>
       <tbody>${shown.map(({ namespace, description, messageCount, createdAt }) => html`<tr key=${namespace}>
         <td><button type="button" class="as-link" data-row onClick=${() => setAct({ what: 'info', name: namespace })}>${namespace}</button>
-          ${description && html` <span class="muted">${description}</span>`}</td><td class="number">${count(messageCount)}</td>
+          ${description && html` <span class="muted">${description}</span>`}</td><td class="number">${messageCount === null ? html`<span class="muted">not here</span>` : count(messageCount)}</td>
         <td class="wide muted"><${Time} time=${createdAt} /></td>
         <td class="number">${namespace !== 'default' && html`<button type="button" class="quiet" aria-label=${`New token for ${namespace}`} onClick=${() => setAct({ what: 'rotate', name: namespace })}>New token</button>
           <button type="button" class="quiet" aria-label=${`Delete ${namespace}`} onClick=${() => setAct({ what: 'delete', name: namespace })}>Delete</button>`}</td></tr>`)}</tbody></table>

@@ -2,7 +2,8 @@
 //!
 //! Answers `[{"createdAt", "description", "messageCount", "namespace"}]` by id: with `cursor` a page
 //! after it, otherwise all of them, whatever the other options are, as in EventoDB. Needs the token of
-//! the default namespace. Counting opens every namespace that is listed.
+//! the default namespace. Counting opens every namespace that is listed, except where there are other
+//! nodes: then `messageCount` is `null` for what is not open here.
 
 use trefoil::{Error, List, NamespaceEntry, Namespaces};
 
@@ -34,7 +35,7 @@ fn list(namespaces: &Namespaces, wanted: &List) -> trefoil::Result<Vec<u8>> {
     let entries = namespaces.list()?.into_iter().filter(is_wanted);
     let mut out = vec![b'['];
     for entry in entries.take(wanted.limit) {
-        let info = match namespaces.counts(entry.id.as_str()) {
+        let info = match namespaces.listed_counts(entry.id.as_str()) {
             // It was deleted meanwhile.
             Err(Error::NamespaceNotFound(_)) => continue,
             counted => counted?,
@@ -47,7 +48,10 @@ fn list(namespaces: &Namespaces, wanted: &List) -> trefoil::Result<Vec<u8>> {
         out.extend_from_slice(b",\"description\":");
         put_string(&mut out, &entry.description);
         out.extend_from_slice(b",\"messageCount\":");
-        put_number(&mut out, info.events);
+        match info {
+            Some(info) => put_number(&mut out, info.events),
+            None => out.extend_from_slice(b"null"),
+        }
         out.extend_from_slice(b",\"namespace\":");
         put_string(&mut out, entry.id.as_str());
         out.push(b'}');

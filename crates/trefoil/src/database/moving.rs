@@ -13,19 +13,17 @@ impl Database {
         self.inner.is_being_replaced.load(Ordering::SeqCst)
     }
 
-    /// Chooses the process that should have the namespace next. Returns whether there is one.
-    pub(crate) fn choose_successor(&self) -> bool {
-        let chosen = self.inner.claim.choose_successor();
-        let is_chosen = chosen.is_some();
-        *self.inner.successor.lock() = chosen;
-        is_chosen
-    }
-
-    /// Closes the database for the process that was chosen, and returns when that one may have it. What
-    /// was handed in before is done; what comes later is told where the namespace is, and so are
-    /// subscriptions.
-    pub(crate) fn hand_over(&self, patience: Duration) -> Result<()> {
-        self.inner.end(patience, || self.inner.claim.hand_over())
+    /// Closes the database for another process, if there is one that should have the namespace next, and
+    /// returns when that one may have it. What was handed in before is done; what comes later is told
+    /// where the namespace is, and so are subscriptions. What is in memory alone is saved if that takes no
+    /// longer than `patience`. Returns whether there was another process.
+    pub fn hand_over(&self, patience: Duration) -> Result<bool> {
+        let Some(elsewhere) = self.inner.claim.choose_successor() else {
+            return Ok(false);
+        };
+        *self.inner.successor.lock() = Some(elsewhere);
+        self.inner.end(patience, || self.inner.claim.hand_over())?;
+        Ok(true)
     }
 }
 

@@ -331,6 +331,20 @@ impl Namespaces {
         self.database(&entry.id)?.info()
     }
 
+    /// As [`Self::counts`], for lists. Where there are other nodes, nothing is opened for that: `None` if the
+    /// namespace is not open here.
+    pub fn listed_counts(&self, id: &str) -> Result<Option<Info>> {
+        let cluster = self.cluster();
+        if cluster.is_none_or(|cluster| cluster.members().len() == 1) {
+            return self.counts(id).map(Some);
+        }
+        let entry = self.entry(id)?;
+        match self.opened(&entry.id).map(|database| database.info()) {
+            Some(Err(Error::NotOwner { .. } | Error::Closed(_))) | None => Ok(None),
+            Some(info) => info.map(Some),
+        }
+    }
+
     /// Returns the namespace that `token` opens; `None` if there is no such namespace or the secret is
     /// wrong. Takes the same path and time in both cases.
     pub fn authenticate(&self, token: &Token) -> Option<NamespaceId> {
@@ -353,25 +367,23 @@ impl Namespaces {
     /// Hold what it returns for as long as the database, or a subscription to it, is in use: the
     /// namespace is not closed meanwhile.
     pub fn database(&self, id: &NamespaceId) -> Result<OpenDatabase> {
-        self.get_database(id, || {
-            self.inner.registry.check_here(id)?;
-            self.inner.open_database(id)
-        })
+        self.get_database(id, || self.inner.registry.check_here(id))
     }
 
     /// As [`Self::database`], but opens the namespace here unless another process has it: for those that
     /// another process has sent here.
     pub fn database_here(&self, id: &NamespaceId) -> Result<OpenDatabase> {
-        self.get_database(id, || self.inner.open_database(id))
+        self.get_database(id, || Ok(()))
     }
 
     fn get_database(
         &self,
         id: &NamespaceId,
-        open: impl FnOnce() -> Result<Database>,
+        check: impl FnOnce() -> Result<()>,
     ) -> Result<OpenDatabase> {
         let exists = || self.inner.registry.get(id.as_str()).map(drop);
-        self.inner.pool.get(id, exists, open)
+        let open = || self.inner.open_database(id);
+        self.inner.pool.get(id, exists, check, open)
     }
 
     /// Returns the database of a namespace if it is open, for callers that must not wait for its opening.

@@ -166,14 +166,21 @@ impl DatabasePool {
         }
     }
 
-    /// Returns the database of `id`, opened with `open` if it is not open and `exists` does not object.
+    /// Returns the database of `id`, opened with `open` if it is not open and neither `exists` nor `check`,
+    /// which may wait, objects.
     pub(super) fn get(
         &self,
         id: &NamespaceId,
         exists: impl Fn() -> Result<()>,
+        check: impl FnOnce() -> Result<()>,
         open: impl FnOnce() -> Result<Database>,
     ) -> Result<OpenDatabase> {
         self.drop_lost(id);
+        // Before a place is made for it.
+        if !self.state.lock().open.contains_key(id) {
+            exists()?;
+            check()?;
+        }
         let slot = self.reserve(id, exists)?;
         let opened = slot.database.get_or_init(|| {
             self.close_displaced(&slot);
@@ -450,16 +457,19 @@ impl DatabasePool {
         let Some(Ok(database)) = slot.database.get() else {
             return Ok(false);
         };
-        if database.is_lost() || !database.choose_successor() {
+        if database.is_lost() {
             return Ok(false);
         }
-        state.open.remove(id);
+        let used = state.open.remove(id);
         state.busy.insert(id.clone());
         drop(state);
         // Opening it elsewhere reads what is in memory here alone from the log.
         let moved = database.hand_over(MOVING_PATIENCE);
+        if let (Ok(false), Some(used)) = (&moved, used) {
+            self.state.lock().open.insert(id.clone(), used);
+        }
         self.settle(id);
-        moved.map(|()| true)
+        moved
     }
 
     /// Closes every database and opens none any more. Returns the first error. All of them together

@@ -36,6 +36,7 @@ impl Counted {
         self.pool.get(
             &id(name),
             || Ok(()),
+            || Ok(()),
             || {
                 self.opened.fetch_add(1, Ordering::SeqCst);
                 Database::in_memory(&Options::default())
@@ -105,6 +106,7 @@ fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
             counted.pool.get(
                 &id("slow"),
                 || Ok(()),
+                || Ok(()),
                 || {
                     counted.opened.fetch_add(1, Ordering::SeqCst);
                     opening.wait();
@@ -128,7 +130,10 @@ fn users_of_one_namespace_share_its_opening_and_others_do_not_wait() {
 fn a_database_that_cannot_be_opened_harms_nobody_and_is_tried_again() {
     let counted = Counted::new(2);
     let fail = || Err(Error::invalid("broken"));
-    let failed = counted.pool.get(&id("a"), || Ok(()), fail).unwrap_err();
+    let failed = counted
+        .pool
+        .get(&id("a"), || Ok(()), || Ok(()), fail)
+        .unwrap_err();
     assert_eq!(failed.to_string(), "broken");
     counted.get("b").unwrap();
     counted.get("a").unwrap();
@@ -174,7 +179,7 @@ fn what_could_not_be_opened_stays_due() {
     let pool = DatabasePool::new(2, Arc::clone(&closed));
     closed.note(id("a"), 7);
     let fail = || Err(Error::invalid("broken"));
-    assert!(pool.get(&id("a"), || Ok(()), fail).is_err());
+    assert!(pool.get(&id("a"), || Ok(()), || Ok(()), fail).is_err());
     assert_eq!(closed.take_due(8), Some(id("a")));
 }
 
@@ -191,7 +196,10 @@ fn a_request_that_must_not_wait_gets_only_what_is_open() {
                 looked.wait();
                 Database::in_memory(&Options::default())
             };
-            counted.pool.get(&id("a"), || Ok(()), open).unwrap();
+            counted
+                .pool
+                .get(&id("a"), || Ok(()), || Ok(()), open)
+                .unwrap();
         });
         opening.wait();
         // This would hang if it waited for the opening.

@@ -145,7 +145,8 @@ struct ListedNamespace {
     namespace: String,
     description: String,
     created_at: String,
-    message_count: u64,
+    /// Unknown if another node of a cluster may have it.
+    message_count: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -214,7 +215,10 @@ fn create(arguments: Create, output: &mut CommandOutput) -> anyhow::Result<()> {
 fn list(client: &HttpClient, output: &mut CommandOutput) -> anyhow::Result<()> {
     const COLUMNS: &[Column<ListedNamespace>] = &[
         Column::Text("NAMESPACE", |row| row.namespace.clone()),
-        Column::Text("EVENTS", |row| row.message_count.to_string()),
+        Column::Text("EVENTS", |row| {
+            let count = row.message_count.map(|count| count.to_string());
+            count.unwrap_or_else(|| "-".to_owned())
+        }),
         Column::Time("CREATED", |row| row.created_at.clone()),
         Column::Text("DESCRIPTION", |row| row.description.clone()),
     ];
