@@ -1,5 +1,5 @@
-//! `cargo xtask soak NAME`: a soak test in its full length, on the release binary. Each has a short
-//! form that `cargo xtask test` runs.
+//! `cargo xtask soak NAME`: a soak test in its full length, in a release build. Each has a short form that
+//! `cargo xtask test` runs.
 
 use std::path::Path;
 
@@ -10,29 +10,48 @@ use crate::test::{cargo, python, step};
 /// A soak test, the test behind it, and what says how long it runs.
 struct Soak {
     name: &'static str,
+    /// Where the test is.
+    target: &'static [&'static str],
     test: &'static str,
     variable: &'static str,
     length: u64,
 }
 
-const SOAKS: [Soak; 3] = [
+/// The tests of the built binary.
+const BINARY: &[&str] = &[
+    "--package=trefoil-cli",
+    "--features=object-storage",
+    "--test=it",
+];
+
+const SOAKS: [Soak; 4] = [
     Soak {
         name: "mixed",
+        target: BINARY,
         test: "soak::mixed",
         variable: "TREFOIL_SOAK_SECONDS",
         length: 1800,
     },
     Soak {
         name: "cluster",
+        target: BINARY,
         test: "soak::cluster::faults",
         variable: "TREFOIL_SOAK_ROUNDS",
         length: 50,
     },
     Soak {
         name: "backup",
+        target: BINARY,
         test: "backup::rounds::what_is_restored_is_of_one_commit",
         variable: "TREFOIL_SOAK_ROUNDS",
         length: 20,
+    },
+    Soak {
+        name: "simulation",
+        target: &["--package=trefoil-kv", "--lib"],
+        test: "home::simulation_tests::nothing_acknowledged_is_lost_and_nothing_stale_is_read",
+        variable: "TREFOIL_TEST_SECONDS",
+        length: 600,
     },
 ];
 
@@ -45,9 +64,9 @@ pub(crate) fn run(root: &Path, name: &str) -> anyhow::Result<()> {
     let length = std::env::var(soak.variable).unwrap_or_else(|_| soak.length.to_string());
     let mut command = cargo();
     command
-        .args(["test", "--release", "--package", "trefoil-cli"])
-        .args(["--features", "object-storage"])
-        .args(["--test", "it", "--", "--exact", "--nocapture", soak.test])
+        .args(["test", "--release"])
+        .args(soak.target)
+        .args(["--", "--exact", "--nocapture", soak.test])
         .env("PATH", python(root)?)
         .env("XTASK_PYTHON", "installed")
         .env(soak.variable, &length)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub use trefoil::home::RequestCounts;
-use trefoil_core::Direction;
+use trefoil_core::{Direction, Timestamp};
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +134,13 @@ pub trait KvObjects: Send + Sync + Debug {
 
     /// Returns names that begin with `prefix` and come after `after`, in order, at most `max`.
     fn list(&self, prefix: &str, after: &str, max: usize) -> KvResult<Vec<String>>;
+
+    /// Returns when an object was written last, by the clock of the engine, to a second at least. Returns
+    /// `None` if the object does not exist, or the engine does not say.
+    fn written(&self, name: &str) -> KvResult<Option<Timestamp>> {
+        let _ = name;
+        Ok(None)
+    }
 
     /// Stores a file as an object, which is there as a whole or not at all. Whatever is there is
     /// replaced.

@@ -1,7 +1,7 @@
 //! `GET /ready`: whether the server can do its work. (`/health` only says that it is alive.)
 //!
 //! It listens, or it would not answer; the default namespace must be open and take writes, or be on another
-//! node, and the disk must have room. A node of a cluster needs its lease. A server that is being stopped is
+//! node, and the disk must have room. A node of a cluster needs its lease, and a clock that agrees with the storage's. A server that is being stopped is
 //! not ready, from the first moment on, while it still answers. One tenant in trouble does not count.
 //! Everybody may ask, so the answer names nothing but the part that is missing.
 
@@ -36,6 +36,10 @@ async fn missing(shared: &Shared) -> Option<&'static str> {
     }
     if shared.namespaces.check_ready().is_err() {
         return Some("lease");
+    }
+    let cluster = shared.namespaces.cluster();
+    if cluster.is_some_and(|cluster| cluster.stats().is_clock_off) {
+        return Some("clock");
     }
     let is_writable = match NamespaceId::new(DEFAULT_NAMESPACE) {
         Ok(id) => match shared.database(&id, &Trace::default(), false).await {

@@ -172,6 +172,7 @@ impl KvClaim {
         };
         drop(held);
         self.node.forget(self.incarnation);
+        self.home.note_used(self.incarnation);
         Some(leaving)
     }
 

@@ -73,8 +73,11 @@ impl Cluster for HomeShared {
     }
 
     fn stats(&self) -> ClusterStats {
+        let node = self.node();
         ClusterStats {
-            lease_left: self.node().lease_left(),
+            lease_left: node.lease_left(),
+            clock_ahead_millis: node.store_clock.ahead_millis(),
+            is_clock_off: node.store_clock.is_off(),
             requests: self.engine.request_counts(),
             ..self.moves.stats()
         }
@@ -85,7 +88,12 @@ impl Cluster for HomeShared {
         word.is_leaving = true;
         let has_address = word.address.is_some();
         drop(word);
-        self.node().tell(self.told(), self.objects())?;
+        let node = self.node();
+        node.tell(self.told(), self.objects())?;
+        // Somebody may have joined a moment ago.
+        if let Err(error) = self.peers.watch_now(node.id, self.objects()) {
+            tracing::warn!(%error, "cannot look at the other nodes");
+        }
         Ok(has_address && !self.others().is_empty())
     }
 

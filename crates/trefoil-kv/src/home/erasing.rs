@@ -1,4 +1,4 @@
-//! Erasing what is left of namespaces that were deleted.
+//! Cleaning up now and then: what is left of namespaces that were deleted, and of nodes that died long ago.
 
 use std::time::Duration;
 
@@ -7,27 +7,64 @@ use trefoil_core::{Error, NamespaceId, Result};
 
 use super::objects::{failed, list_all};
 use super::ownership::Acquired;
-use super::{HomeShared, due, elsewhere, facts, names, small};
+use super::{HomeShared, disk, due, elsewhere, facts, names, small};
 
-/// How often is looked for deleted namespaces that are not erased yet.
-const ERASE_EVERY: Duration = Duration::from_secs(600);
+/// How often is looked for what can be removed.
+const CLEAN_UP_EVERY: Duration = Duration::from_secs(600);
+
+/// For how many milliseconds it is kept that a node is dead. A node that wakes up after a much shorter time
+/// takes itself for dead. Whoever finds that a namespace belongs to a node of which nothing is left
+/// declares it dead once more.
+const DEAD_KEPT: u64 = 24 * 3600 * 1000;
 
 impl HomeShared {
-    pub(super) fn erase_now_and_then(&self) {
+    pub(super) fn clean_up_now_and_then(&self) {
         let mut is_closed = self.is_closed.lock();
         while !*is_closed {
             drop(is_closed);
-            self.erase_leftovers();
+            self.clean_up();
             is_closed = self.is_closed.lock();
             if !*is_closed {
-                self.closing.wait_for(&mut is_closed, ERASE_EVERY);
+                self.closing.wait_for(&mut is_closed, CLEAN_UP_EVERY);
             }
         }
     }
 
+    pub(super) fn clean_up(&self) {
+        self.erase_leftovers();
+        if let Err(error) = self.remove_old_nodes() {
+            tracing::warn!(%error, "cannot remove what is left of dead nodes yet");
+        }
+        if let Err(error) = self.trim_cache(disk::CACHE_BYTES_MAX) {
+            tracing::warn!(%error, "cannot remove files of indexes that are not in use");
+        }
+    }
+
+    /// Removes what says that nodes are dead that died long ago, by the clock of the store.
+    fn remove_old_nodes(&self) -> Result<()> {
+        let failed = || failed("removing dead nodes");
+        let objects = self.objects();
+        let now = objects.written(&names::node(self.node().id));
+        let Some(now) = now.map_err(failed())? else {
+            return Ok(());
+        };
+        for name in list_all(objects, names::NODES)? {
+            let Some(node) = name.strip_suffix(names::DEAD) else {
+                continue;
+            };
+            let died = objects.written(&name).map_err(failed())?;
+            if died.is_some_and(|died| died.millis() + DEAD_KEPT < now.millis()) {
+                // In this order: a node is never alive again.
+                objects.delete(node).map_err(failed())?;
+                objects.delete(&name).map_err(failed())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Erases what is left of namespaces that were deleted when a node died, as far as that is possible
     /// at once.
-    pub(super) fn erase_leftovers(&self) {
+    fn erase_leftovers(&self) {
         let listed = list_all(self.objects(), names::ERASE);
         let erase = |name: &String| match names::last_number(name) {
             Some(number) => self.erase_if_deleted(Incarnation(number), name),
@@ -60,7 +97,7 @@ impl HomeShared {
         match self.owners(incarnation, node.id).acquire(&self.peers)? {
             Acquired::Owned(..) => {}
             Acquired::Elsewhere(owner) => return Err(elsewhere(id, owner)),
-            Acquired::Later => return Err(elsewhere(id, None)),
+            Acquired::Later(_) => return Err(elsewhere(id, None)),
         }
         self.forget_due(incarnation)?;
         let erased = self.engine.erase(&names::store(incarnation));

@@ -6,7 +6,9 @@
 
 mod changes;
 mod claim;
+mod clock_check;
 mod cluster;
+mod disk;
 mod due;
 mod entries;
 mod erasing;
@@ -24,9 +26,12 @@ mod place;
 mod placement;
 mod release;
 #[cfg(test)]
+mod simulated_clients;
+#[cfg(test)]
 mod simulation_tests;
 mod small;
 mod storages;
+
 #[cfg(test)]
 mod take_over_tests;
 #[cfg(test)]
@@ -63,8 +68,8 @@ const STEP_EVERY: Duration = Duration::from_millis(250);
 
 /// How long a claim waits for a node that may be dead: until it is certain, and a little more.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(12);
-/// How often it looks meanwhile.
-const CLAIM_PAUSE: Duration = Duration::from_millis(100);
+/// How often it looks meanwhile whether there is news.
+const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
 /// How a home is used.
 #[derive(Debug)]
@@ -173,7 +178,7 @@ impl KvHome {
             shared,
         };
         match options.is_driven {
-            true => home.shared.erase_leftovers(),
+            true => home.shared.clean_up(),
             false => home.start_threads()?,
         }
         Ok(home)
@@ -187,7 +192,7 @@ impl KvHome {
             started.map_err(|error| Error::io("starting a thread", &error))
         };
         // Nobody waits for it: what it does not come to, the next start does.
-        start("trefoil-erase", HomeShared::erase_now_and_then)?;
+        start("trefoil-erase", HomeShared::clean_up_now_and_then)?;
         // The signs of life of this node wait for nobody else's.
         start("trefoil-peers", HomeShared::watch_peers)?;
         *self.thread.lock() = Some(start("trefoil-node", HomeShared::live)?);
@@ -309,11 +314,25 @@ impl HomeShared {
             match self.owners(incarnation, node.id).acquire(&self.peers)? {
                 Acquired::Owned(epoch, dead) => return Ok((node, epoch, dead)),
                 Acquired::Elsewhere(owner) => return Err(elsewhere(id, owner)),
-                Acquired::Later if self.is_driven => return Err(elsewhere(id, None)),
-                Acquired::Later if self.clock.since(began) > CLAIM_PATIENCE => {
+                Acquired::Later(_) if self.is_driven => return Err(elsewhere(id, None)),
+                Acquired::Later(_) if self.clock.since(began) > CLAIM_PATIENCE => {
                     return Err(elsewhere(id, None));
                 }
-                Acquired::Later => std::thread::sleep(CLAIM_PAUSE),
+                Acquired::Later(owner) => self.wait_for(owner),
+            }
+        }
+    }
+
+    /// Waits until there may be news of a node that is silent. Many may wait for it at the same time, so
+    /// nothing is asked of the store meanwhile: the thread that looks at all nodes does that.
+    fn wait_for(&self, owner: Option<NodeId>) {
+        let began = self.clock.steady();
+        let patience = owner.map_or(CLAIM_PAUSE, |owner| self.peers.patience(owner));
+        loop {
+            std::thread::sleep(CLAIM_PAUSE);
+            let is_decided = owner.is_none_or(|owner| self.peers.is_decided(owner));
+            if is_decided || self.clock.since(began) >= patience {
+                return;
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use trefoil::Histogram;
 use trefoil::home::{ClusterStats, Incarnation};
-use trefoil_core::{NamespaceId, Result};
+use trefoil_core::{Error, NamespaceId, Result};
 
 use super::node::{Gift, NodeId, NodeWord};
 use super::ownership::Holder;
@@ -153,12 +153,12 @@ impl HomeShared {
     /// Returns this node, if it can be given something.
     fn own_candidate(&self) -> Option<NodeCandidate> {
         let n_owned = self.held.lock().len() as u64;
-        let id = self.node().id;
+        let node = self.node();
         let word = self.word.lock();
-        let address = word.address.clone().filter(|_| !word.is_leaving)?;
+        let can_take = !word.is_leaving && !node.store_clock.is_off();
         Some(NodeCandidate {
-            id,
-            address,
+            id: node.id,
+            address: word.address.clone().filter(|_| can_take)?,
             n_owned,
         })
     }
@@ -190,13 +190,17 @@ impl HomeShared {
         }
     }
 
-    /// Returns an error with the address of another node if this one is being stopped.
+    /// Returns an error if this node may own nothing more: with the address of another node if it is
+    /// being stopped, or its clock is off.
     pub(super) fn check_staying(&self, id: &NamespaceId, incarnation: Incarnation) -> Result<()> {
-        if !self.word.lock().is_leaving {
+        let node = self.node();
+        let is_clock_off = node.store_clock.is_off();
+        if !self.word.lock().is_leaving && !is_clock_off {
             return Ok(());
         }
         match choose(incarnation, &self.others()) {
             Some(chosen) => Err(elsewhere(id, Some(chosen.address.clone()))),
+            None if is_clock_off => Err(Error::Closed(node.store_clock.explain())),
             None => Ok(()),
         }
     }
@@ -212,9 +216,17 @@ impl HomeShared {
 
     /// Returns how many namespaces this node should give away now.
     pub(super) fn n_to_give(&self) -> usize {
-        let Some(own) = self.own_candidate().filter(|_| self.node().has_lease()) else {
+        let node = self.node();
+        if !node.has_lease() {
             return 0;
+        }
+        let others = self.others();
+        let n_to_give = match self.own_candidate() {
+            Some(own) => surplus(own.n_owned, &others),
+            // Its next owner must not judge deadlines by a clock that is off.
+            None if node.store_clock.is_off() && !others.is_empty() => GIVEN_AT_ONCE,
+            None => 0,
         };
-        surplus(own.n_owned, &self.others()).min(GIVEN_AT_ONCE) as usize
+        n_to_give.min(GIVEN_AT_ONCE) as usize
     }
 }

@@ -16,6 +16,7 @@ use trefoil::Clock;
 use trefoil::home::Incarnation;
 use trefoil_core::{Error, Result};
 
+use super::clock_check::ClockCheck;
 use super::objects::failed;
 use super::{names, small};
 use crate::contract::{KvObjects, ObjectVersion};
@@ -25,6 +26,12 @@ const BEAT_EVERY: Duration = Duration::from_secs(2);
 
 /// How often it looks whether it was declared dead.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often it compares its clock with that of the store.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
+
+/// A node that has not looked for this long is dead. Much later what says so is removed.
+const ASLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// How long it may answer after a look that found nothing.
 pub(super) const LEASE: Duration = Duration::from_secs(3);
@@ -91,6 +98,7 @@ pub(super) struct Node {
     /// Who is told when it is declared dead.
     mourners: Mutex<Mourners>,
     pulse: Mutex<Pulse>,
+    pub(super) store_clock: ClockCheck,
 }
 
 /// Who is told of a death.
@@ -113,6 +121,7 @@ struct Pulse {
     version: Option<ObjectVersion>,
     next_beat: Duration,
     next_look: Duration,
+    next_clock: Duration,
 }
 
 impl Node {
@@ -131,6 +140,7 @@ impl Node {
             is_dead: AtomicBool::new(false),
             mourners: Mutex::default(),
             pulse: Mutex::default(),
+            store_clock: ClockCheck::default(),
         };
         let (began, wall) = node.time();
         let name = names::node(id);
@@ -142,7 +152,9 @@ impl Node {
             version: Some(version.ok_or_else(taken)?),
             next_beat: began + BEAT_EVERY,
             next_look: began + LOOK_EVERY,
+            next_clock: began + CLOCK_EVERY,
         };
+        node.check_clock(wall, objects);
         // Nobody can have declared dead what did not exist.
         node.extend(began, wall);
         Ok(node)
@@ -186,6 +198,10 @@ impl Node {
     pub(super) fn step(&self, word: impl FnOnce() -> NodeWord, objects: &dyn KvObjects) {
         let mut pulse = self.pulse.lock();
         let (now, wall) = self.time();
+        if self.was_asleep(now, wall) {
+            tracing::error!("this node has not looked for long whether it owns anything");
+            return self.die();
+        }
         if now >= pulse.next_look {
             pulse.next_look = now + LOOK_EVERY;
             self.look((now, wall), objects);
@@ -201,6 +217,23 @@ impl Node {
     /// Gives a sign of life now.
     pub(super) fn tell(&self, word: NodeWord, objects: &dyn KvObjects) -> Result<()> {
         self.beat(&mut self.pulse.lock(), word, objects)
+    }
+
+    /// Returns whether it has not looked for so long that what said that it is dead may have been removed.
+    fn was_asleep(&self, now: Duration, wall: u64) -> bool {
+        let until = Duration::from_nanos(self.until.load(Ordering::SeqCst));
+        let until_wall = self.until_wall.load(Ordering::SeqCst);
+        now > until + ASLEEP_MAX || wall > until_wall + ASLEEP_MAX.as_millis() as u64
+    }
+
+    /// Compares the clock with that of the store, which has written a sign of life since then.
+    fn check_clock(&self, began: u64, objects: &dyn KvObjects) {
+        let ended = self.clock.now().millis();
+        match objects.written(&names::node(self.id)) {
+            Ok(Some(written)) => self.store_clock.note(began, ended, written),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(?error, "cannot compare the clock with the storage's"),
+        }
     }
 
     fn look(&self, (now, wall): (Duration, u64), objects: &dyn KvObjects) {
@@ -228,8 +261,17 @@ impl Node {
             }
         };
         pulse.count += 1;
+        let (now, wall) = self.time();
         let replaced = objects.replace(&name, &version, sign(word, pulse.count)?);
         pulse.version = replaced.map_err(failed("giving a sign of life"))?;
+        if pulse.version.is_some() && now >= pulse.next_clock {
+            self.check_clock(wall, objects);
+            // One that is off is looked at again soon.
+            pulse.next_clock = match self.store_clock.is_off() {
+                true => now,
+                false => now + CLOCK_EVERY,
+            };
+        }
         Ok(())
     }
 

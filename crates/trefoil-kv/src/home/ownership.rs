@@ -59,8 +59,8 @@ pub(super) enum Acquired {
     Owned(OwnedEpoch, Option<NodeId>),
     /// Another node has it, and is alive. This is its address.
     Elsewhere(Option<String>),
-    /// Another node has it, and may be dead: ask again later.
-    Later,
+    /// Another node has it, this one if that is known, and may be dead: ask again later.
+    Later(Option<NodeId>),
 }
 
 /// The owners of one namespace.
@@ -85,7 +85,9 @@ impl NamespaceOwners<'_> {
                 match peers.look(NodeId(last.head.node), self.objects)? {
                     PeerState::Gone => dead = Some(NodeId(last.head.node)),
                     PeerState::Alive(address) => return Ok(Acquired::Elsewhere(address)),
-                    PeerState::Silent => return Ok(Acquired::Later),
+                    PeerState::Silent => {
+                        return Ok(Acquired::Later(Some(NodeId(last.head.node))));
+                    }
                 }
             }
             let next = last.map_or(1, |last| last.epoch + 1);
@@ -93,7 +95,7 @@ impl NamespaceOwners<'_> {
                 return Ok(Acquired::Owned(owned, dead));
             }
         }
-        Ok(Acquired::Later)
+        Ok(Acquired::Later(None))
     }
 
     /// Returns who has the namespace now.

@@ -116,9 +116,19 @@ impl Peers {
         }
         *round = (now + WATCH_EVERY, number + 1);
         drop(round);
-        if number % LISTED_EVERY == 0 {
-            self.find(own, objects)?;
+        match number % LISTED_EVERY {
+            0 => self.watch_now(own, objects),
+            _ => self.sight_all(objects),
         }
+    }
+
+    /// Finds out which nodes there are, and looks at all of them.
+    pub(super) fn watch_now(&self, own: NodeId, objects: &dyn KvObjects) -> Result<()> {
+        self.find(own, objects)?;
+        self.sight_all(objects)
+    }
+
+    fn sight_all(&self, objects: &dyn KvObjects) -> Result<()> {
         let sighted = self
             .all()
             .into_iter()
@@ -131,22 +141,23 @@ impl Peers {
     /// Finds out which nodes there are, and forgets those that are no more.
     fn find(&self, own: NodeId, objects: &dyn KvObjects) -> Result<()> {
         let listed = list_all(objects, names::NODES)?;
-        let is_dead = |name: &String| name.ends_with(names::DEAD);
-        let dead: HashSet<&str> = listed
+        let id = |name: &str| names::last_number(name).map(NodeId);
+        let dead = listed
             .iter()
-            .filter(|name| is_dead(name))
-            .filter_map(|name| name.strip_suffix(names::DEAD))
-            .collect();
-        let living = listed.iter().filter(|name| !is_dead(name));
-        let living = living.filter(|name| !dead.contains(name.as_str()));
-        let living: HashSet<NodeId> = living
-            .filter_map(|name| names::last_number(name).map(NodeId))
-            .filter(|id| *id != own)
-            .collect();
+            .filter_map(|name| name.strip_suffix(names::DEAD));
+        let dead: HashSet<NodeId> = dead.filter_map(id).collect();
+        let living = listed.iter().filter_map(|name| id(name));
+        let living = living.filter(|id| !dead.contains(id) && *id != own);
+        let living: HashSet<NodeId> = living.collect();
+        // Who wants something of them later does not wait then.
+        for id in &dead {
+            self.note_death(*id, false);
+        }
         let now = self.clock.steady();
         let mut seen = self.seen.lock();
-        // Who asks for one of those that are gone finds out again.
-        seen.retain(|id, sighting| living.contains(id) || !sighting.is_gone(now));
+        let is_listed = |id: &NodeId| living.contains(id) || dead.contains(id);
+        // Who asks for one of which nothing is left finds out again.
+        seen.retain(|id, sighting| is_listed(id) || !sighting.is_gone(now));
         let unknown = living.iter().filter(|id| !seen.contains_key(id));
         let unknown: Vec<NodeId> = unknown.copied().collect();
         drop(seen);
@@ -195,6 +206,24 @@ impl Peers {
         let seen = self.seen.lock();
         let sighting = seen.get(&id).filter(|sighting| sighting.seems_alive(now))?;
         Some(sighting.word.address.clone())
+    }
+
+    /// Returns for how long it is of no use to look at a node again that is silent, because others look as
+    /// well, or its lease is not over.
+    pub(super) fn patience(&self, id: NodeId) -> Duration {
+        let now = self.clock.steady();
+        let seen = self.seen.lock();
+        let dead_since = seen.get(&id).and_then(|sighting| sighting.dead_since);
+        dead_since.map_or(WATCH_EVERY, |since| (since + GRACE).saturating_sub(now))
+    }
+
+    /// Returns whether it is known how a node is that was silent: gone, or alive.
+    pub(super) fn is_decided(&self, id: NodeId) -> bool {
+        let now = self.clock.steady();
+        let seen = self.seen.lock();
+        seen.get(&id).is_none_or(|sighting| {
+            sighting.is_gone(now) || (sighting.has_moved && sighting.seems_alive(now))
+        })
     }
 
     /// Returns since when a node is known to be dead, by the steady clock.

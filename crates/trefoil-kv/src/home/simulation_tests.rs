@@ -1,14 +1,17 @@
-//! A cluster under a seed: nodes that are cut off, stopped, killed and replaced while clients write and
-//! read through all of them. What was acknowledged is there once, at its position; what was refused is
-//! not; positions are dense; and whoever reads sees all that was acknowledged before.
+//! A cluster under a seed: nodes that are cut off, stopped, killed, drained and replaced while clients write
+//! and read through all of them. What was acknowledged is there once, at its position; what was refused is
+//! not; positions are dense; whoever reads sees all that was acknowledged before; whoever follows misses
+//! nothing over a move; and no seat is lost or sold twice.
 
 #![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use trefoil::home::{Home as _, Incarnation};
 use trefoil::{Commit, Database, Error, NewEvent, Selection};
+
+use super::simulated_clients::{Ledger, SimulatedFollower, book};
 
 use super::entries::RegistryEntries;
 use super::names;
@@ -22,32 +25,6 @@ const STEPS: usize = 600;
 const NODES: usize = 3;
 const NAMESPACES: [&str; 2] = ["a", "b"];
 const TICK: Duration = Duration::from_millis(500);
-
-/// What clients know of one namespace.
-#[derive(Debug, Default)]
-struct Ledger {
-    /// The positions of what was acknowledged, by the number of the write.
-    acknowledged: BTreeMap<u64, u64>,
-    /// What was certainly not done.
-    refused: BTreeSet<u64>,
-}
-
-impl Ledger {
-    /// Checks what somebody has read against what was acknowledged before.
-    fn check(&self, events: &[trefoil::Event]) {
-        let mut found = BTreeMap::new();
-        for (event, position) in events.iter().zip(1..) {
-            assert_eq!(event.position(), position, "positions are dense");
-            let data = std::str::from_utf8(event.data()).unwrap();
-            let number: u64 = data.parse().unwrap();
-            assert!(found.insert(number, position).is_none(), "{number} twice");
-            assert!(!self.refused.contains(&number), "{number} was refused");
-        }
-        for (number, position) in &self.acknowledged {
-            assert_eq!(found.get(number), Some(position), "{number} of {self:?}");
-        }
-    }
-}
 
 /// One batch is done, and its answer is lost.
 #[derive(Debug)]
@@ -65,6 +42,7 @@ impl Fates for LostAnswer {
 /// A node, and what it has open.
 struct SimulatedNode {
     node: TestNode,
+    address: String,
     databases: BTreeMap<&'static str, Database>,
     is_stopped: bool,
 }
@@ -73,6 +51,7 @@ impl SimulatedNode {
     fn join(data: &MemoryEngine, seed: u64) -> Self {
         Self {
             node: TestNode::join(data, seed),
+            address: format!("node-{seed}"),
             databases: BTreeMap::new(),
             is_stopped: false,
         }
@@ -102,6 +81,7 @@ struct Simulation {
     rng: fastrand::Rng,
     nodes: Vec<SimulatedNode>,
     ledgers: BTreeMap<&'static str, Ledger>,
+    followers: BTreeMap<&'static str, SimulatedFollower>,
     n_writes: u64,
     n_joined: u64,
 }
@@ -114,6 +94,9 @@ impl Simulation {
             rng: fastrand::Rng::with_seed(seed),
             nodes: Vec::new(),
             ledgers: NAMESPACES.map(|name| (name, Ledger::default())).into(),
+            followers: NAMESPACES
+                .map(|name| (name, SimulatedFollower::default()))
+                .into(),
             n_writes: 0,
             n_joined: 0,
         };
@@ -136,10 +119,17 @@ impl Simulation {
     fn step(&mut self) {
         let place = self.rng.usize(..self.nodes.len());
         let name = NAMESPACES[self.rng.usize(..NAMESPACES.len())];
-        match self.rng.u32(0..100) {
+        // Any node passes what it is asked on to the one that should have it.
+        let asked = self.route(place, name);
+        match self.rng.u32(0..110) {
+            100..102 => self.drain(place),
+            102..104 => self.give(place, name),
+            104..106 => self.clear(asked, name),
+            106..110 => self.follow(asked, name),
             0..40 => self.pass(),
-            40..65 => self.write(place, name),
-            65..85 => self.read(place, name),
+            40..60 => self.write(asked, name),
+            60..65 => self.sell(asked, name),
+            65..85 => self.read(asked, name),
             85..88 => self.nodes[place].is_stopped ^= true,
             88..91 => self.nodes[place].node.cut_off(),
             91..94 => self.nodes[place].node.engine.set_fates(None),
@@ -152,6 +142,31 @@ impl Simulation {
                 self.nodes[place].node.engine.set_fates(Some(fates));
                 self.write(place, name);
             }
+        }
+    }
+
+    /// Returns the node that should answer for a namespace, as this one sees it.
+    fn route(&self, place: usize, name: &str) -> usize {
+        let node = &self.nodes[place];
+        if node.is_stopped || node.databases.contains_key(name) {
+            return place;
+        }
+        let Ok(Some(entry)) = node.node.home.entry(&id(name)) else {
+            return place;
+        };
+        match node
+            .node
+            .home
+            .check_here(&id(name), entry.stamp.incarnation)
+        {
+            Err(Error::NotOwner {
+                owner: Some(owner), ..
+            }) => {
+                let mut nodes = self.nodes.iter();
+                let other = nodes.position(|node| node.address == owner);
+                other.unwrap_or(place)
+            }
+            _ => place,
         }
     }
 
@@ -178,11 +193,11 @@ impl Simulation {
         let ledger = self.ledgers.entry(name).or_default();
         match database.commit(Commit::new([event])) {
             Ok(committed) => {
-                ledger.acknowledged.insert(number, committed.position);
+                ledger.acknowledge(number, committed.position);
             }
             Err(Error::Unknown { .. }) => {}
             Err(_) => {
-                ledger.refused.insert(number);
+                ledger.refuse(number);
                 node.forget(name);
             }
         }
@@ -196,15 +211,95 @@ impl Simulation {
         let Some(database) = node.database(name) else {
             return;
         };
-        let ledger = &self.ledgers[name];
+        let ledger = self.ledgers.entry(name).or_default();
         // It is in memory: no storage notices who asks for it.
         if let Ok(head) = database.head() {
-            let last = ledger.acknowledged.values().max();
-            assert!(Some(&head) >= last, "{head} is stale: {ledger:?}");
+            assert!(head >= ledger.last(), "{head} is stale: {ledger:?}");
         }
         match database.read(&Selection::all()) {
             Ok(events) => ledger.check(&events),
-            Err(_) => node.forget(name),
+            Err(_) => return node.forget(name),
+        }
+        ledger.check_seats(&database);
+    }
+
+    /// Somebody buys a seat.
+    fn sell(&mut self, place: usize, name: &'static str) {
+        let node = &mut self.nodes[place];
+        if node.is_stopped {
+            return;
+        }
+        let Some(database) = node.database(name) else {
+            return;
+        };
+        self.n_writes += 1;
+        let ledger = self.ledgers.entry(name).or_default();
+        match book(&database, self.n_writes) {
+            Ok(is_sold) => ledger.note_sale(self.n_writes, is_sold),
+            Err(Error::Unknown { .. }) => {}
+            Err(_) => {
+                ledger.note_sale(self.n_writes, false);
+                node.forget(name);
+            }
+        }
+    }
+
+    /// Somebody who follows a namespace goes on, elsewhere if it has moved.
+    fn follow(&mut self, place: usize, name: &'static str) {
+        let node = &mut self.nodes[place];
+        if node.is_stopped {
+            return;
+        }
+        let follower = self.followers.entry(name).or_default();
+        follower.step(|| node.database(name));
+    }
+
+    /// All events of a namespace are removed.
+    fn clear(&mut self, place: usize, name: &'static str) {
+        let node = &mut self.nodes[place];
+        if node.is_stopped {
+            return;
+        }
+        let Some(database) = node.database(name) else {
+            return;
+        };
+        let ledger = self.ledgers.entry(name).or_default();
+        match database.clear() {
+            Ok(()) => ledger.clear(),
+            Err(_) => {
+                // It may have happened or not.
+                ledger.may_be_cleared(self.n_writes);
+                node.forget(name);
+            }
+        }
+        self.followers.insert(name, SimulatedFollower::default());
+    }
+
+    /// A node is stopped as it should be, and hands what it has to the others.
+    fn drain(&mut self, place: usize) {
+        let node = &mut self.nodes[place];
+        if node.is_stopped {
+            return;
+        }
+        // Whether the others know of it or not.
+        let _ = node.node.home.cluster().map(|cluster| cluster.leave());
+        for name in NAMESPACES {
+            self.give(place, name);
+        }
+        self.replace(place, false);
+    }
+
+    /// A node hands a namespace to another one, if there is one for it.
+    fn give(&mut self, place: usize, name: &'static str) {
+        let node = &mut self.nodes[place];
+        if node.is_stopped {
+            return;
+        }
+        let Some(database) = node.databases.get(name) else {
+            return;
+        };
+        if !matches!(database.hand_over(Duration::ZERO), Ok(false)) {
+            node.forget(name);
         }
     }
 
@@ -241,6 +336,7 @@ impl Simulation {
             let incarnation = Incarnation(self.rng.u128(..));
             entries.create(&id(name), incarnation, b"text").unwrap();
             self.ledgers.insert(name, Ledger::default());
+            self.followers.insert(name, SimulatedFollower::default());
         }
     }
 
@@ -264,8 +360,13 @@ impl Simulation {
         for name in NAMESPACES {
             let database = self.open_some_day(name);
             let events = database.read(&Selection::all()).unwrap();
-            self.ledgers[name].check(&events);
-            n_acknowledged += self.ledgers[name].acknowledged.len() as u64;
+            let ledger = self.ledgers.entry(name).or_default();
+            ledger.check(&events);
+            ledger.check_seats(&database);
+            n_acknowledged += ledger.n_acknowledged();
+            let follower = self.followers.entry(name).or_default();
+            follower.step(|| Some(database));
+            follower.check(&events);
         }
         n_acknowledged
     }
@@ -301,7 +402,7 @@ fn nothing_acknowledged_is_lost_and_nothing_stale_is_read() {
     let is_wanted = |seed: &u64| given.is_some() || *seed < SEEDS || began.elapsed() < seconds;
     let mut n_acknowledged = 0;
     for seed in seeds.take_while(is_wanted) {
-        eprintln!("TREFOIL_TEST_SEED={seed}");
+        eprintln!("TREFOIL_TEST_SEED={seed} cargo xtask soak simulation");
         n_acknowledged += run(seed);
     }
     assert!(n_acknowledged > 0, "somebody has written something");

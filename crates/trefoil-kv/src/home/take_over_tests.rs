@@ -9,6 +9,7 @@ use trefoil::home::Home as _;
 use trefoil::{Database, Error, Selection, Timestamp};
 
 use super::tests::{TestNode, commit, id};
+use crate::contract::KvEngine as _;
 use crate::memory::{EngineCall, Fate, Fates, MemoryEngine};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -85,6 +86,79 @@ fn a_node_that_leaves_hands_everything_over_at_once() {
     database.close().unwrap();
     first.home.close().unwrap();
     assert_eq!(second.open(&id("a")).unwrap().head().unwrap(), 1);
+}
+
+#[test]
+fn a_node_whose_clock_is_off_owns_nothing() {
+    let data = MemoryEngine::default();
+    let first = TestNode::join(&data, 1);
+    let clock = |node: &TestNode, ahead: i64| {
+        let time = node.options().clock.now();
+        data.set_time(Timestamp(time.0 - ahead * 1_000_000_000));
+    };
+    first.home.create(&id("a"), b"text").unwrap();
+    let check = |node: &TestNode, ahead: i64| {
+        // It is compared every 30 seconds, with a sign of life.
+        for _ in 0..35 {
+            clock(node, ahead);
+            pass(&[node], SECOND);
+        }
+        node.home.cluster().unwrap().stats().is_clock_off
+    };
+    assert!(!check(&first, 0));
+    first.open(&id("a")).unwrap().close().unwrap();
+    for (ahead, text) in [(5, "ahead of"), (-5, "behind")] {
+        assert!(check(&first, ahead));
+        match first.open(&id("a")) {
+            Err(Error::Closed(what)) => assert!(what.contains(text), "{what}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(!check(&first, 0));
+    first.open(&id("a")).unwrap().close().unwrap();
+}
+
+#[test]
+fn what_is_left_of_dead_nodes_goes_when_nobody_can_miss_it() {
+    let data = MemoryEngine::default();
+    let start = Timestamp::parse("2030-01-01T00:00:00Z").unwrap();
+    let after = |hours: i64| Timestamp(start.0 + hours * 3600 * 1_000_000_000);
+    let sleeper = TestNode::join(&data, 1);
+    sleeper.home.create(&id("a"), b"text").unwrap();
+    let database = sleeper.open(&id("a")).unwrap();
+    database.commit(commit()).unwrap();
+    data.set_time(start);
+    let second = TestNode::join(&data, 2);
+    pass(&[&second], 20 * SECOND);
+    let n_nodes = || data.objects().list("nodes/", "", 100).unwrap().len();
+    assert_eq!(n_nodes(), 3);
+    data.set_time(after(23));
+    let third = TestNode::join(&data, 3);
+    assert_eq!(n_nodes(), 4);
+    data.set_time(after(25));
+    drop(third);
+    let fourth = TestNode::join(&data, 4);
+    // Of the first one nothing is left. The third one has just died.
+    assert_eq!(n_nodes(), 4);
+    // It owns the namespace all the same, until it is declared dead once more.
+    let mut opened = fourth.open(&id("a"));
+    assert!(opened.is_err());
+    for _ in 0..60 {
+        // The clocks agree again.
+        data.set_time(fourth.options().clock.now());
+        pass(&[&fourth], SECOND);
+        opened = fourth.open(&id("a"));
+        if opened.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(opened.unwrap().head().unwrap(), 1);
+    // It wakes up, and does not need to find anything to know that it is dead.
+    sleeper.time.advance(Duration::from_secs(25 * 3600));
+    sleeper.cut_off();
+    sleeper.home.step();
+    assert!(sleeper.home.check_ready().is_err());
+    check_silent(&database);
 }
 
 /// The namespace is never answered for by both, and soon by the other one.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use trefoil_core::Timestamp;
 
 use crate::contract::{Kv, KvEngine, KvError, KvLimits, KvObjects, KvResult};
 
@@ -161,6 +162,11 @@ impl MemoryEngine {
     /// Decides otherwise from now on, on this connection.
     pub fn set_fates(&self, fates: Option<Box<dyn Fates>>) {
         *self.link.fates.lock() = fates;
+    }
+
+    /// Says what time it is by the clock of the engine, for all connections.
+    pub fn set_time(&self, time: Timestamp) {
+        self.data.objects.lock().time = Some(time);
     }
 
     /// Returns how many calls there were on this connection.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use trefoil_core::Timestamp;
 
 use crate::contract::{KvError, KvObjects, KvResult, ObjectVersion};
 
@@ -17,11 +18,18 @@ use super::{EngineCall, Link, MemoryData};
 pub(super) struct ObjectTable {
     objects: BTreeMap<String, (Bytes, u64)>,
     n_changes: u64,
+    /// What time it is, if a test has said so.
+    pub(super) time: Option<Timestamp>,
+    /// When objects were written since then.
+    written: BTreeMap<String, Timestamp>,
 }
 
 impl ObjectTable {
     fn put(&mut self, name: &str, bytes: Bytes) -> ObjectVersion {
         self.n_changes += 1;
+        if let Some(time) = self.time {
+            self.written.insert(name.to_owned(), time);
+        }
         self.objects
             .insert(name.to_owned(), (bytes, self.n_changes));
         version(self.n_changes)
@@ -109,8 +117,15 @@ impl KvObjects for MemoryObjects {
     fn delete(&self, name: &str) -> KvResult<()> {
         self.change(name, |table| {
             table.objects.remove(name);
+            table.written.remove(name);
             Ok(())
         })
+    }
+
+    fn written(&self, name: &str) -> KvResult<Option<Timestamp>> {
+        check_name(name)?;
+        self.link.read(EngineCall::ReadObject)?;
+        Ok(self.data.objects.lock().written.get(name).copied())
     }
 
     fn list(&self, prefix: &str, after: &str, max: usize) -> KvResult<Vec<String>> {

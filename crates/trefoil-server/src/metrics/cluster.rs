@@ -33,6 +33,9 @@ fn put_moves(out: &mut Exposition, stats: &ClusterStats) {
     let help = "For how long this node may answer without hearing from the store";
     let lease = stats.lease_left.as_secs_f64();
     out.gauge("cluster_lease_seconds", help, lease);
+    let help = "How far the clock of this node is ahead of that of the store, at least";
+    let ahead = stats.clock_ahead_millis as f64 / 1000.0;
+    out.gauge("cluster_clock_ahead_seconds", help, ahead);
     let help = "Namespaces that this node handed to others, or took over from dead ones";
     let mut moves = out.family(MetricKind::Counter, "cluster_moves", help);
     for (reason, number) in [

@@ -38,6 +38,8 @@ fn list(namespaces: &Namespaces, wanted: &List) -> trefoil::Result<Vec<u8>> {
         let info = match namespaces.listed_counts(entry.id.as_str()) {
             // It was deleted meanwhile.
             Err(Error::NamespaceNotFound(_)) => continue,
+            // Another node has it, of which this one did not know yet.
+            Err(Error::NotOwner { .. }) => None,
             counted => counted?,
         };
         if out.len() > 1 {

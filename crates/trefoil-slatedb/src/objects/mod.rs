@@ -13,6 +13,7 @@ use object_store::{
     Attribute, AttributeValue, Attributes, GetOptions, ObjectStoreExt as _, PutMode, PutOptions,
     UpdateVersion,
 };
+use trefoil_core::Timestamp;
 use trefoil_kv::contract::{KvError, KvObjects, KvResult, ObjectVersion};
 
 use crate::engine::EngineShared;
@@ -150,6 +151,18 @@ impl KvObjects for StoreObjects {
             version: None,
         };
         self.put(name, bytes, PutMode::Update(old))
+    }
+
+    fn written(&self, name: &str) -> KvResult<Option<Timestamp>> {
+        let path = self.path(name)?;
+        let store = Arc::clone(&self.shared.connection.store);
+        self.ask(&format!("looking at '{name}'"), async move {
+            match store.head(&path).await {
+                Ok(found) => Ok(found.last_modified.timestamp_nanos_opt().map(Timestamp)),
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(of_get(&error)),
+            }
+        })
     }
 
     fn delete(&self, name: &str) -> KvResult<()> {

@@ -43,6 +43,11 @@ pub struct ClusterMember {
 pub struct ClusterStats {
     /// For how long it may answer without looking whether it was declared dead.
     pub lease_left: Duration,
+    /// By how many milliseconds its clock is ahead of that of the store, at least; less than 0 if it is
+    /// behind.
+    pub clock_ahead_millis: i64,
+    /// Whether that is so much that it owns nothing more.
+    pub is_clock_off: bool,
     /// Namespaces that it handed to others because it was stopped.
     pub moved_for_stop: u64,
     /// Namespaces that it handed to others because it had more than its share.

@@ -6,6 +6,7 @@
 
 mod asynchronous;
 mod backup;
+mod counting;
 mod entry;
 mod follow;
 #[cfg(test)]
@@ -46,7 +47,7 @@ use crate::home::{Cluster, Home, LocalHome, MemoryHome};
 use crate::stats::TotalStats;
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
-use crate::{Clock, Commands, Database, Info, Options};
+use crate::{Clock, Commands, Database, Options};
 use entry::{RegistryRecord, TokenHash};
 use pool::DatabasePool;
 use registry::Registry;
@@ -317,32 +318,6 @@ impl Namespaces {
     /// Returns what is known of a namespace without opening it.
     pub fn entry(&self, id: &str) -> Result<NamespaceEntry> {
         self.inner.registry.get(id).map(|record| record.entry)
-    }
-
-    /// Returns the counts and times of a namespace; opens it if it was not open since the start.
-    pub fn counts(&self, id: &str) -> Result<Info> {
-        let entry = self.entry(id)?;
-        if let Some(info) = self.inner.pool.counted(&entry.id) {
-            return Ok(info);
-        }
-        if self.inner.registry.is_unused(&entry.id)? {
-            return Ok(Info::default());
-        }
-        self.database(&entry.id)?.info()
-    }
-
-    /// As [`Self::counts`], for lists. Where there are other nodes, nothing is opened for that: `None` if the
-    /// namespace is not open here.
-    pub fn listed_counts(&self, id: &str) -> Result<Option<Info>> {
-        let cluster = self.cluster();
-        if cluster.is_none_or(|cluster| cluster.members().len() == 1) {
-            return self.counts(id).map(Some);
-        }
-        let entry = self.entry(id)?;
-        match self.opened(&entry.id).map(|database| database.info()) {
-            Some(Err(Error::NotOwner { .. } | Error::Closed(_))) | None => Ok(None),
-            Some(info) => info.map(Some),
-        }
     }
 
     /// Returns the namespace that `token` opens; `None` if there is no such namespace or the secret is

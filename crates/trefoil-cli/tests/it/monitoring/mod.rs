@@ -22,6 +22,7 @@ const STILL: [&str; 21] = [
     "trefoil_client_memory_max_bytes",
     "trefoil_clock_behind_seconds",
     "trefoil_clock_jumps_total",
+    "trefoil_cluster_clock_ahead_seconds",
     "trefoil_cluster_lease_seconds",
     "trefoil_cluster_members",
     "trefoil_cluster_moves_total",

@@ -2,6 +2,7 @@
 
 mod door;
 mod forwarding;
+mod listing;
 mod lost;
 mod moving;
 
