@@ -351,13 +351,16 @@ impl Acceptor {
             };
             let thread = match protocol {
                 Protocol::Http => None,
-                Protocol::Grpc => service.grpc.next(),
-                Protocol::Resp => service.resp.next(),
+                Protocol::Grpc => service.grpc.next().cloned(),
+                Protocol::Resp => service.resp.next().cloned(),
             };
-            let served =
-                async move { serve(protocol, stream, &shared, &Arc::new(guest), stop).await };
+            let served = async move {
+                // The threads are there for as long as the connection is.
+                let _threads = service;
+                serve(protocol, stream, &shared, &Arc::new(guest), stop).await;
+            };
             match thread {
-                Some(thread) => tracker.spawn_on(served, thread),
+                Some(thread) => tracker.spawn_on(served, &thread),
                 None => tracker.spawn(served),
             };
         });
