@@ -367,11 +367,11 @@ impl Reservation {
     }
 
     /// Bytes that hold this reservation for as long as anybody has them.
-    pub(crate) fn hold(self, bytes: Vec<u8>) -> Bytes {
-        struct Reserved(Vec<u8>, #[expect(dead_code, reason = "held")] Reservation);
-        impl AsRef<[u8]> for Reserved {
+    pub(crate) fn hold(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
+        struct Reserved<B>(B, #[expect(dead_code, reason = "held")] Reservation);
+        impl<B: AsRef<[u8]>> AsRef<[u8]> for Reserved<B> {
             fn as_ref(&self) -> &[u8] {
-                &self.0
+                self.0.as_ref()
             }
         }
         Bytes::from_owner(Reserved(bytes, self))

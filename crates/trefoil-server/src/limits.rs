@@ -105,6 +105,8 @@ pub(crate) const PEER_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const PEER_PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long the answer to that may take.
 pub(crate) const PEER_PING_TIMEOUT: Duration = Duration::from_secs(4);
+/// The most gRPC calls that share one connection to another node.
+pub(crate) const GRPC_PEER_CALLS_MAX: usize = 64;
 /// The most HTTP connections to one other node.
 pub(crate) const PEER_CONNECTIONS_MAX: usize = 64;
 /// The most requests under way on one of them: fewer than [`HTTP2_STREAMS_MAX`].

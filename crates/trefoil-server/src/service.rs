@@ -20,6 +20,7 @@ use crate::budget::{Budget, Reservation, Share};
 use crate::connection::UnderWay;
 use crate::connections::{Connections, Guest, Protocol};
 use crate::error::{Failure, Result};
+use crate::grpc::GrpcPeers;
 use crate::limits::{LOGGED_PATH_BYTES, MOVE_PATIENCE, REQUEST_BYTES};
 use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
 use crate::openings::{OpeningAccount, Openings};
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     openings: Arc<Openings>,
     /// The other nodes; `None` if there are none, or they cannot reach this one.
     pub(crate) peers: Option<PeerNodes>,
+    pub(crate) grpc_peers: GrpcPeers,
     /// Cancelled when the server is told to stop.
     pub(crate) leaving: CancellationToken,
     /// Cancelled when subscriptions have to end.
@@ -70,6 +72,7 @@ impl Shared {
             subscriptions: Subscriptions::default(),
             openings: Openings::new(),
             peers,
+            grpc_peers: GrpcPeers::default(),
             namespaces,
             leaving: CancellationToken::new(),
             closing: CancellationToken::new(),

@@ -26,7 +26,7 @@ use crate::service::Shared;
 pub(super) async fn answer(
     shared: &Arc<Shared>,
     database: OpenDatabase,
-    request: Received,
+    request: &Received,
 ) -> Result<GrpcAnswer> {
     let commit = decode(&request.message)?;
     let position = if commit.events.is_empty() {
@@ -34,7 +34,7 @@ pub(super) async fn answer(
         Box::pin(append_nothing(shared, database, commit)).await?;
         0
     } else {
-        append(shared, database, commit, &request).await?
+        append(shared, database, commit, request).await?
     };
     Ok(GrpcAnswer::message(&AppendResponse { position }))
 }

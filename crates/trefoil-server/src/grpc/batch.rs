@@ -45,7 +45,7 @@ impl ResponseBatch {
         reservation.shrink_to(bytes);
         reservation.grow_anyway(bytes);
         Self {
-            frames: reservation.hold(self.frames.into()),
+            frames: reservation.hold(self.frames),
             failure: self.failure,
         }
     }

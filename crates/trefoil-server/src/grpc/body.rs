@@ -13,6 +13,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 use super::call::CountedCall;
+use super::relay::tell_position;
 use super::status::{self, Result};
 use crate::response::SERVER;
 
@@ -24,13 +25,33 @@ pub(super) enum GrpcAnswer {
     /// Framed messages.
     Whole(Bytes),
     /// Framed messages; a failure among them ends the call.
-    Stream(MessageFrames),
+    Stream {
+        frames: MessageFrames,
+        /// Up to where the log is read, if that is said.
+        as_of: Option<u64>,
+    },
 }
 
 impl GrpcAnswer {
     /// One message.
     pub(super) fn message(message: &impl Message) -> Self {
         Self::Whole(framed(message))
+    }
+
+    /// The same, for somebody who need not know up to where the log is read.
+    pub(super) fn without_position(self) -> Self {
+        match self {
+            Self::Stream { frames, .. } => Self::stream(frames),
+            whole @ Self::Whole(_) => whole,
+        }
+    }
+
+    /// Messages that are made while they are sent.
+    pub(super) fn stream(frames: MessageFrames) -> Self {
+        Self::Stream {
+            frames,
+            as_of: None,
+        }
     }
 }
 
@@ -79,12 +100,19 @@ pub(super) async fn send(
             return reply.send_response(response, true).map(drop);
         }
     };
+    if let GrpcAnswer::Stream {
+        as_of: Some(position),
+        ..
+    } = &answer
+    {
+        tell_position(response.headers_mut(), *position);
+    }
     let mut stream = reply.send_response(response, false)?;
     let failure = match answer {
         GrpcAnswer::Whole(bytes) if bytes.is_empty() => None,
         // It is there already: it need not wait until the client has room for it.
         GrpcAnswer::Whole(bytes) => stream.send_data(bytes, false).map(|()| None)?,
-        GrpcAnswer::Stream(frames) => Box::pin(send_frames(frames, &mut stream)).await?,
+        GrpcAnswer::Stream { frames, .. } => Box::pin(send_frames(frames, &mut stream)).await?,
     };
     let mut trailers = HeaderMap::with_capacity(3);
     match &failure {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use hyper::Request;
-use hyper::header;
+use hyper::header::{self, HeaderMap};
 use hyper::http::request::Parts;
 use tonic::Code;
 use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase, Trace};
@@ -19,8 +19,9 @@ use trefoil_grpc::{ErrorType, method};
 use super::body::{GrpcAnswer, send};
 use super::request::Received;
 use super::status::{self, Result, of_error, of_failure};
-use super::{append, health, lookup, read, subscribe};
+use super::{append, health, lookup, read, relay, subscribe};
 use crate::auth::authenticate;
+use crate::budget::Share;
 use crate::connections::{Guest, Protocol};
 use crate::panics::caught;
 use crate::query::QueryString;
@@ -29,7 +30,7 @@ use crate::service::Shared;
 
 /// The methods that are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Method {
+pub(super) enum Method {
     Read,
     Subscribe,
     Append,
@@ -99,6 +100,16 @@ pub(super) struct CountedCall {
 pub(super) struct CallScene {
     namespace: OnceLock<NamespaceId>,
     trace: Arc<Trace>,
+}
+
+/// What a call asks for, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct CallTask<'a> {
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) share: &'a Share,
+    pub(super) namespace: &'a NamespaceId,
+    pub(super) method: Method,
+    pub(super) trace: &'a Arc<Trace>,
 }
 
 impl CountedCall {
@@ -178,61 +189,103 @@ pub(super) async fn serve(
 async fn run(
     shared: &Arc<Shared>,
     guest: &Guest,
-    (method, scene): (Method, &CallScene),
+    (method, scene): (Method, &Arc<CallScene>),
     parts: &Parts,
     body: RecvStream,
 ) -> Result<GrpcAnswer> {
-    let config = &shared.config;
-    let admitted = config.web.check_origin(parts, &config.listen);
-    admitted.map_err(of_failure)?;
-    let database = match method {
+    // What a peer sends on has been looked at by that peer.
+    if !guest.is_peer {
+        let config = &shared.config;
+        let admitted = config.web.check_origin(parts, &config.listen);
+        admitted.map_err(of_failure)?;
+    }
+    match method {
         Method::Unknown => {
             let text = format!("there is no method {}", parts.uri.path());
-            return Err(status::status(
-                Code::Unimplemented,
-                ErrorType::InvalidArgument,
-                text,
-            ));
+            let (code, error_type) = (Code::Unimplemented, ErrorType::InvalidArgument);
+            Err(status::status(code, error_type, text))
         }
-        Method::HealthCheck | Method::HealthWatch => None,
-        _ => Some(authorized_database(shared, guest, parts, scene).await?),
-    };
-    let request = Received::read(shared, &guest.share, &parts.headers, body).await?;
-    let Some((namespace, database)) = database else {
-        return health::answer(shared, &request, method == Method::HealthWatch);
-    };
-    match method {
-        Method::Append => append::answer(shared, database, request).await,
-        Method::Read => Box::pin(read::answer(&guest.share, database, &request)).await,
-        Method::Subscribe => subscribe::answer(shared, guest, namespace, &database, request),
-        Method::GetTrackingInfo => lookup::tracking(&database, &request).await,
-        _ => lookup::head(&database),
+        Method::HealthCheck | Method::HealthWatch => {
+            let request = Received::read(shared, &guest.share, &parts.headers, body).await?;
+            health::answer(shared, &request, method == Method::HealthWatch)
+        }
+        _ => {
+            let namespace = authorize(shared, guest, parts, scene).await?;
+            let is_alone = shared.peers.is_none();
+            let task = CallTask {
+                shared,
+                share: &guest.share,
+                namespace,
+                method,
+                trace: &scene.trace,
+            };
+            match is_alone {
+                true => task.answer(&parts.headers, body).await,
+                false => Box::pin(relay::answer(task, guest, parts, body)).await,
+            }
+        }
     }
 }
 
-async fn authorized_database<'a>(
+/// Returns the namespace that the client may use.
+async fn authorize<'a>(
     shared: &Shared,
     guest: &Guest,
     parts: &Parts,
     scene: &'a CallScene,
-) -> Result<(&'a NamespaceId, OpenDatabase)> {
+) -> Result<&'a NamespaceId> {
     let namespace = if is_anonymous(shared, parts) {
         NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
     } else {
-        let access = authenticate(
-            shared,
-            &parts.headers,
-            QueryString::of(&parts.uri),
-            guest.is_peer,
-        );
+        let query = QueryString::of(&parts.uri);
+        let access = authenticate(shared, &parts.headers, query, guest.is_peer);
         access.await.map_err(of_failure)?.namespace
     };
     guest.make_known();
     guest.share.enter(&namespace);
-    let namespace = scene.namespace.get_or_init(|| namespace);
-    let database = { shared.database(namespace, &scene.trace, guest.is_peer) }.await;
-    let database = database.map_err(of_failure)?;
-    Ok((namespace, database.traced(&scene.trace)))
+    Ok(scene.namespace.get_or_init(|| namespace))
+}
+
+impl CallTask<'_> {
+    /// Answers a call where nobody else has namespaces.
+    async fn answer(&self, headers: &HeaderMap, body: RecvStream) -> Result<GrpcAnswer> {
+        let database = self
+            .shared
+            .database(self.namespace, self.trace, false)
+            .await;
+        let database = database.map_err(of_failure)?;
+        let request = Received::read(self.shared, self.share, headers, body).await?;
+        let answer = self.answer_from(database, &request, None).await?;
+        Ok(answer.without_position())
+    }
+
+    /// Answers a call from a database of this node. If another node has begun, `known` is a position
+    /// that the log has; a read ends there.
+    pub(super) async fn answer_from(
+        &self,
+        database: OpenDatabase,
+        request: &Received,
+        known: Option<u64>,
+    ) -> Result<GrpcAnswer> {
+        let (shared, share) = (self.shared, self.share);
+        let database = database.traced(self.trace);
+        match self.method {
+            Method::Append => append::answer(shared, database, request).await,
+            Method::Read => {
+                let database = match shared.peers {
+                    Some(_) => database,
+                    // The next page could not be had of another node.
+                    None => database.staying(),
+                };
+                Box::pin(read::answer(share, database, request, known)).await
+            }
+            Method::Subscribe => {
+                subscribe::answer(shared, share, self.namespace, &database, request)
+            }
+            Method::GetTrackingInfo => lookup::tracking(&database, request).await,
+            _ => lookup::head(&database),
+        }
+    }
 }
 
 /// Whose fault it is that a call ended with this code.

@@ -31,7 +31,7 @@ pub(super) fn answer(
         closing.cancelled_owned().await;
         Ok(message(ServingStatus::NotServing))
     });
-    Ok(GrpcAnswer::Stream(now.chain(end).boxed()))
+    Ok(GrpcAnswer::stream(now.chain(end).boxed()))
 }
 
 fn status(shared: &Shared) -> ServingStatus {

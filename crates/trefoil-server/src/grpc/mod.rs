@@ -10,6 +10,7 @@
 //! read         Read, and subscribe: Subscribe
 //! lookup       Head and GetTrackingInfo
 //! health       grpc.health.v1
+//! relay        calls whose namespace is on another node
 //! batch        events as protobuf, written straight from what is stored
 //! metadata     metadata as entries and as JSON
 //! wire         the little of protobuf that this needs
@@ -27,6 +28,7 @@ mod health;
 mod lookup;
 mod metadata;
 mod read;
+mod relay;
 mod repetition;
 mod request;
 mod socket;
@@ -37,6 +39,7 @@ mod wire;
 
 pub(crate) use call::METHOD_NAMES;
 pub(crate) use connection::serve;
+pub(crate) use relay::GrpcPeers;
 pub(crate) use status::CODE_NAMES;
 #[cfg(test)]
 pub(crate) use status::code_of;

@@ -17,11 +17,12 @@ use crate::budget::Share;
 use crate::limits::{GRPC_BATCH_DEFAULT, GRPC_BATCH_MAX, GRPC_MESSAGE_BYTES};
 use crate::service::reading;
 
-/// Answers `Read`.
+/// Answers `Read`: up to `as_of` if that is said, because the read began at another node.
 pub(super) async fn answer(
     share: &Share,
     database: OpenDatabase,
     request: &Received,
+    as_of: Option<u64>,
 ) -> Result<GrpcAnswer> {
     let request: ReadRequest = request.decode("ReadRequest")?;
     if request.subscribe == Some(true) {
@@ -34,6 +35,7 @@ pub(super) async fn answer(
         return Ok(GrpcAnswer::Whole(Bytes::new()));
     }
     let mut reading = GrpcReading::new(database, request)?;
+    reading.read.as_of = as_of;
     let at_once = match reading.database.may_wait() {
         true => None,
         false => reading.step()?,
@@ -51,12 +53,14 @@ pub(super) async fn answer(
     if reading.is_done && failure.is_ok() {
         return Ok(GrpcAnswer::Whole(frames));
     }
+    let as_of = reading.read.as_of;
     let first = stream::iter([Ok(frames)]);
     let rest = match failure {
         Ok(()) => reading.rest(share.clone()),
         Err(status) => stream::iter([Err(status)]).boxed(),
     };
-    Ok(GrpcAnswer::Stream(first.chain(rest).boxed()))
+    let frames = first.chain(rest).boxed();
+    Ok(GrpcAnswer::Stream { frames, as_of })
 }
 
 /// Returns how many events a client wants in one response.
@@ -103,8 +107,7 @@ impl GrpcReading {
             read.direction = Direction::Backwards;
         }
         Ok(Self {
-            // The next page could not be had of another node.
-            database: database.staying(),
+            database,
             read,
             wanted: request.limit.map_or(usize::MAX, |limit| limit as usize),
             is_limited: request.limit.is_some(),

@@ -1,6 +1,7 @@
 //! The one message of a call, out of the body of its request.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -21,10 +22,10 @@ use crate::service::Shared;
 const PREFIX_BYTES: usize = 5;
 
 /// A message and the part of the memory for clients it takes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Received {
     pub(super) message: Bytes,
-    _whole: Whole,
+    _whole: Arc<Whole>,
 }
 
 impl Received {
@@ -44,8 +45,16 @@ impl Received {
         let message = unframe(&whole.bytes)?;
         Ok(Self {
             message,
-            _whole: whole,
+            _whole: Arc::new(whole),
         })
+    }
+
+    /// Another message instead of this one, which is kept.
+    pub(super) fn with_message(&self, message: Bytes) -> Self {
+        Self {
+            message,
+            ..self.clone()
+        }
     }
 
     /// Understands the message.

@@ -2,12 +2,15 @@
 //! where UmaDB's clients look for them.
 
 use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderValue};
 use prost::Message as _;
+use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use trefoil::Error;
 use trefoil_grpc::{ErrorResponse, ErrorType};
 
 use crate::error::Failure;
+use crate::peers::WRONG_NODE;
 
 /// A result whose error ends a call.
 pub(super) type Result<T, E = Box<Status>> = std::result::Result<T, E>;
@@ -46,6 +49,32 @@ pub(super) fn malformed(message_name: &str) -> Box<Status> {
     status(Code::InvalidArgument, ErrorType::Serialization, text)
 }
 
+/// Nothing was done, because the namespace is on another node. Says which one, if that is known.
+fn wrong_node(owner: Option<&str>, message: impl std::fmt::Display) -> Box<Status> {
+    let mut status = status(Code::Unavailable, ErrorType::Io, message);
+    let owner = HeaderValue::from_str(owner.unwrap_or_default());
+    let owner = owner.unwrap_or(HeaderValue::from_static(""));
+    let headers = HeaderMap::from_iter([(WRONG_NODE, owner)]);
+    *status.metadata_mut() = MetadataMap::from_headers(headers);
+    status
+}
+
+/// Nothing was done here, and the namespace may be on another node.
+pub(super) fn elsewhere(message: &str) -> Box<Status> {
+    wrong_node(None, message)
+}
+
+/// Returns whether nothing was done because the namespace is on another node.
+pub(super) fn is_elsewhere(status: &Status) -> bool {
+    status.metadata().contains_key(WRONG_NODE.as_str())
+}
+
+/// Returns which node that is, if it is known.
+pub(super) fn owner_in(status: &Status) -> Option<&str> {
+    let owner = status.metadata().get(WRONG_NODE.as_str())?;
+    owner.to_str().ok().filter(|owner| !owner.is_empty())
+}
+
 /// An error of the database.
 pub(super) fn of_error(error: &Error) -> Box<Status> {
     let (code, error_type) = match error {
@@ -69,6 +98,7 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
         _ => (Code::Internal, ErrorType::Io),
     };
     match error {
+        Error::NotOwner { owner, .. } => wrong_node(owner.as_deref(), error),
         // The text of the kind says it already.
         Error::Internal(text) => status(code, error_type, text),
         // An append has one condition: there is no need to say which one failed.
@@ -82,9 +112,11 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
 
 /// A refusal by a part of the server that HTTP and gRPC share.
 pub(super) fn of_failure(failure: Failure) -> Box<Status> {
+    if let Some(elsewhere) = &failure.elsewhere {
+        return wrong_node(elsewhere.owner.as_deref(), failure.message);
+    }
     let (code, error_type) = match failure.status {
         _ if failure.code == "OUTCOME_UNKNOWN" => (Code::Unknown, ErrorType::Io),
-        _ if failure.code == "WRONG_NODE" => (Code::Unavailable, ErrorType::Io),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             (Code::Unauthenticated, ErrorType::Authentication)
         }

@@ -16,7 +16,6 @@ use super::read::{batch_size, query};
 use super::request::Received;
 use super::status::{Result, of_error};
 use crate::budget::{PageTurns, Share};
-use crate::connections::Guest;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::service::Shared;
 use crate::sse::next_page;
@@ -25,17 +24,17 @@ use crate::subscriptions::Subscriber;
 /// Answers `Subscribe`.
 pub(super) fn answer(
     shared: &Arc<Shared>,
-    guest: &Guest,
+    share: &Share,
     namespace: &NamespaceId,
     database: &OpenDatabase,
-    received: Received,
+    received: &Received,
 ) -> Result<GrpcAnswer> {
     let request: SubscribeRequest = received.decode("SubscribeRequest")?;
     let mut read = Selection::query(query(request.query)?);
     if let Some(after) = request.after {
         let Some(from) = after.checked_add(1) else {
             // Nothing can come after the last position there is.
-            return Ok(GrpcAnswer::Stream(stream::empty().boxed()));
+            return Ok(GrpcAnswer::stream(stream::empty().boxed()));
         };
         read.from = StartAt::Position(from);
     }
@@ -46,10 +45,10 @@ pub(super) fn answer(
         subscription: database
             .subscribe(read)
             .with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
-        share: guest.share.clone(),
+        share: share.clone(),
         turns,
         _database: database.clone(),
-        _received: received,
+        _received: received.clone(),
         subscriber,
         batch_size: batch_size(request.batch_size),
     };
@@ -67,7 +66,7 @@ pub(super) fn answer(
         parts.extend(failure.err().map(Err));
         Some((stream::iter(parts), (!is_failed).then_some(feed)))
     });
-    Ok(GrpcAnswer::Stream(responses.flatten().boxed()))
+    Ok(GrpcAnswer::stream(responses.flatten().boxed()))
 }
 
 /// A subscription on its way to a client.

@@ -4,7 +4,7 @@
 //! identity   the certificates by which nodes know each other
 //! door       lets peers in, and nobody else
 //! dial       opens connections to peers; pool: those over HTTP, which are shared
-//! owners     where namespaces were found; patience: how long they are looked for
+//! owners     where namespaces were found; patience: how long they are looked for; place: where one is
 //! forward    sends an HTTP request to the owner; body: what the client sends meanwhile
 //! counts     what is counted of all that
 //! ```
@@ -19,6 +19,7 @@ mod forward;
 mod identity;
 mod owners;
 mod patience;
+mod place;
 mod pool;
 
 use std::io;
@@ -34,13 +35,15 @@ use owners::OwnerHints;
 use pool::HttpPool;
 
 pub(crate) use body::{ClientBody, RepeatableBody};
-pub(crate) use counts::ForwardCounts;
+pub(crate) use counts::{ForwardCounts, ForwardOutcome};
 pub(crate) use dial::PeerStream;
 pub(crate) use door::Door;
 pub(crate) use forward::{
-    AFTER, Forwarded, ForwardedBody, ForwardedRequest, IsForwarded, PeerAnswer, put_wrong_node,
+    AFTER, Forwarded, ForwardedBody, ForwardedRequest, IsForwarded, PeerAnswer, WRONG_NODE,
+    put_wrong_node,
 };
 pub(crate) use patience::Patience;
+pub(crate) use place::{OwnerSearch, Place};
 
 /// The other nodes, as this one knows them.
 #[derive(Debug)]
@@ -92,7 +95,6 @@ impl PeerNodes {
     }
 
     /// Opens a connection to the peer at this address. If that fails, nothing was asked of it.
-    #[expect(dead_code, reason = "gRPC and RESP begin with it")]
     pub(crate) async fn dial(&self, address: &str, protocol: Protocol) -> io::Result<PeerStream> {
         dial::dial(&self.identity, address, protocol).await
     }

@@ -24,7 +24,7 @@ use crate::client::request;
 use crate::harness::TestServer;
 
 /// A client with the development token.
-async fn connect(server: &TestServer) -> Client {
+pub(crate) async fn connect(server: &TestServer) -> Client {
     connect_as(server, Some(Token::development().reveal()))
         .await
         .unwrap()
@@ -39,7 +39,7 @@ async fn connect_as(server: &TestServer, token: Option<&str>) -> Result<Client, 
     Client::connect(connect).await
 }
 
-fn event(event_type: &str, tags: &[&str]) -> Event {
+pub(crate) fn event(event_type: &str, tags: &[&str]) -> Event {
     Event {
         event_type: event_type.into(),
         tags: tags.iter().map(|&tag| tag.into()).collect(),
@@ -48,7 +48,7 @@ fn event(event_type: &str, tags: &[&str]) -> Event {
     }
 }
 
-fn append(events: Vec<Event>) -> AppendRequest {
+pub(crate) fn append(events: Vec<Event>) -> AppendRequest {
     AppendRequest {
         events,
         ..AppendRequest::default()
@@ -56,7 +56,7 @@ fn append(events: Vec<Event>) -> AppendRequest {
 }
 
 /// An append that fails if an event matches the query.
-fn append_if(events: Vec<Event>, query: Query, after: Option<u64>) -> AppendRequest {
+pub(crate) fn append_if(events: Vec<Event>, query: Query, after: Option<u64>) -> AppendRequest {
     AppendRequest {
         events,
         condition: Some(AppendCondition {
@@ -68,7 +68,7 @@ fn append_if(events: Vec<Event>, query: Query, after: Option<u64>) -> AppendRequ
 }
 
 /// A query of one item.
-fn query(types: &[&str], tags: &[&str]) -> Query {
+pub(crate) fn query(types: &[&str], tags: &[&str]) -> Query {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect();
     Query {
         items: vec![QueryItem {
@@ -79,13 +79,16 @@ fn query(types: &[&str], tags: &[&str]) -> Query {
 }
 
 /// Appends so many events of one type, one tag each: `n:1`, `n:2` and so on.
-async fn fill(client: &mut Client, count: usize) {
+pub(crate) async fn fill(client: &mut Client, count: usize) {
     let events = (1..=count).map(|n| event("Filled", &[&format!("n:{n}")]));
     client.append(append(events.collect())).await.unwrap();
 }
 
 /// Every response of a read.
-async fn responses(client: &mut Client, request: ReadRequest) -> Result<Vec<ReadResponse>, Status> {
+pub(crate) async fn responses(
+    client: &mut Client,
+    request: ReadRequest,
+) -> Result<Vec<ReadResponse>, Status> {
     let mut stream = client.read(request).await?;
     let mut all = Vec::new();
     while let Some(response) = stream.message().await? {
@@ -95,12 +98,12 @@ async fn responses(client: &mut Client, request: ReadRequest) -> Result<Vec<Read
 }
 
 /// Every event of a read.
-async fn read(client: &mut Client, request: ReadRequest) -> Vec<SequencedEvent> {
+pub(crate) async fn read(client: &mut Client, request: ReadRequest) -> Vec<SequencedEvent> {
     let all = responses(client, request).await.unwrap();
     all.into_iter().flat_map(|part| part.events).collect()
 }
 
-fn positions(response: &ReadResponse) -> Vec<u64> {
+pub(crate) fn positions(response: &ReadResponse) -> Vec<u64> {
     response.events.iter().map(|event| event.position).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{TestCluster, TestNode, owner_and_others};
+use super::{TestCluster, TestNode, metric, owner_and_others};
 use crate::client::{Frames, Reply, bearer, bearer_of, request, rpc};
 
 fn call(node: &TestNode, body: &Value) -> Reply {
@@ -27,15 +27,6 @@ fn three(cluster: &TestCluster) -> (TestNode, Vec<TestNode>) {
     let nodes: Vec<TestNode> = ["a", "b", "c"].map(|name| cluster.node(name)).into();
     write(&nodes[0], "account-1");
     owner_and_others(nodes)
-}
-
-/// The value of a counter.
-fn metric(node: &TestNode, line: &str) -> u64 {
-    let reply = request(node.server.address, "GET", "/metrics", "", b"");
-    let text = reply.text().to_owned();
-    let found = text.lines().find_map(|found| found.strip_prefix(line));
-    let value = found.unwrap_or_else(|| panic!("{line} in {text}"));
-    value.trim().parse().unwrap()
 }
 
 const FORWARDED: &str = "trefoil_forwarded_requests_total{protocol=\"http\",outcome=\"answered\"}";

@@ -2,6 +2,7 @@
 
 mod door;
 mod forwarding;
+mod grpc;
 mod listing;
 mod lost;
 mod moving;
@@ -14,6 +15,7 @@ use trefoil_kv::memory::MemoryEngine;
 use trefoil_kv::{KvHome, KvHomeOptions};
 use trefoil_server::{Config, PeersConfig};
 
+use crate::client::request;
 use crate::harness::TestServer;
 
 /// A node of a cluster.
@@ -81,4 +83,13 @@ fn owner_and_others(mut nodes: Vec<TestNode>) -> (TestNode, Vec<TestNode>) {
     let owner = nodes.iter().position(|node| node.has(&id)).unwrap();
     let owner = nodes.swap_remove(owner);
     (owner, nodes)
+}
+
+/// The value of a counter.
+fn metric(node: &TestNode, line: &str) -> u64 {
+    let reply = request(node.server.address, "GET", "/metrics", "", b"");
+    let text = reply.text().to_owned();
+    let found = text.lines().find_map(|found| found.strip_prefix(line));
+    let value = found.unwrap_or_else(|| panic!("{line} in {text}"));
+    value.trim().parse().unwrap()
 }
