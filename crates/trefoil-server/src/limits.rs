@@ -105,6 +105,10 @@ pub(crate) const PEER_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const PEER_PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long the answer to that may take.
 pub(crate) const PEER_PING_TIMEOUT: Duration = Duration::from_secs(4);
+/// What a RESP client takes of the memory for clients whose requests are sent on to another node.
+pub(crate) const RESP_LINK_BYTES: usize = 32 * 1024;
+/// How long another node may take for a RESP request until it is asked for who has the namespace now.
+pub(crate) const RESP_LINK_PATIENCE: Duration = Duration::from_secs(2);
 /// The most gRPC calls that share one connection to another node.
 pub(crate) const GRPC_PEER_CALLS_MAX: usize = 64;
 /// The most HTTP connections to one other node.

@@ -87,6 +87,8 @@ impl RespConnection<'_> {
         let ended = caught(pin!(self.run(drain))).await;
         match ended {
             Ok(ended) => ended,
+            // A connection that ends properly would say that all is answered.
+            Err(panicked) if self.session.guest.is_peer => Err(io::Error::other(panicked)),
             Err(panicked) => {
                 let protocol = self.session.protocol();
                 self.output.put(&of_error(&panicked), protocol).await?;
@@ -122,7 +124,11 @@ impl RespConnection<'_> {
             self.session.client.unread.store(unread, Ordering::Relaxed);
             let is_open = tokio::select! {
                 biased;
-                () = &mut is_over => return Ok(()),
+                // A peer knows by a proper end that everything else was not carried out.
+                () = &mut is_over => match guest.is_peer {
+                    true => return self.finish().await,
+                    false => return Ok(()),
+                },
                 is_open = self.input.more() => is_open,
             };
             match is_open {

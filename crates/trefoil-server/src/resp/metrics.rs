@@ -78,6 +78,12 @@ pub(super) struct Tally {
 impl Tally {
     /// Counts a request.
     pub(super) fn count(&mut self, command: &'static str) {
+        self.turn_to(command);
+        self.count += 1;
+    }
+
+    /// What follows is about a request of this kind, which was counted before.
+    pub(super) fn turn_to(&mut self, command: &'static str) {
         if self.command != command {
             if self.count > 0 {
                 self.before.push((self.command, self.count));
@@ -85,7 +91,6 @@ impl Tally {
             self.command = command;
             self.count = 0;
         }
-        self.count += 1;
     }
 
     /// The last request.

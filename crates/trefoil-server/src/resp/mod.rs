@@ -5,6 +5,7 @@
 //! session      one client's requests, from words to replies in their order: read this first
 //! profile      who the client is, and how it wants to be answered
 //! read         how a command reads; pieces: long replies, made as the client takes them
+//! relay        requests whose namespace is on another node
 //! multi        transactions, from MULTI to EXEC; wishes: how they are to be
 //! command      every command that is not about state
 //! criteria     conditions and queries in words
@@ -32,6 +33,7 @@ mod parser;
 mod pieces;
 mod profile;
 mod read;
+mod relay;
 mod remembered;
 mod session;
 mod slow;

@@ -32,6 +32,8 @@ pub(super) struct ClientWatch {
 #[derive(Debug)]
 pub(super) struct Multi {
     queued: Vec<Queued>,
+    /// The same as words, if another node may have to carry them out.
+    words: Option<Vec<Vec<Bytes>>>,
     /// How this transaction is to be.
     wishes: Wishes,
     bytes: usize,
@@ -51,9 +53,10 @@ enum Queued {
 }
 
 impl Multi {
-    fn new(share: &Share) -> Self {
+    pub(super) fn new(share: &Share, keeps_words: bool) -> Self {
         Self {
             queued: Vec::new(),
+            words: keeps_words.then(Vec::new),
             wishes: Wishes::default(),
             bytes: 0,
             reservation: share.for_request(),
@@ -73,10 +76,19 @@ impl Multi {
 
     /// Queues a request.
     pub(super) fn queue(&mut self, found: FoundCommand, words: Vec<Bytes>) -> ReplyResult {
+        let kept = self.words.is_some().then(|| words.clone());
         let queued = self.accept(found, words);
         self.is_broken |= queued.is_err();
         self.queued.push(queued?);
+        if let Some(words) = &mut self.words {
+            words.extend(kept);
+        }
         Ok(Reply::Simple("QUEUED"))
+    }
+
+    /// Returns all requests as words, if they were kept.
+    pub(super) fn take_words(&mut self) -> Vec<Vec<Bytes>> {
+        self.words.take().unwrap_or_default()
     }
 
     fn accept(&mut self, found: FoundCommand, words: Vec<Bytes>) -> ReplyResult<Queued> {
@@ -200,17 +212,24 @@ impl Session {
                 self.settle(output).await?;
                 self.watch(&words[1..]).await
             }
-            AtOnce::Exec => match self.plan(words) {
-                Ok(plan) if plan.own.is_empty() => {
-                    self.transact(plan.transaction, ReplyShape::Exec(plan.extra));
-                    return Ok(());
+            AtOnce::Exec => {
+                let errand = self.exec_errand(words);
+                match self.plan(words) {
+                    Ok(_) if self.send_exec_on(errand) => return Ok(()),
+                    Ok(plan) if plan.own.is_empty() => {
+                        self.transact(plan.transaction, ReplyShape::Exec(plan.extra));
+                        return Ok(());
+                    }
+                    Ok(plan) => {
+                        self.settle(output).await?;
+                        Ok(Box::pin(self.execute_with_own(plan)).await)
+                    }
+                    Err(reply) => {
+                        self.unwatch_there();
+                        Err(reply)
+                    }
                 }
-                Ok(plan) => {
-                    self.settle(output).await?;
-                    Ok(Box::pin(self.execute_with_own(plan)).await)
-                }
-                Err(reply) => Err(reply),
-            },
+            }
         };
         self.answer(flat(answer), output).await
     }
@@ -219,7 +238,7 @@ impl Session {
         if self.multi.is_some() {
             return Err(error("ERR MULTI calls can not be nested"));
         }
-        self.multi = Some(Multi::new(&self.guest.share));
+        self.multi = Some(Multi::new(&self.guest.share, self.relay.is_some()));
         Ok(Reply::OK)
     }
 

@@ -69,6 +69,7 @@ impl Session {
         drop(known);
         self.database = None;
         self.watched = None;
+        self.forget_relay();
         self.guest.share.enter(&namespace);
         self.namespace = Some(namespace);
     }
@@ -84,6 +85,7 @@ impl Session {
         }
         self.database = None;
         self.watched = None;
+        self.forget_relay();
         let mut known = self.client.known.lock();
         known.namespace = self.namespace.clone();
         known.is_revoked = false;
@@ -103,6 +105,7 @@ impl Session {
     /// Stops watching keys.
     pub(super) fn unwatch(&mut self) {
         self.watched = None;
+        self.unwatch_there();
     }
 
     /// Chooses which replies are wanted from now on; all but `On` leave out the present one too.
@@ -137,17 +140,24 @@ impl Session {
         }
     }
 
+    /// Refuses a client whose namespace is not its own any more.
+    pub(super) fn check_not_revoked(&self) -> ReplyResult<()> {
+        match self.client.known.lock().is_revoked {
+            false => Ok(()),
+            true => Err(error(format!(
+                "ERR namespace '{}' was deleted or has another token: authenticate again",
+                self.user()
+            ))),
+        }
+    }
+
     /// The database of the client's namespace.
     pub(super) async fn database(&mut self) -> ReplyResult<OpenDatabase> {
         if let Some(database) = &self.database {
             return Ok(database.clone());
         }
         let namespace = self.namespace.as_ref().ok_or_else(not_authenticated)?;
-        if self.client.known.lock().is_revoked {
-            return Err(error(format!(
-                "ERR namespace '{namespace}' was deleted or has another token: authenticate again"
-            )));
-        }
+        self.check_not_revoked()?;
         let database = self
             .shared
             .database(namespace, &self.trace, self.guest.is_peer);

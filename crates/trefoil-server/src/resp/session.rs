@@ -39,6 +39,7 @@ use super::output::RespOutput;
 use super::pieces;
 use super::profile::{ReplyMode, not_authenticated};
 use super::read::{Glance, answers_much, look_elsewhere};
+use super::relay::{Errand, Relay, is_wrong_node};
 use super::remembered::RememberedRequest;
 use super::wishes::Wishes;
 use super::words::{ReplyResult, error, is};
@@ -63,6 +64,8 @@ pub(super) struct Session {
     /// The transaction between `MULTI` and `EXEC`.
     pub(super) multi: Option<Multi>,
     pub(super) watched: Option<ClientWatch>,
+    /// What it needs if its namespace is on another node; `None` if there is none.
+    pub(super) relay: Option<Box<Relay>>,
     /// How all transactions are to be, and the next one.
     pub(super) wishes: Wishes,
     pub(super) reply_mode: ReplyMode,
@@ -90,12 +93,14 @@ struct RequestBatch {
 
 /// The place of one reply.
 #[derive(Debug)]
-struct ReplySlot {
-    shape: ReplyShape,
+pub(super) struct ReplySlot {
+    pub(super) shape: ReplyShape,
     /// The command that the reply is for.
-    command: &'static str,
+    pub(super) command: &'static str,
     /// Whether the client does not want it.
-    is_silent: bool,
+    pub(super) is_silent: bool,
+    /// How to have another node carry out the request, if there are others.
+    pub(super) errand: Option<Box<Errand>>,
 }
 
 /// Where a reply comes from.
@@ -157,6 +162,7 @@ impl Session {
             reply_memory: Vec::new(),
             multi: None,
             watched: None,
+            relay: None,
             wishes: Wishes::default(),
             reply_mode: ReplyMode::On,
             is_silent: false,
@@ -167,6 +173,7 @@ impl Session {
             is_first: true,
             trace: Arc::default(),
         };
+        session.relay = session.new_relay();
         session.leave();
         session
     }
@@ -176,6 +183,7 @@ impl Session {
         self.began = self.shared.clock().steady();
         self.is_first = true;
         self.trace.clear();
+        self.look_around();
     }
 
     /// Ends what was begun: replies to all of the requests, of which there were so many.
@@ -186,6 +194,7 @@ impl Session {
     ) -> io::Result<()> {
         self.settle(output).await?;
         self.database = None;
+        self.forget_present();
         self.reply_memory.clear();
         let total = &self.shared.resp.requests;
         total.fetch_add(n_requests as u64, Ordering::Relaxed);
@@ -246,14 +255,29 @@ impl Session {
         reply: Reply,
         output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
+        if is_wrong_node(&reply) {
+            if self.send_present_on() {
+                return Ok(());
+            }
+            // A peer is told nothing after this, so it knows that nothing after it was done.
+            self.is_closing |= self.guest.is_peer;
+        }
         self.note_error(self.tally.last(), &reply);
         self.put_in_order(reply, output).await
     }
 
     /// Puts a reply behind those that are still to come.
-    async fn put_in_order(&mut self, reply: Reply, output: &mut RespOutput<'_>) -> io::Result<()> {
+    pub(super) async fn put_in_order(
+        &mut self,
+        reply: Reply,
+        output: &mut RespOutput<'_>,
+    ) -> io::Result<()> {
         if !self.batch.slots.is_empty() {
             self.add_slot(ReplyShape::Ready(reply));
+            return Ok(());
+        }
+        if self.has_errands() {
+            self.reply_later(reply, self.tally.last(), self.is_silent);
             return Ok(());
         }
         if self.is_silent || output.put_short(&reply, self.protocol) {
@@ -264,20 +288,28 @@ impl Session {
     }
 
     fn add_slot(&mut self, shape: ReplyShape) {
+        let errand = match shape {
+            ReplyShape::Ready(_) => None,
+            ReplyShape::Single | ReplyShape::Exec(_) => self.take_present(),
+        };
         self.batch.slots.push(ReplySlot {
             shape,
             command: self.tally.last(),
             is_silent: self.is_silent,
+            errand,
         });
     }
 
     /// Finds out how to carry out a command.
-    async fn dispatch(
+    pub(super) async fn dispatch(
         &mut self,
         found: FoundCommand,
         words: Vec<Bytes>,
         output: &mut RespOutput<'_>,
     ) -> io::Result<()> {
+        if self.relay.is_some() && self.send_on(found, &words) {
+            return Ok(());
+        }
         if let FoundCommand::Own(own) = found
             && let CommandAction::AtOnce(action) = own.action
         {
@@ -450,7 +482,11 @@ impl Session {
             CommandAction::Authenticate => command::authenticate(self, words).await,
             CommandAction::Hello => command::hello(self, words).await,
             CommandAction::Info => {
-                let subject = command::InfoSubject::of(self.database().await.ok()).await;
+                let database = match self.database().await {
+                    Err(reply) if is_wrong_node(&reply) => return Err(reply),
+                    database => database.ok(),
+                };
+                let subject = command::InfoSubject::of(database).await;
                 Ok(command::info(self, &subject, words))
             }
             CommandAction::Look(lookup) => {
@@ -472,8 +508,17 @@ impl Session {
         }
     }
 
-    /// Carries out the batch, and sends its replies in order.
+    /// Carries out the batch and what is sent on, and sends the replies in order.
     pub(super) async fn settle(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+        self.settle_batch(output).await?;
+        match self.must_run() {
+            true => self.run_errands(output).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Carries out the batch, and sends its replies in order.
+    pub(super) async fn settle_batch(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
         self.glance = None;
         if self.batch.slots.is_empty() {
             return Ok(());
@@ -483,6 +528,10 @@ impl Session {
             Err(reply) => Outcomes::Failed(reply),
             Ok(database) => self.execute(&database, batch.transactions).await,
         };
+        if self.shared.peers.is_some() {
+            let settled = self.settle_among_nodes(batch.slots, outcomes, output);
+            return Box::pin(settled).await;
+        }
         for slot in batch.slots {
             let is_new = !matches!(slot.shape, ReplyShape::Ready(_));
             let reply = outcomes.take(slot.shape);

@@ -5,6 +5,7 @@ mod damaged;
 mod example;
 mod forwarded;
 mod refused;
+mod relayed;
 mod tools;
 mod world;
 

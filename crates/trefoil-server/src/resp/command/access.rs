@@ -26,17 +26,20 @@ pub(in super::super) async fn authenticate(session: &mut Session, words: &[Bytes
 async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> ReplyResult<()> {
     let wrong = || error("WRONGPASS invalid username-password pair or user is disabled.");
     let token = std::str::from_utf8(token).ok();
-    let token = token.and_then(|text| Token::read(text).ok());
+    let shown = token.and_then(|text| Token::read(text).ok());
     let is_right = |namespace: &NamespaceId| {
         name == DEFAULT_NAMESPACE.as_bytes() || name == namespace.as_str().as_bytes()
     };
     let mut has_entered = false;
     loop {
         let revocations = session.shared().resp.revocations();
-        let token = token.clone();
+        let token = shown.clone();
         let token = token.ok_or_else(|| Failure::invalid("Invalid token format"));
         match admit(session.shared(), token, session.is_of_peer()).await {
-            Ok(access) if is_right(&access.namespace) => session.enter(access.namespace),
+            Ok(access) if is_right(&access.namespace) => {
+                session.enter(access.namespace);
+                session.keep_token(shown.clone());
+            }
             _ => {
                 if has_entered {
                     session.leave();

@@ -16,7 +16,7 @@ use crate::client::rpc;
 const WRITE: &str = r#"["stream.write","a-1",{"type":"T","data":{}}]"#;
 
 /// A node, and another one that owns the default namespace and listens at `address`, or does not.
-fn with_owner_at(cluster: &TestCluster, address: &str) -> (TestNode, Namespaces) {
+pub(super) fn with_owner_at(cluster: &TestCluster, address: &str) -> (TestNode, Namespaces) {
     let node = cluster.node("node");
     let owner = cluster.namespaces("owner");
     owner.cluster().unwrap().announce(address).unwrap();
@@ -75,5 +75,115 @@ fn a_connection_that_is_lost_after_sending_leaves_the_outcome_unknown() {
     peer.join().unwrap();
     assert_eq!(lost.status, 500, "{}", lost.text());
     assert!(lost.text().contains("OUTCOME_UNKNOWN"), "{}", lost.text());
+    drop(owner);
+}
+
+/// What a peer does with a connection, once it has taken a request.
+#[derive(Clone, Copy)]
+enum PeerEnd {
+    /// It dies.
+    Broken,
+    /// It says that nothing more will come.
+    Proper,
+    /// It answers.
+    Answered(&'static [u8]),
+}
+
+/// A peer that speaks RESP and does this with its connections, one after the other, when it has got a
+/// request with this word.
+fn resp_peer(
+    listener: TcpListener,
+    tls: Arc<tokio_rustls::rustls::ServerConfig>,
+    word: &'static [u8],
+    ends: Vec<PeerEnd>,
+) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        for end in ends {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
+            let mut stream = tokio_rustls::rustls::Stream::new(&mut connection, &mut socket);
+            take_until(&mut stream, b"AUTH");
+            stream.write_all(b"+OK\r\n").unwrap();
+            take_until(&mut stream, word);
+            match end {
+                PeerEnd::Broken => {}
+                PeerEnd::Proper => {
+                    stream.conn.send_close_notify();
+                    stream.flush().unwrap();
+                    // It has not looked at what comes now.
+                    let _ = stream.read(&mut [0; 4096]);
+                }
+                PeerEnd::Answered(reply) => {
+                    stream.write_all(reply).unwrap();
+                    let _ = stream.read(&mut [0; 4096]);
+                }
+            }
+        }
+    })
+}
+
+/// Reads until these bytes have come.
+fn take_until(stream: &mut impl std::io::Read, wanted: &[u8]) {
+    let (mut received, mut buffer) = (Vec::new(), [0; 4096]);
+    while !received.windows(wanted.len()).any(|found| found == wanted) {
+        let n = stream.read(&mut buffer).unwrap();
+        assert!(n > 0);
+        received.extend_from_slice(&buffer[..n]);
+    }
+}
+
+/// Sends a request by way of a node whose peer does this; returns the replies.
+fn by_way_of(word: &'static [u8], ends: Vec<PeerEnd>, lines: &[&str]) -> Vec<String> {
+    let cluster = TestCluster::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (node, owner) = with_owner_at(&cluster, &address);
+    let tls = Arc::new(Authority::of(&owner).server(&["trefoil-resp/1"]));
+    let peer = resp_peer(listener, tls, word, ends);
+    let mut client = crate::resp::Client::known(&node.server);
+    for line in lines {
+        client.send(&line.split(' ').collect::<Vec<_>>());
+    }
+    let replies = lines.iter().map(|_| client.reply().to_string()).collect();
+    drop(client);
+    peer.join().unwrap();
+    drop(owner);
+    replies
+}
+
+#[test]
+fn a_write_over_resp_is_repeated_only_if_it_was_not_carried_out() {
+    use PeerEnd::{Answered, Broken, Proper};
+    let lost = by_way_of(b"SET", vec![Broken], &["SET k 1"]);
+    assert!(lost[0].starts_with("-UNKNOWN "), "{lost:?}");
+    let ends = vec![Proper, Answered(b"-WRONGNODE no\r\n"), Answered(b"+OK\r\n")];
+    assert_eq!(by_way_of(b"SET", ends, &["SET k 1"]), ["+OK"]);
+    // What changes nothing is asked for again, unless it comes before something that does.
+    let ends = vec![Broken, Answered(b"$1\r\nx\r\n")];
+    assert_eq!(by_way_of(b"GET", ends, &["GET k"]), ["\"x\""]);
+    let ends = vec![Answered(b"-WRONGNODE no\r\n"), Broken, Answered(b"+OK\r\n")];
+    assert_eq!(by_way_of(b"WATCH", ends, &["WATCH k"]), ["+OK"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_over_grpc_that_is_lost_after_sending_is_unknown() {
+    let cluster = TestCluster::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (node, owner) = with_owner_at(&cluster, &address);
+    let tls = Arc::new(Authority::of(&owner).server(&["trefoil-grpc/1"]));
+    let peer = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut connection = ServerConnection::new(tls).unwrap();
+        let mut stream = tokio_rustls::rustls::Stream::new(&mut connection, &mut socket);
+        stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
+        take_until(&mut stream, b"TakenAndLost");
+    });
+    let mut client = crate::grpc::connect(&node.server).await;
+    let event = crate::grpc::event("TakenAndLost", &[]);
+    let lost = client.append(crate::grpc::append(vec![event])).await;
+    peer.join().unwrap();
+    let status = lost.unwrap_err();
+    assert_eq!(status.code(), trefoil_grpc::Code::Unknown, "{status:?}");
     drop(owner);
 }

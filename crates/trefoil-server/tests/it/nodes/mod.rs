@@ -6,6 +6,7 @@ mod grpc;
 mod listing;
 mod lost;
 mod moving;
+mod resp;
 
 use std::sync::Arc;
 

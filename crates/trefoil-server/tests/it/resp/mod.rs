@@ -8,7 +8,7 @@ mod hostile;
 mod pipelines;
 mod shutdown;
 mod transactions;
-mod value;
+pub(crate) mod value;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn connect(server: &TestServer) -> Self {
+    pub(crate) fn connect(server: &TestServer) -> Self {
         let socket = TcpStream::connect(server.resp).unwrap();
         socket.set_nodelay(true).unwrap();
         let timeout = Some(Duration::from_secs(20));
@@ -43,22 +43,30 @@ impl Client {
         client
     }
 
-    fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).unwrap();
     }
 
-    fn send(&mut self, words: &[&str]) {
+    pub(crate) fn send(&mut self, words: &[&str]) {
         self.write(&request(words));
     }
 
     /// The next reply.
-    fn reply(&mut self) -> Value {
+    pub(crate) fn reply(&mut self) -> Value {
         loop {
             if let Some((value, length)) = decode(&self.buffer) {
                 self.buffer.drain(..length);
                 return value;
             }
             assert!(self.fill(), "the connection was closed: {:?}", self.buffer);
+        }
+    }
+
+    /// Another one that uses the same connection.
+    pub(crate) fn second(&self) -> Self {
+        Self {
+            socket: self.socket.try_clone().unwrap(),
+            buffer: Vec::new(),
         }
     }
 
@@ -71,7 +79,7 @@ impl Client {
     }
 
     /// Asks, and shows the reply.
-    fn ask(&mut self, words: &[&str]) -> String {
+    pub(crate) fn ask(&mut self, words: &[&str]) -> String {
         self.send(words);
         self.reply().to_string()
     }
@@ -84,7 +92,7 @@ impl Client {
 
     /// Checks that nothing comes any more, because the server has closed the connection.
     #[track_caller]
-    fn check_closed(&mut self) {
+    pub(crate) fn check_closed(&mut self) {
         assert!(self.buffer.is_empty(), "{:?}", self.buffer);
         match self.socket.read(&mut [0; 64]) {
             Ok(0) => {}
@@ -95,7 +103,7 @@ impl Client {
 }
 
 /// A request of these words.
-fn request(words: &[&str]) -> Vec<u8> {
+pub(crate) fn request(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
