@@ -11,6 +11,7 @@ use trefoil_kv::contract::KvResult;
 use crate::error::of_get;
 
 /// What is asked for.
+#[derive(Clone)]
 pub(super) struct ListRequest {
     /// What comes before every name, with a slash at the end.
     pub(super) root: String,

@@ -6,12 +6,13 @@ mod list;
 use std::borrow::Cow;
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{
-    Attribute, AttributeValue, Attributes, GetOptions, ObjectStoreExt as _, PutMode, PutOptions,
-    UpdateVersion,
+    Attribute, AttributeValue, Attributes, GetOptions, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutOptions, UpdateVersion,
 };
 use trefoil_core::Timestamp;
 use trefoil_kv::contract::{KvError, KvObjects, KvResult, ObjectVersion};
@@ -22,6 +23,10 @@ use crate::error::{of_get, of_put};
 /// Metadata that says which call wrote an object. After an answer that was lost, the client repeats a
 /// request and is told that its condition does not hold: because of what it wrote itself.
 const CALL: &str = "trefoilcall";
+
+/// How long the first attempt to read a small object, or to list some, may take. The next one may take
+/// twice as long, because there may be much to list.
+const ATTEMPT: Duration = Duration::from_secs(5);
 
 /// Returns a text that no other call returns.
 pub(crate) fn unique() -> Result<String, getrandom::Error> {
@@ -101,16 +106,29 @@ impl StoreObjects {
             .unwrap_or_else(|| Err(late()))
     }
 
-    /// Waits for a call that changes nothing.
-    fn ask<T: Send + 'static>(
+    /// Waits for a call that changes nothing. It is made again if it has no answer for a while: a service
+    /// that was restarted may have forgotten it, and others wait for what it returns.
+    fn ask<T: Send + 'static, C>(
         &self,
         what: &str,
-        call: impl Future<Output = KvResult<T>> + Send + 'static,
-    ) -> KvResult<T> {
+        call: impl Fn() -> C + Send + 'static,
+    ) -> KvResult<T>
+    where
+        C: Future<Output = KvResult<T>> + Send + 'static,
+    {
         let deadline = self.shared.options.read_deadline;
         let late = || KvError::Unavailable(format!("{what} took too long"));
+        let asked = async move {
+            let mut attempt = ATTEMPT;
+            loop {
+                if let Ok(answer) = tokio::time::timeout(attempt, call()).await {
+                    return answer;
+                }
+                attempt *= 2;
+            }
+        };
         self.shared
-            .wait(deadline, call)
+            .wait(deadline, asked)
             .unwrap_or_else(|| Err(late()))
     }
 }
@@ -120,19 +138,23 @@ fn version(tag: Option<String>) -> KvResult<ObjectVersion> {
         .ok_or_else(|| KvError::Damaged("the store returned no ETag".to_owned()))
 }
 
+async fn read(store: Arc<dyn ObjectStore>, path: Path) -> KvResult<Option<(Bytes, ObjectVersion)>> {
+    let found = match store.get(&path).await {
+        Ok(found) => found,
+        Err(object_store::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(of_get(&error)),
+    };
+    let version = version(found.meta.e_tag.clone())?;
+    let bytes = found.bytes().await.map_err(|error| of_get(&error))?;
+    Ok(Some((bytes, version)))
+}
+
 impl KvObjects for StoreObjects {
     fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>> {
         let path = self.path(name)?;
         let store = Arc::clone(&self.shared.connection.store);
-        self.ask(&format!("reading '{name}'"), async move {
-            let found = match store.get(&path).await {
-                Ok(found) => found,
-                Err(object_store::Error::NotFound { .. }) => return Ok(None),
-                Err(error) => return Err(of_get(&error)),
-            };
-            let version = version(found.meta.e_tag.clone())?;
-            let bytes = found.bytes().await.map_err(|error| of_get(&error))?;
-            Ok(Some((bytes, version)))
+        self.ask(&format!("reading '{name}'"), move || {
+            read(Arc::clone(&store), path.clone())
         })
     }
 
@@ -156,11 +178,14 @@ impl KvObjects for StoreObjects {
     fn written(&self, name: &str) -> KvResult<Option<Timestamp>> {
         let path = self.path(name)?;
         let store = Arc::clone(&self.shared.connection.store);
-        self.ask(&format!("looking at '{name}'"), async move {
-            match store.head(&path).await {
-                Ok(found) => Ok(found.last_modified.timestamp_nanos_opt().map(Timestamp)),
-                Err(object_store::Error::NotFound { .. }) => Ok(None),
-                Err(error) => Err(of_get(&error)),
+        self.ask(&format!("looking at '{name}'"), move || {
+            let (store, path) = (Arc::clone(&store), path.clone());
+            async move {
+                match store.head(&path).await {
+                    Ok(found) => Ok(found.last_modified.timestamp_nanos_opt().map(Timestamp)),
+                    Err(object_store::Error::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(of_get(&error)),
+                }
             }
         })
     }
@@ -191,7 +216,9 @@ impl KvObjects for StoreObjects {
             is_ordered: self.shared.connection.abilities.is_ordered,
         };
         let store = Arc::clone(&self.shared.connection.store);
-        self.ask(&format!("listing '{prefix}'"), request.run(store))
+        self.ask(&format!("listing '{prefix}'"), move || {
+            request.clone().run(Arc::clone(&store))
+        })
     }
 
     fn upload(&self, name: &str, file: &FilePath) -> KvResult<()> {

@@ -1,6 +1,11 @@
 //! A service that does not answer: every call ends in time, and says what is known.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -72,4 +77,60 @@ fn what_is_not_known_is_said() {
     // Batches are applied in order: the second is not there without the first.
     assert!(found[1].is_some() || found[2].is_none(), "{found:?}");
     kv.close().unwrap();
+}
+
+/// Passes bytes on to a port, except those that it is told to lose. Its threads end with the process.
+fn losing_proxy(to: u16, loses: &Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let loses = Arc::clone(loses);
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let service = TcpStream::connect(("127.0.0.1", to)).unwrap();
+            let (answers, to_client) = (service.try_clone().unwrap(), client.try_clone().unwrap());
+            let loses = Arc::clone(&loses);
+            thread::spawn(move || pass(client, service, &loses));
+            thread::spawn(move || pass(answers, to_client, &AtomicBool::new(false)));
+        }
+    });
+    port
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, loses: &AtomicBool) {
+    let mut bytes = vec![0; 64 * 1024];
+    while let Ok(n) = from.read(&mut bytes) {
+        let is_lost = n > 0 && loses.swap(false, Ordering::SeqCst);
+        if n == 0 || !is_lost && to.write_all(&bytes[..n]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn a_small_read_that_was_forgotten_is_made_again() {
+    let Some(service) = Service::seaweedfs() else {
+        return;
+    };
+    let loses = Arc::new(AtomicBool::new(false));
+    let port = losing_proxy(service.port(), &loses);
+    let mut variables = service.variables();
+    let endpoint = format!("http://127.0.0.1:{port}");
+    variables.insert("AWS_ENDPOINT_URL".to_owned(), endpoint);
+    let options = StoreOptions {
+        variables,
+        ..StoreOptions::default()
+    };
+    let url: StoreUrl = format!("s3://{BUCKET}/forgotten").parse().unwrap();
+    let engine = SlateEngine::connect(&url, options).unwrap();
+    engine.objects().create("o", Bytes::from("1")).unwrap();
+    let started = Instant::now();
+    loses.store(true, Ordering::SeqCst);
+    let found = engine.objects().get("o").unwrap();
+    assert_eq!(found.map(|(bytes, _)| bytes), Some(Bytes::from("1")));
+    loses.store(true, Ordering::SeqCst);
+    assert_eq!(engine.objects().list("", "", 10).unwrap(), ["o"]);
+    let elapsed = started.elapsed();
+    assert!(!loses.load(Ordering::SeqCst));
+    assert!(elapsed < Duration::from_secs(25), "{elapsed:?}");
 }
