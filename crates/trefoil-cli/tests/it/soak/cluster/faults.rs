@@ -137,7 +137,9 @@ impl Fault {
     fn begin(&self, nodes: &mut Nodes) {
         match self.kind {
             Kind::Kill => nodes.kill(self.node, self.loses_disk),
-            Kind::Stop => nodes.stop(self.node),
+            Kind::Stop => {
+                nodes.stop(self.node);
+            }
             Kind::Pause => nodes.server(self.node).signal("STOP"),
             Kind::Hold => nodes.all[self.node].proxy.hold(),
             Kind::Cut => nodes.all[self.node].proxy.cut(),
