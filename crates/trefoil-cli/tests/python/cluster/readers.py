@@ -35,7 +35,7 @@ def head(client):
 
 
 # Protocols over which any node answers for any namespace.
-ANYWHERE = [Http]
+ANYWHERE = [Http, Grpc, Resp]
 
 READERS = [
     ("stream", Http, last_of_stream),
