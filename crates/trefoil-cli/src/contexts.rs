@@ -44,6 +44,9 @@ pub(crate) struct NamedServer {
     pub(crate) token_file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
+    /// The file with the certificates of those who vouch for the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cacert: Option<PathBuf>,
 }
 
 impl NamedServer {

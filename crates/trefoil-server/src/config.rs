@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::threads::default_threads;
-use crate::{Web, limits, memory};
+use crate::{Tls, Web, limits, memory};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -35,6 +35,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Which web pages may use the server.
     pub web: Web,
+    /// The certificate of all listeners; without one, connections are not encrypted.
+    pub tls: Option<Tls>,
     /// The gRPC listener; `None`: there is none.
     pub grpc: Option<GrpcConfig>,
     /// The RESP listener; `None`: there is none.
@@ -95,26 +97,8 @@ pub struct GrpcConfig {
     pub required: bool,
     /// Whether a client without a token may use the default namespace.
     pub anonymous: bool,
-    /// The certificate; without one, connections are not encrypted.
-    pub tls: Option<Tls>,
     /// How many threads serve the connections; each connection stays with one.
     pub threads: usize,
-}
-
-/// A certificate for TLS.
-#[derive(Clone)]
-pub struct Tls {
-    /// The chain of certificates in PEM, the server's own first.
-    pub certificate: Vec<u8>,
-    /// The private key in PEM.
-    pub key: Vec<u8>,
-}
-
-/// Without the key.
-impl std::fmt::Debug for Tls {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Tls").finish_non_exhaustive()
-    }
 }
 
 /// The port of UmaDB.
@@ -129,7 +113,6 @@ impl Default for GrpcConfig {
             ],
             required: false,
             anonymous: false,
-            tls: None,
             threads: default_threads(),
         }
     }
@@ -182,6 +165,7 @@ impl Default for Config {
             idle_timeout: limits::IDLE_TIMEOUT,
             drain_timeout: limits::DRAIN_TIMEOUT,
             web: Web::default(),
+            tls: None,
             grpc: Some(GrpcConfig::default()),
             resp: Some(RespConfig::default()),
             peers: None,

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! stream       a socket, perhaps behind TLS
+//! tls          the certificate of the listeners
 //! connection   a stream, HTTP/1 or HTTP/2, its timeouts
 //! connections  who is connected, and who has to make room
 //! threads      the threads that serve gRPC and RESP
@@ -67,12 +68,14 @@ mod stream;
 mod strict;
 mod subscriptions;
 mod threads;
+mod tls;
 mod web;
 
-pub use config::{Config, GrpcConfig, PeersConfig, RespConfig, ShownSetting, Tls};
+pub use config::{Config, GrpcConfig, PeersConfig, RespConfig, ShownSetting};
 pub use limits::{CLIENT_MEMORY_MIN, CONNECTION_THREADS_MAX};
 pub use memory::memory_limit;
 pub use server::Server;
+pub use tls::Tls;
 pub use web::Web;
 
 /// The version that the server reports.

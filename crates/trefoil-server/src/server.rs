@@ -10,8 +10,6 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::yield_now;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use trefoil::{Error, Host, Namespaces, Result, TurnWork};
@@ -24,6 +22,7 @@ use crate::peers::{Door, PeerNodes};
 use crate::service::Shared;
 use crate::stream::ServedStream;
 use crate::threads::Threads;
+use crate::tls::ListenerTls;
 use crate::{Config, PeersConfig, connection, grpc, panics, resp};
 
 /// A server that listens on its addresses but answers nobody before it is run.
@@ -35,7 +34,7 @@ pub struct Server {
     resp_listeners: Vec<TcpListener>,
     resp_threads: Threads,
     peer_listeners: Vec<TcpListener>,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<Arc<ListenerTls>>,
     shared: Arc<Shared>,
 }
 
@@ -83,11 +82,11 @@ impl Server {
     /// asked for.
     pub async fn bind(mut config: Config, namespaces: Namespaces) -> Result<Self> {
         panics::count();
+        let tls = config.tls.as_ref().map(ListenerTls::read).transpose()?;
         let listeners = bind_all(&config.listen).await?;
-        let (mut grpc_listeners, mut tls, mut n_grpc_threads) = (Vec::new(), None, 0);
+        let (mut grpc_listeners, mut n_grpc_threads) = (Vec::new(), 0);
         if let Some(grpc) = &config.grpc {
             n_grpc_threads = grpc.threads;
-            tls = grpc.tls.as_ref().map(grpc::server_config).transpose()?;
             grpc_listeners = bind_besides(&grpc.listen, grpc.required, "gRPC").await?;
         }
         let (mut resp_listeners, mut n_resp_threads) = (Vec::new(), 0);
@@ -110,7 +109,7 @@ impl Server {
             resp_listeners,
             resp_threads: Threads::start("resp", n_resp_threads)?,
             peer_listeners,
-            tls,
+            tls: tls.map(Arc::new),
             shared,
         })
     }
@@ -142,6 +141,10 @@ impl Server {
         let tracker = TaskTracker::new();
         let stop = Stop::default();
         let shared = Arc::clone(&self.shared);
+        if let Some(tls) = &self.tls {
+            let (renewed, drain) = (tls.follow(), stop.drain.clone());
+            tracker.spawn(async move { drain.run_until_cancelled(renewed).await });
+        }
         let accepting: Vec<_> = self
             .acceptors(&tracker, &stop)
             .map(|acceptor| tokio::spawn(acceptor.accept()))
@@ -179,7 +182,6 @@ impl Server {
             .listeners
             .into_iter()
             .map(|listener| (listener, ServedProtocol::Http));
-        let tls = self.tls.map(TlsAcceptor::from);
         let grpc = self.grpc_listeners.into_iter();
         let grpc_threads = Arc::new(self.grpc_threads);
         let resp_threads = Arc::new(self.resp_threads);
@@ -197,7 +199,7 @@ impl Server {
             .zip(std::iter::repeat(peers));
         let peers = peers.filter_map(|(listener, protocol)| Some((listener, protocol?)));
         let grpc = grpc.map(move |listener| {
-            let protocol = ServedProtocol::Grpc(tls.clone(), Arc::clone(&grpc_threads));
+            let protocol = ServedProtocol::Grpc(Arc::clone(&grpc_threads));
             (listener, protocol)
         });
         let resp = self.resp_listeners.into_iter();
@@ -207,6 +209,7 @@ impl Server {
         all.map(move |(listener, protocol)| Acceptor {
             listener,
             protocol,
+            tls: self.tls.clone(),
             shared: Arc::clone(&self.shared),
             tracker: tracker.clone(),
             stop: stop.clone(),
@@ -256,7 +259,7 @@ async fn bind_for_peers(
 #[derive(Clone)]
 enum ServedProtocol {
     Http,
-    Grpc(Option<TlsAcceptor>, Arc<Threads>),
+    Grpc(Arc<Threads>),
     Resp(Arc<Threads>),
     /// Whatever a peer chooses.
     Peer(Arc<PeerService>),
@@ -282,6 +285,7 @@ pub(crate) struct Stop {
 struct Acceptor {
     listener: TcpListener,
     protocol: ServedProtocol,
+    tls: Option<Arc<ListenerTls>>,
     shared: Arc<Shared>,
     tracker: TaskTracker,
     stop: Stop,
@@ -310,16 +314,17 @@ impl Acceptor {
     /// Serves a connection: by all threads together, or by one if the protocol has threads of its
     /// own.
     fn spawn(&self, socket: TcpStream) {
-        let (kind, thread) = match &self.protocol {
+        let (protocol, thread) = match &self.protocol {
             ServedProtocol::Http => (Protocol::Http, None),
-            ServedProtocol::Grpc(_, threads) => (Protocol::Grpc, threads.next()),
+            ServedProtocol::Grpc(threads) => (Protocol::Grpc, threads.next()),
             ServedProtocol::Resp(threads) => (Protocol::Resp, threads.next()),
             ServedProtocol::Peer(service) => return self.spawn_peer(socket, service),
         };
         let visit = AcceptedConnection {
             shared: Arc::clone(&self.shared),
-            guest: self.shared.connections.enter(kind),
-            protocol: self.protocol.clone(),
+            guest: self.shared.connections.enter(protocol),
+            protocol,
+            tls: self.tls.clone(),
             stop: self.stop.clone(),
         };
         let Some(thread) = thread else {
@@ -372,7 +377,8 @@ struct AcceptedConnection {
     shared: Arc<Shared>,
     /// `None` if there are too many.
     guest: Option<Guest>,
-    protocol: ServedProtocol,
+    protocol: Protocol,
+    tls: Option<Arc<ListenerTls>>,
     stop: Stop,
 }
 
@@ -383,24 +389,26 @@ impl AcceptedConnection {
             shared,
             guest,
             protocol,
+            tls,
             stop,
         } = self;
         let Some(guest) = guest.map(Arc::new) else {
-            return turn_away(socket, &protocol, &shared).await;
+            // Who speaks TLS would not understand why.
+            if tls.is_none() {
+                turn_away(socket, protocol, &shared).await;
+            }
+            return;
         };
-        let (protocol, stream) = match protocol {
-            ServedProtocol::Http => (Protocol::Http, ServedStream::plain(socket)),
-            ServedProtocol::Resp(_) => (Protocol::Resp, ServedStream::plain(socket)),
-            ServedProtocol::Grpc(None, _) => (Protocol::Grpc, ServedStream::plain(socket)),
-            ServedProtocol::Grpc(Some(tls), _) => {
-                let secured = ServedStream::secure(socket, &tls, (&shared, &guest, &stop));
+        let stream = match tls {
+            None => ServedStream::plain(socket),
+            Some(tls) => {
+                let tls = tls.of(protocol);
+                let secured = ServedStream::secure(socket, tls, (&shared, &guest, &stop));
                 match Box::pin(secured).await {
-                    Some(stream) => (Protocol::Grpc, stream),
+                    Some(stream) => stream,
                     None => return,
                 }
             }
-            // They are accepted elsewhere.
-            ServedProtocol::Peer(_) => return,
         };
         serve(protocol, stream, &shared, &guest, stop).await;
     }
@@ -436,12 +444,12 @@ async fn until_it_must_leave(guest: &Guest, served: impl Future<Output = ()>) {
     }
 }
 
-async fn turn_away(socket: TcpStream, protocol: &ServedProtocol, shared: &Shared) {
+async fn turn_away(socket: TcpStream, protocol: Protocol, shared: &Shared) {
     match protocol {
-        ServedProtocol::Http => refuse(socket, shared.connections.max()).await,
-        // A gRPC client that is hung up on tries again later, and so does a peer.
-        ServedProtocol::Grpc(..) | ServedProtocol::Peer(_) => {}
-        ServedProtocol::Resp(_) => resp::refuse(socket, shared).await,
+        Protocol::Http => refuse(socket, shared.connections.max()).await,
+        // A client that is hung up on tries again later.
+        Protocol::Grpc => {}
+        Protocol::Resp => resp::refuse(socket, shared).await,
     }
 }
 

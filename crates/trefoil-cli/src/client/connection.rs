@@ -4,10 +4,13 @@
 //! ```text
 //! URL    --url, --context, TREFOIL_URL, the context in use, http://127.0.0.1:8080
 //! token  --token, --context, TREFOIL_TOKEN, the context in use, the development token
+//! CA     --cacert, the context of the URL, TREFOIL_CACERT, SSL_CERT_FILE
 //! ```
 //!
 //! The context in use is the one that `TREFOIL_CONTEXT` names, else the selected one. A token of a
 //! context goes to the URL of this context only.
+
+use std::path::PathBuf;
 
 use trefoil::Token;
 
@@ -18,6 +21,9 @@ use crate::exit::UsageError;
 const URL_VARIABLE: &str = "TREFOIL_URL";
 const TOKEN_VARIABLE: &str = "TREFOIL_TOKEN";
 const CONTEXT_VARIABLE: &str = "TREFOIL_CONTEXT";
+const CACERT_VARIABLE: &str = "TREFOIL_CACERT";
+/// As other programs have it.
+const SYSTEM_CACERT_VARIABLE: &str = "SSL_CERT_FILE";
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Where the server is.
@@ -31,6 +37,11 @@ pub(crate) struct Address {
     /// The context with the address and the token; see `trefoil context` [env: TREFOIL_CONTEXT]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+
+    /// File with the certificates, in PEM, of those who vouch for an https:// server [env:
+    /// TREFOIL_CACERT, SSL_CERT_FILE] [default: that of the context, else those that browsers trust]
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
 }
 
 /// Where the server is and what it lets in.
@@ -68,13 +79,21 @@ pub(crate) struct ChosenServer {
     pub(crate) url_source: String,
     pub(crate) token: String,
     pub(crate) token_source: String,
+    pub(crate) authorities: Option<AuthorityFile>,
+}
+
+/// A file with the certificates of those who vouch for a server.
+#[derive(Debug)]
+pub(crate) struct AuthorityFile {
+    pub(crate) path: PathBuf,
+    /// What named it.
+    pub(crate) source: &'static str,
 }
 
 impl Address {
     /// Returns a client that shows this token; if there is none, the one that belongs here.
     pub(crate) fn client(&self, token: Option<&str>) -> anyhow::Result<HttpClient> {
-        let ChosenServer { url, token, .. } = self.chosen(token)?;
-        HttpClient::new(&url, &token)
+        HttpClient::new(&self.chosen(token)?)
     }
 
     fn chosen(&self, token: Option<&str>) -> anyhow::Result<ChosenServer> {
@@ -103,6 +122,11 @@ impl Address {
             &|| of_context(false).map(UsedContext::url),
         ])
         .unwrap_or_else(|| (DEFAULT_URL.to_owned(), "default".to_owned()));
+        // Nobody else's server is told the token.
+        let trusted = context
+            .as_ref()
+            .filter(|used| is_same(&used.server.url, &url));
+        let authorities = self.authorities(trusted, &variable);
         if let Some(token) = token {
             let source = "the command line".to_owned();
             return Ok(ChosenServer {
@@ -110,12 +134,9 @@ impl Address {
                 url_source,
                 token: token.to_owned(),
                 token_source: source,
+                authorities,
             });
         }
-        // Nobody else's server is told the token.
-        let trusted = context
-            .as_ref()
-            .filter(|used| is_same(&used.server.url, &url));
         let stored = |named: bool| match trusted.filter(|_| is_named == named) {
             Some(used) => used.token(),
             None => Ok(None),
@@ -134,7 +155,29 @@ impl Address {
             url_source,
             token,
             token_source,
+            authorities,
         })
+    }
+
+    /// Who vouches for the server, if somebody says so; `used` is the context that it is of.
+    fn authorities(
+        &self,
+        used: Option<&UsedContext>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<AuthorityFile> {
+        let of = |source, path: Option<PathBuf>| {
+            Some(AuthorityFile {
+                path: path?,
+                source,
+            })
+        };
+        let named = |name: &'static str| of(name, variable(name).map(PathBuf::from));
+        first(&[
+            &|| of("--cacert", self.cacert.clone()),
+            &|| of("the context", used?.server.cacert.clone()),
+            &|| named(CACERT_VARIABLE),
+            &|| named(SYSTEM_CACERT_VARIABLE),
+        ])
     }
 
     /// The context that is named or in use.
@@ -200,6 +243,7 @@ mod tests {
             url: url.to_owned(),
             token_file: None,
             token: token.map(str::to_owned),
+            cacert: None,
         };
         let mut contexts = Contexts::default();
         contexts.contexts.extend([
@@ -216,6 +260,7 @@ mod tests {
         let address = Address {
             url: url.map(str::to_owned),
             context: context.map(str::to_owned),
+            cacert: None,
         };
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);

@@ -7,7 +7,8 @@ mod server;
 mod sse;
 mod tls;
 
-pub(crate) use connection::{Address, ConnectionArguments, is_encrypted};
+use connection::ChosenServer;
+pub(crate) use connection::{Address, AuthorityFile, ConnectionArguments, is_encrypted};
 pub(crate) use event::{EventRow, ShownEvent, StreamRow};
 pub(crate) use metrics::{MetricLabels, MetricsReading};
 pub(crate) use server::NamespaceInfo;
@@ -52,11 +53,16 @@ pub(crate) struct HttpClient {
 pub(crate) type QueryPairs<'a> = &'a [(&'a str, &'a str)];
 
 impl HttpClient {
-    /// A client of the server there that shows this token.
-    fn new(url: &str, token: &str) -> anyhow::Result<Self> {
-        let file = is_encrypted(url)?.then(|| std::env::var_os("SSL_CERT_FILE"));
+    /// A client of a server that shows it a token.
+    fn new(server: &ChosenServer) -> anyhow::Result<Self> {
+        let ChosenServer { url, token, .. } = server;
+        // A file that is not needed cannot be in the way.
+        let authorities = match is_encrypted(url)? {
+            true => server.authorities.as_ref(),
+            false => None,
+        };
         let config = Agent::config_builder()
-            .tls_config(tls::config(file.flatten())?)
+            .tls_config(tls::config(authorities)?)
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .user_agent(concat!("trefoil/", env!("CARGO_PKG_VERSION")));

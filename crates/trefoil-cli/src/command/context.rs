@@ -76,6 +76,9 @@ struct AddContext {
     /// Store the token itself: that of TREFOIL_TOKEN, or a line of standard input
     #[arg(long, conflicts_with = "token_file")]
     store_token: bool,
+    /// The file with the certificates of those who vouch for an https:// server
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
     /// Select it
     #[arg(long)]
     select: bool,
@@ -147,6 +150,8 @@ impl AddContext {
             url: url.clone(),
             token_file: self.token_file()?,
             token: self.stored_token()?,
+            // By its whole name: commands run in other directories too.
+            cacert: self.cacert.as_ref().map(std::path::absolute).transpose()?,
         };
         contexts.contexts.insert(name.clone(), server);
         let is_selected = self.select || contexts.selected.is_none();

@@ -54,7 +54,7 @@ pub(super) struct Bound {
     pub(super) resp: Vec<SocketAddr>,
     /// For other nodes.
     pub(super) peers: Vec<SocketAddr>,
-    grpc_scheme: &'static str,
+    is_encrypted: bool,
 }
 
 impl Bound {
@@ -69,16 +69,29 @@ impl Bound {
         })
     }
 
+    /// The addresses of HTTP as clients are given them.
+    pub(super) fn http_urls(&self) -> impl Iterator<Item = String> {
+        self.urls(&self.http, ["http", "https"])
+    }
+
     /// The addresses of RESP as clients are given them.
     pub(super) fn resp_urls(&self) -> impl Iterator<Item = String> {
-        let addresses = self.resp.iter();
-        addresses.map(|address| format!("redis://{address}"))
+        self.urls(&self.resp, ["redis", "rediss"])
     }
 
     /// The addresses of gRPC as clients are given them.
     pub(super) fn grpc_urls(&self) -> impl Iterator<Item = String> {
-        let scheme = self.grpc_scheme;
-        self.grpc
+        self.urls(&self.grpc, ["http", "https"])
+    }
+
+    /// Addresses with the scheme for plain connections, or the one for encrypted ones.
+    fn urls(
+        &self,
+        addresses: &[SocketAddr],
+        schemes: [&'static str; 2],
+    ) -> impl Iterator<Item = String> {
+        let scheme = schemes[usize::from(self.is_encrypted)];
+        addresses
             .iter()
             .map(move |address| format!("{scheme}://{address}"))
     }
@@ -91,11 +104,7 @@ pub(super) fn run(
     ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
     let namespaces = open(&settings)?;
-    let has_tls = settings
-        .grpc
-        .as_ref()
-        .is_some_and(|grpc| grpc.tls.is_some());
-    let grpc_scheme = if has_tls { "https" } else { "http" };
+    let is_encrypted = settings.tls.is_some();
     let defaults = Config::default();
     let is_local = settings.web.is_local;
     let config = Config {
@@ -105,6 +114,7 @@ pub(super) fn run(
         listen: settings.listen,
         test_mode: settings.test_mode,
         web: settings.web,
+        tls: settings.tls,
         connections_max: settings.connections_max,
         slow_after: settings.slow_after,
         grpc: settings.grpc,
@@ -128,7 +138,7 @@ pub(super) fn run(
                 grpc: server.grpc_addresses(),
                 resp: server.resp_addresses(),
                 peers: server.peer_addresses(),
-                grpc_scheme,
+                is_encrypted,
             };
             if let Err(error) = ready(&bound, new_token.as_ref()) {
                 // Nobody has seen the token: the next start makes another one.
@@ -254,8 +264,8 @@ fn announce(
         ))?;
         output.line("It is shown this once: only its hash is stored.")?;
     }
-    for address in &bound.http {
-        output.line(format_args!("Listening on http://{address}"))?;
+    for url in bound.http_urls() {
+        output.line(format_args!("Listening on {url}"))?;
     }
     for url in bound.grpc_urls() {
         output.line(format_args!("Listening on {url} (gRPC)"))?;

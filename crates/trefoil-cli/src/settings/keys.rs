@@ -138,7 +138,7 @@ const TLS_CERT: Key = key(
     "tls-cert",
     "FILE",
     String::new,
-    "Certificate chain of the gRPC listener in PEM [default: no TLS]",
+    "Certificate chain in PEM: HTTP, gRPC and RESP are encrypted, and the file is read again when it changes [default: no TLS]",
 );
 const TLS_KEY: Key = key(
     "tls-key",

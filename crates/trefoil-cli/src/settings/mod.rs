@@ -7,6 +7,7 @@ mod layers;
 mod parse;
 mod peers;
 mod resp;
+mod tls;
 
 pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
 pub(crate) use layers::{SettingLayers, Shown};
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use tracing::Level;
 use trefoil::{NamespacesOptions, Options, Token, limits};
-use trefoil_server::{GrpcConfig, PeersConfig, RespConfig, ShownSetting, Web};
+use trefoil_server::{GrpcConfig, PeersConfig, RespConfig, ShownSetting, Tls, Web};
 
 use crate::exit::UsageError;
 use crate::logging::Format;
@@ -34,6 +35,8 @@ pub(crate) struct ServerSettings {
     pub(crate) resp: Option<RespConfig>,
     /// `None`: other nodes are not listened for.
     pub(crate) peers: Option<PeersConfig>,
+    /// `None`: connections are not encrypted.
+    pub(crate) tls: Option<Tls>,
     pub(crate) web: Web,
     pub(crate) connections_max: usize,
     /// `None`: as much as the server chooses.
@@ -78,6 +81,7 @@ impl ServerSettings {
             grpc: grpc::config(layers, &listen)?,
             resp: resp::config(layers, &listen)?,
             peers: peers::config(layers, storage.is_shared())?,
+            tls: tls::config(layers)?,
             listen,
             web: Web {
                 is_local: false,

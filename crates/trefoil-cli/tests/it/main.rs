@@ -29,3 +29,4 @@ mod seats;
 mod soak;
 mod sse;
 mod state;
+mod tls;

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
 use crate::harness::{ADMIN, Server};
+use crate::tls::CertificateFiles;
 
 /// A script of `tests/python`, which leaves nothing there.
 pub(crate) fn script(name: &str) -> Command {
@@ -88,32 +88,12 @@ fn the_client_of_umadb_works_with_a_key_over_tls() {
     if !has("umadb") {
         return;
     }
-    let directory = TempDir::new().unwrap();
-    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (certificate, key, authority) = (file("server.pem"), file("server.key"), file("ca.pem"));
-    write_certificate(&certificate, &key, &authority);
-    let data = TempDir::new().unwrap();
-    let server = Server::on(
-        data.path(),
-        &["--tls-cert", &certificate, "--tls-key", &key],
-    );
+    let (files, data) = (CertificateFiles::new(), TempDir::new().unwrap());
+    let server = files.server(data.path());
     let url = format!("https://localhost:{}", server.grpc_port);
     let wrong = ADMIN.replace("000", "001");
-    run(script("umadb_client.py").args([&url, &authority, ADMIN, &wrong]));
+    let mut script = script("umadb_client.py");
+    script.arg(&url).arg(files.authority());
+    run(script.args([ADMIN, &wrong]));
     assert!(server.terminate().success());
-}
-
-/// Writes a certificate for `localhost`, its key, and the certificate that signed it.
-pub(crate) fn write_certificate(certificate: &str, key: &str, authority: &str) {
-    let mut signer = CertificateParams::default();
-    signer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let signer = CertifiedIssuer::self_signed(signer, KeyPair::generate().unwrap()).unwrap();
-    let own_key = KeyPair::generate().unwrap();
-    let own = CertificateParams::new(["localhost".to_owned()])
-        .unwrap()
-        .signed_by(&own_key, &signer)
-        .unwrap();
-    std::fs::write(certificate, own.pem()).unwrap();
-    std::fs::write(key, own_key.serialize_pem()).unwrap();
-    std::fs::write(authority, signer.pem()).unwrap();
 }

@@ -34,7 +34,6 @@ mod request;
 mod socket;
 mod status;
 mod subscribe;
-mod tls;
 mod wire;
 
 pub(crate) use call::METHOD_NAMES;
@@ -43,4 +42,3 @@ pub(crate) use relay::GrpcPeers;
 pub(crate) use status::CODE_NAMES;
 #[cfg(test)]
 pub(crate) use status::code_of;
-pub(crate) use tls::server_config;

@@ -68,7 +68,11 @@ impl Server {
 
     /// A server as `trefoil dev` starts it, on a directory of its own.
     pub(crate) fn in_development() -> Self {
-        Self::launch_as("dev", &[])
+        Self::in_development_with(&[])
+    }
+
+    pub(crate) fn in_development_with(arguments: &[&str]) -> Self {
+        Self::launch_as("dev", arguments)
     }
 
     fn launch(arguments: &[&str]) -> Self {
@@ -121,13 +125,24 @@ impl Server {
                 eprintln!("the server ended early:\n{}", server.log());
                 return None;
             }
-            let answer = server.anonymous().try_request("GET", "/health", &[], b"");
-            if answer.is_ok_and(|answer| answer.status == 200) {
+            if server.is_up(arguments) {
                 return Some(server);
             }
             thread::sleep(Duration::from_millis(10));
         }
         panic!("the server did not answer in {START:?}:\n{}", server.log());
+    }
+
+    /// Whether it answers or, if it does so over TLS only, says that it will.
+    fn is_up(&self, arguments: &[&str]) -> bool {
+        if arguments
+            .iter()
+            .any(|argument| argument.starts_with("--tls"))
+        {
+            return self.log().contains("https://");
+        }
+        let answer = self.anonymous().try_request("GET", "/health", &[], b"");
+        answer.is_ok_and(|answer| answer.status == 200)
     }
 
     /// A client with the admin's token.

@@ -1,35 +1,37 @@
 //! Published clients at a server that does not have their namespace: another one does, which shares the
 //! storage.
 
+use std::rc::Rc;
+
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::Storage;
 use crate::harness::{ADMIN, Server, Value, binary};
-use crate::python::{has, run, script, write_certificate};
+use crate::python::{has, run, script};
+use crate::tls::CertificateFiles;
 
 /// A server on a storage, with a cache of its own.
 struct Node {
     server: Server,
+    certificate: Option<Rc<CertificateFiles>>,
     _cache: TempDir,
 }
 
 impl Node {
-    fn start(storage: &Storage, prefix: &str, options: &[&str]) -> Self {
+    fn start(storage: &Storage, prefix: &str, certificate: Option<Rc<CertificateFiles>>) -> Self {
         let cache = TempDir::new().unwrap();
         let directory = cache.path().join("cache");
         let url = format!("{}/{prefix}", storage.url);
-        let mut arguments = vec![
-            "--storage",
-            &url,
-            "--cache-dir",
-            directory.to_str().unwrap(),
-        ];
-        arguments.extend(options);
+        let mut arguments = vec!["--storage", &url, "--token", ADMIN];
+        arguments.extend(["--cache-dir", directory.to_str().unwrap()]);
+        let tls = certificate.as_ref().map(|files| files.arguments());
+        arguments.extend(tls.iter().flatten().map(String::as_str));
         let mut command = binary();
         command.envs(&storage.variables);
         Self {
             server: Server::try_launch(command, &arguments).unwrap(),
+            certificate,
             _cache: cache,
         }
     }
@@ -39,18 +41,38 @@ impl Node {
         let start = format!(
             "trefoil_forwarded_requests_total{{protocol=\"{protocol}\",outcome=\"answered\"}} "
         );
-        let answer = self.server.anonymous().get("/metrics");
-        let mut lines = answer.text().lines();
+        let text = match &self.certificate {
+            None => self.server.anonymous().get("/metrics").text().to_owned(),
+            Some(files) => files.curl(&self.server, "/metrics", &[]),
+        };
+        let mut lines = text.lines();
         let count = lines.find_map(|line| line.strip_prefix(&start));
         count.unwrap().parse().unwrap()
+    }
+
+    fn head(&self) -> u64 {
+        let (request, token) = (
+            json!(["events.head"]),
+            format!("Authorization: Bearer {ADMIN}"),
+        );
+        let Some(files) = &self.certificate else {
+            return self.server.client().rpc(&request).ok().as_u64().unwrap();
+        };
+        let request = request.to_string();
+        let head = files.curl(&self.server, "/rpc", &["-H", &token, "-d", &request]);
+        head.parse().unwrap()
     }
 }
 
 /// Starts two servers. Returns the one that has the default namespace, and the other one.
-fn owner_and_entry(storage: &Storage, prefix: &str, options: &[&str]) -> (Node, Node) {
-    let first = Node::start(storage, prefix, options);
-    let second = Node::start(storage, prefix, options);
-    first.server.client().rpc(&json!(["events.head"])).ok();
+fn owner_and_entry(
+    storage: &Storage,
+    prefix: &str,
+    certificate: Option<&Rc<CertificateFiles>>,
+) -> (Node, Node) {
+    let first = Node::start(storage, prefix, certificate.cloned());
+    let second = Node::start(storage, prefix, certificate.cloned());
+    first.head();
     match first.forwarded("http") {
         0 => (first, second),
         _ => (second, first),
@@ -65,7 +87,7 @@ fn the_client_of_redis_works_at_any_server() {
     if !has("redis") {
         return;
     }
-    let (owner, entry) = owner_and_entry(&storage, "redis", &["--token", ADMIN]);
+    let (owner, entry) = owner_and_entry(&storage, "redis", None);
     let port = entry.server.resp_port.to_string();
     for protocol in ["2", "3"] {
         run(script("redis_client.py").args([&port, ADMIN, protocol]));
@@ -87,26 +109,16 @@ fn the_client_of_umadb_works_at_any_server() {
         return;
     }
     // The client sends a key over TLS only.
-    let directory = TempDir::new().unwrap();
-    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (certificate, key, authority) = (file("server.pem"), file("server.key"), file("ca.pem"));
-    write_certificate(&certificate, &key, &authority);
-    let options = [
-        "--token",
-        ADMIN,
-        "--tls-cert",
-        &certificate,
-        "--tls-key",
-        &key,
-    ];
-    let (owner, entry) = owner_and_entry(&storage, "umadb", &options);
+    let files = Rc::new(CertificateFiles::new());
+    let (owner, entry) = owner_and_entry(&storage, "umadb", Some(&files));
     let url = format!("https://localhost:{}", entry.server.grpc_port);
     let wrong = ADMIN.replace("000", "001");
-    run(script("umadb_client.py").args([&url, &authority, ADMIN, &wrong]));
+    let mut client = script("umadb_client.py");
+    client.arg(&url).arg(files.authority());
+    run(client.args([ADMIN, &wrong]));
     assert!(entry.forwarded("grpc") > 100);
-    let head = |node: &Node| node.server.client().rpc(&json!(["events.head"])).ok();
-    let before = head(&entry);
-    assert!(before.as_u64().unwrap() > 10);
+    let before = entry.head();
+    assert!(before > 10);
     assert!(owner.server.terminate().success());
-    assert_eq!(head(&entry), before);
+    assert_eq!(entry.head(), before);
 }

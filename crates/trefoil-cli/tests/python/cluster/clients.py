@@ -8,6 +8,7 @@ such as damage or a token that is suddenly wrong, is `Broken` and ends the test.
 import http.client
 import json
 import random
+import ssl
 import time
 
 import redis
@@ -27,6 +28,12 @@ class Broken(Exception):
     """What no fault of a node, a store or a network explains."""
 
 
+class Authority:
+    """Vouches for all nodes."""
+
+    FILE = None
+
+
 class Http:
     """Keeps one connection. A request is sent once."""
 
@@ -36,7 +43,12 @@ class Http:
 
     def __init__(self, node, token, timeout):
         self.token = token
-        self.connection = http.client.HTTPConnection("127.0.0.1", node["http"], timeout=timeout)
+        self.connection = http.client.HTTPSConnection(
+            "localhost",
+            node["http"],
+            timeout=timeout,
+            context=ssl.create_default_context(cafile=Authority.FILE),
+        )
 
     def call(self, *call):
         response = self.request("POST", "/rpc", json.dumps(call))
@@ -78,12 +90,11 @@ class Http:
 class Grpc:
     """The published client of UmaDB; it sends a key over TLS only."""
 
-    CA_FILE = None
     REFUSED = ("is on another node", "tcp connect error")
 
     def __init__(self, node, token, timeout):
         url = f"https://localhost:{node['grpc']}"
-        self.client = self.call(lambda: umadb.Client(url, ca_path=self.CA_FILE, api_key=token))
+        self.client = self.call(lambda: umadb.Client(url, ca_path=Authority.FILE, api_key=token))
 
     def call(self, step):
         try:
@@ -106,6 +117,8 @@ class Resp:
     def __init__(self, node, token, timeout):
         self.redis = redis.Redis(
             port=node["resp"],
+            ssl=True,
+            ssl_ca_certs=Authority.FILE,
             password=token,
             socket_timeout=timeout,
             retry=None,

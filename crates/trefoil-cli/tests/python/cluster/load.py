@@ -18,7 +18,7 @@ import traceback
 import readers
 import whole
 import writers
-from clients import Grpc, Nodes
+from clients import Authority, Nodes
 from space import Space
 
 # How long a cluster may take until everything is written again after a fault is over.
@@ -132,7 +132,7 @@ def fail():
 
 
 def main():
-    nodes_file, Grpc.CA_FILE, *pairs = sys.argv[1:]
+    nodes_file, Authority.FILE, *pairs = sys.argv[1:]
     names = [pair.split("=", 1) for pair in pairs]
     spaces = [Space(name, token, number) for number, (name, token) in enumerate(names)]
     load = Load(Nodes(nodes_file), spaces)

@@ -1,15 +1,18 @@
 //! TLS: with a certificate the server speaks nothing else.
 
+use std::path::PathBuf;
+
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
 use trefoil::Token;
 use trefoil_grpc::{Client, Connect};
-use trefoil_server::{Config, GrpcConfig, Server, Tls};
+use trefoil_server::{Config, Server, Tls};
 
 use super::fill;
 use crate::harness::TestServer;
 
-/// A certificate for `localhost`, and the one that signed it.
-fn certificate() -> (Tls, String) {
+/// A certificate for `localhost` in a directory, and the one that signed it.
+fn certificate(directory: &TempDir) -> (Tls, String) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
@@ -20,25 +23,25 @@ fn certificate() -> (Tls, String) {
         .signed_by(&key, &authority)
         .unwrap();
     let tls = Tls {
-        certificate: certificate.pem().into_bytes(),
-        key: key.serialize_pem().into_bytes(),
+        certificate: directory.path().join("certificate.pem"),
+        key: directory.path().join("key.pem"),
     };
+    std::fs::write(&tls.certificate, certificate.pem()).unwrap();
+    std::fs::write(&tls.key, key.serialize_pem()).unwrap();
     (tls, authority.pem())
 }
 
 fn with_tls(tls: Tls) -> Config {
     Config {
-        grpc: Some(GrpcConfig {
-            tls: Some(tls),
-            ..GrpcConfig::default()
-        }),
+        tls: Some(tls),
         ..Config::default()
     }
 }
 
 #[tokio::test]
 async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
-    let (tls, authority) = certificate();
+    let directory = TempDir::new().unwrap();
+    let (tls, authority) = certificate(&directory);
     let server = TestServer::with(with_tls(tls));
     let port = server.grpc.port();
     let connect = |url: String, ca_certificate| {
@@ -52,7 +55,7 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
     let mut client = connect(https.clone(), Some(authority)).await.unwrap();
     fill(&mut client, 2).await;
     assert_eq!(client.head().await.unwrap(), Some(2));
-    let (_, stranger) = certificate();
+    let (_, stranger) = certificate(&TempDir::new().unwrap());
     assert!(connect(https, Some(stranger)).await.is_err());
     let plain = connect(format!("http://127.0.0.1:{port}"), None).await;
     if let Ok(mut plain) = plain {
@@ -63,10 +66,14 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
 
 #[tokio::test]
 async fn files_that_are_no_certificate_or_no_key_are_refused() {
-    let (good, _) = certificate();
-    let (other, _) = certificate();
-    let nothing = Vec::new();
+    let (directory, others) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (good, _) = certificate(&directory);
+    let (other, _) = certificate(&others);
+    let nothing = directory.path().join("nothing.pem");
+    std::fs::write(&nothing, "").unwrap();
+    let missing = PathBuf::from("missing.pem");
     for (certificate, key, expected) in [
+        (&missing, &good.key, "cannot read missing.pem"),
         (&nothing, &good.key, "the TLS certificate cannot be used"),
         (&good.key, &good.key, "the TLS certificate cannot be used"),
         (&good.certificate, &nothing, "the TLS key cannot be used"),

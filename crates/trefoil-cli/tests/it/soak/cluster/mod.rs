@@ -47,10 +47,9 @@ fn faults() {
     let Some(mut nodes) = Nodes::start() else {
         return;
     };
-    let mut admin = nodes.server(0).client();
     let names = (0..NAMESPACES).map(|number| format!("soak-{number}"));
     let namespaces: Vec<(String, String)> = names
-        .map(|name| (name.clone(), admin.create_namespace(&name)))
+        .map(|name| (name.clone(), nodes.create_namespace(&name)))
         .collect();
     thread::sleep(KNOWN);
     let mut load = Load::start(&nodes.ports_file(), &nodes.authority(), &namespaces);

@@ -10,7 +10,7 @@ use super::clock::{Clocks, NodeClock};
 use super::proxy::Proxy;
 use crate::harness::{ADMIN, Server, binary};
 use crate::object_storage::services::{BUCKET, Service};
-use crate::python;
+use crate::tls::CertificateFiles;
 
 pub(super) const NODES: usize = 3;
 
@@ -21,6 +21,7 @@ const STARTS_MAX: u32 = 60;
 pub(super) struct Nodes {
     pub(super) service: Service,
     pub(super) all: Vec<ClusterNode>,
+    certificate: CertificateFiles,
     directory: TempDir,
 }
 
@@ -39,25 +40,23 @@ impl Nodes {
         let service = Service::seaweedfs()?;
         let directory = TempDir::new().unwrap();
         let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-        let (certificate, key) = (path("server.pem"), path("server.key"));
-        python::write_certificate(&certificate, &key, &path("ca.pem"));
+        let certificate = CertificateFiles::new();
         let clocks = Clocks::build(directory.path());
         let node = |number: usize| {
             let cache = path(&format!("cache-{number}"));
-            let arguments = [
+            let options = [
                 ("--storage", &format!("s3://{BUCKET}/soak")),
                 ("--cache-dir", &cache),
                 ("--token", &ADMIN.to_owned()),
-                ("--tls-cert", &certificate),
-                ("--tls-key", &key),
                 ("--log-level", &"warn".to_owned()),
             ];
-            let arguments = arguments.map(|(name, value)| format!("{name}={value}"));
+            let options = options.map(|(name, value)| format!("{name}={value}"));
+            let arguments = options.into_iter().chain(certificate.arguments());
             ClusterNode {
                 server: None,
                 proxy: Proxy::to(service.port()),
                 clock: clocks.clock(path(&format!("clock-{number}")).into()),
-                arguments: arguments.into(),
+                arguments: arguments.collect(),
                 cache: cache.into(),
             }
         };
@@ -65,6 +64,7 @@ impl Nodes {
         let mut nodes = Self {
             service,
             all,
+            certificate,
             directory,
         };
         for number in 0..NODES {
@@ -110,7 +110,19 @@ impl Nodes {
     }
 
     pub(super) fn authority(&self) -> PathBuf {
-        self.directory.path().join("ca.pem")
+        self.certificate.authority()
+    }
+
+    /// Makes a namespace. Returns its token.
+    pub(super) fn create_namespace(&self, name: &str) -> String {
+        let url = format!("https://localhost:{}", self.server(0).port);
+        let mut create = binary();
+        create.args(["ns", "create", name, "--url", &url, "--admin-token", ADMIN]);
+        let created = create.arg("--cacert").arg(self.authority());
+        let created = created.output().unwrap();
+        let errors = String::from_utf8_lossy(&created.stderr);
+        assert!(created.status.success(), "{errors}");
+        String::from_utf8(created.stdout).unwrap().trim().to_owned()
     }
 
     /// The server of a node that runs.
