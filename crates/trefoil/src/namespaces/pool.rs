@@ -176,8 +176,11 @@ impl DatabasePool {
         open: impl FnOnce() -> Result<Database>,
     ) -> Result<OpenDatabase> {
         self.drop_lost(id);
+        let state = self.state.lock();
+        let is_new = !state.closed && !state.open.contains_key(id);
+        drop(state);
         // Before a place is made for it.
-        if !self.state.lock().open.contains_key(id) {
+        if is_new {
             exists()?;
             check()?;
         }
