@@ -324,6 +324,7 @@ impl Acceptor {
             shared: Arc::clone(&self.shared),
             guest: self.shared.connections.enter(protocol),
             protocol,
+            threads: self.protocol.clone(),
             tls: self.tls.clone(),
             stop: self.stop.clone(),
         };
@@ -378,6 +379,8 @@ struct AcceptedConnection {
     /// `None` if there are too many.
     guest: Option<Guest>,
     protocol: Protocol,
+    /// Those that serve it, which are there for as long as it is.
+    threads: ServedProtocol,
     tls: Option<Arc<ListenerTls>>,
     stop: Stop,
 }
@@ -389,6 +392,7 @@ impl AcceptedConnection {
             shared,
             guest,
             protocol,
+            threads: _threads,
             tls,
             stop,
         } = self;
