@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use trefoil::home::{Home as _, MemberState};
 use trefoil::{
     Clock, Error, ManualTime, NamespaceId, Namespaces, NamespacesOptions, NewNamespace, Selection,
-    Timestamp,
+    Timestamp, Token,
 };
 
 use super::tests::{TestNode, commit, id};
@@ -230,6 +230,20 @@ fn a_node_that_is_stopped_hands_its_namespaces_to_the_others() {
         (states[1].state, states[1].n_owned),
         (MemberState::Leaving, 0)
     );
+}
+
+#[test]
+fn nodes_that_start_at_the_same_time_make_one_default_namespace() {
+    let data = MemoryEngine::default();
+    let nodes = ["first:1", "second:1"].map(|address| ServingNode::join(&data, address));
+    let token = Token::development();
+    let made = nodes
+        .each_ref()
+        .map(|node| node.namespaces.ensure_default(Some(&token)).unwrap());
+    assert_eq!(made.map(|made| made.is_some()), [true, false]);
+    let third = ServingNode::join(&data, "third:1");
+    let other = Token::read("another token of sixteen bytes").unwrap();
+    assert!(third.namespaces.ensure_default(Some(&other)).is_err());
 }
 
 #[test]

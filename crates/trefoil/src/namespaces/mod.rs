@@ -238,13 +238,7 @@ impl Namespaces {
     pub fn ensure_default(&self, token: Option<&Token>) -> Result<Option<Token>> {
         let id = NamespaceId::new(DEFAULT_NAMESPACE)?;
         if let Ok(record) = self.inner.registry.get(id.as_str()) {
-            let matches = |token| record.token_hash.matches(&TokenHash::of(token));
-            return match token {
-                Some(token) if !matches(token) => Err(Error::invalid(
-                    "the given token is not the token of the existing namespace 'default'",
-                )),
-                _ => Ok(None),
-            };
+            return check_default(&record, token);
         }
         let new = NewNamespace {
             description: "Default namespace".to_owned(),
@@ -255,7 +249,15 @@ impl Namespaces {
             },
             ..NewNamespace::default()
         };
-        self.create(&id, new).map(|(_, token)| Some(token))
+        match self.create(&id, new) {
+            Ok((_, token)) => Ok(Some(token)),
+            // Another process that shares the home was started at the same time.
+            Err(Error::NamespaceExists(_)) if self.inner.registry.home.is_shared() => {
+                self.inner.registry.read_again(std::slice::from_ref(&id))?;
+                check_default(&self.inner.registry.get(id.as_str())?, token)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Creates a namespace and returns the token that opens it. The token is not stored, only its
@@ -562,6 +564,16 @@ fn check_token(token: &Token, id: &NamespaceId, bytes_min: usize) -> Result<()> 
             "the given token has {length} bytes, it needs at least {bytes_min}"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Returns nothing, or an error if the default namespace that is there has another token.
+fn check_default(record: &RegistryRecord, token: Option<&Token>) -> Result<Option<Token>> {
+    match token {
+        Some(token) if !record.token_hash.matches(&TokenHash::of(token)) => Err(Error::invalid(
+            "the given token is not the token of the existing namespace 'default'",
+        )),
+        _ => Ok(None),
     }
 }
 
