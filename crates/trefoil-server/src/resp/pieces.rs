@@ -151,9 +151,13 @@ impl Pieces<'_, '_> {
     async fn strings(&mut self, keys: Vec<Bytes>) -> io::Result<ReplyResult<()>> {
         self.output.put_head(b'*', keys.len()).await?;
         for key in keys {
-            // What is no string is answered as if it were not there.
-            if self.string(&key, None).await?.is_err() {
-                self.output.put(&Reply::Nil, self.protocol).await?;
+            if let Err(refusal) = self.string(&key, None).await? {
+                // What is no string is answered as if it were not there. What cannot be read is not.
+                let reply = match &refusal {
+                    Reply::Error(text) if text.starts_with("WRONGTYPE") => &Reply::Nil,
+                    refusal => refusal,
+                };
+                self.output.put(reply, self.protocol).await?;
             }
         }
         Ok(Ok(()))
