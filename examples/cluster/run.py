@@ -183,6 +183,8 @@ def main() -> None:
     parser.add_argument("--weed", type=Path, help="the SeaweedFS to start, instead of installing it")
     parser.add_argument("--data", type=Path, default=OWN, help="where everything is stored [target/cluster]")
     given = parser.parse_args()
+    # Also if whoever started this in the background has it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # A polite end of this process ends what it has started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     binary, weed = given.binary or build(), given.weed or seaweedfs()
