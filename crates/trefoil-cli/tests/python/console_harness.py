@@ -104,6 +104,8 @@ class Watcher:
         self.expected += 1
         yield
         self.expected -= 1
+        # The last one may be reported after this, and its response, too.
+        self.unreported += 1
 
     def check(self) -> None:
         check(not self.wrong, self.wrong)
