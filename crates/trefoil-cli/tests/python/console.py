@@ -115,9 +115,15 @@ def keys_go_to_pages(page: Page, watcher: Watcher, server: Server) -> None:
     page.keyboard.press("g")
     page.keyboard.press("s")
     expect(page.get_by_role("heading", name="Streams", level=1)).to_be_focused()
+    # Both lists are there before the search: one still to come has no `account-6` either.
+    others = [page.get_by_role("link", name=name, exact=True) for name in ("hostile", "account-6")]
+    for other in others:
+        expect(other).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("account-5")
-    expect(page.get_by_role("link", name="account-6")).to_have_count(0)
+    for other in others:
+        expect(other).to_have_count(0)
+    expect(page.get_by_role("link", name="account-5", exact=True)).to_be_visible()
     page.get_by_role("heading", name="Streams", level=1).click()
     page.keyboard.press("j")
     expect(page.get_by_role("link", name="account", exact=True)).to_be_focused()

@@ -72,20 +72,24 @@ class Watcher:
     """What must not happen on any page: errors, and requests to other hosts."""
 
     def __init__(self, page: Page, server: Server) -> None:
-        self.server, self.wrong, self.expected, self.unreported = server, [], 0, 0
+        self.page, self.server, self.wrong = page, server, []
+        # Whether refusals are expected, how many of them the browser has yet to report, and the
+        # requests meanwhile that are not answered.
+        self.expected, self.unreported, self.under_way = False, 0, set()
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", self.console)
         page.on("request", self.request)
         page.on("response", self.response)
+        page.on("requestfinished", lambda request: self.under_way.discard(request))
+        page.on("requestfailed", lambda request: self.under_way.discard(request))
         page.on("dialog", lambda dialog: self.wrong.append("a dialog"))
 
     def console(self, message) -> None:
         if message.type != "error":
             return
-        # The browser itself reports every refused request, and not at once; refusals that a test
-        # asks for are no errors.
-        if "Failed to load" in message.text and (self.expected or self.unreported):
-            self.unreported = max(0, self.unreported - 1)
+        # The browser itself reports every refused request; refusals that a test asks for are no errors.
+        if "Failed to load" in message.text and self.expected:
+            self.unreported -= 1
             return
         self.wrong.append(message.text)
 
@@ -94,6 +98,8 @@ class Watcher:
             self.unreported += 1
 
     def request(self, request) -> None:
+        if self.expected and request.url.endswith("/rpc"):
+            self.under_way.add(request)
         if not request.url.startswith(self.server.url):
             self.wrong.append(f"asked {request.url}")
         if TOKEN in request.url or "ns_" in request.url:
@@ -101,11 +107,14 @@ class Watcher:
 
     @contextmanager
     def refusals(self):
-        self.expected += 1
+        """Expects refusals, until the browser has reported all of them: it does not do so at once."""
+        self.expected, self.unreported = True, 0
         yield
-        self.expected -= 1
-        # The last one may be reported after this, and its response, too.
-        self.unreported += 1
+        end = time.monotonic() + ANSWER_SECONDS
+        while self.under_way or self.unreported > 0:
+            check(time.monotonic() < end, "not reported", self.unreported, self.under_way)
+            self.page.wait_for_timeout(20)
+        self.expected = False
 
     def check(self) -> None:
         check(not self.wrong, self.wrong)
