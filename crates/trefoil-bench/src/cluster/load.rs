@@ -116,10 +116,13 @@ fn request(connection: &mut Option<TcpStream>, address: SocketAddr, token: &str)
             Err(_) => return Became::NotConnected,
         },
     };
-    match exchange(socket, address, token) {
-        Ok(200) => Became::Written,
-        Ok(_) | Err(_) => Became::Failed,
-    }
+    let why = match exchange(socket, address, token) {
+        Ok(200) => return Became::Written,
+        Ok(status) => format!("status {status}"),
+        Err(error) => format!("{error:#}"),
+    };
+    eprintln!("a request to {address} failed: {why}");
+    Became::Failed
 }
 
 /// Whether the server has closed a connection on which nothing is on its way.

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::Request;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 
@@ -51,7 +52,14 @@ pub(crate) async fn serve(
         let (shared, under_way) = (Arc::clone(&served), UnderWay::begin(&serving, &request));
         let guest = Arc::clone(&served_guest);
         async move {
-            let answer = service::serve(shared, &guest, request, &under_way).await;
+            let version = request.version();
+            let mut answer = service::serve(Arc::clone(&shared), &guest, request, &under_way).await;
+            // A client that knows of the end sends its next request elsewhere. One that does not may
+            // send it in the moment in which its idle connection is closed.
+            if shared.leaving.is_cancelled() && version <= Version::HTTP_11 {
+                let headers = answer.headers_mut();
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, Infallible>(answer.map(|body| HeldBody {
                 body,
                 _under_way: under_way,

@@ -127,6 +127,12 @@ impl World {
         assert!(self.server.terminate().success(), "{log}");
     }
 
+    /// Waits until a server that was told to has stopped.
+    pub(super) fn ends(self) {
+        let log = self.server.log();
+        assert!(self.server.wait().success(), "{log}");
+    }
+
     fn grpc(&self, runtime: &Runtime) -> Client {
         let connect = Connect {
             url: format!("http://127.0.0.1:{}", self.server.grpc_port),
