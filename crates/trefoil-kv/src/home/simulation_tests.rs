@@ -6,6 +6,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use trefoil::home::{Home as _, Incarnation};
@@ -20,7 +22,9 @@ use crate::contract::KvEngine as _;
 use crate::memory::{CutOff, EngineCall, Fate, Fates, MemoryEngine};
 
 /// How many seeds are tried, unless one is given.
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 32;
+/// How many at a time: a seed mostly waits for threads of its nodes.
+const AT_ONCE: usize = 8;
 const STEPS: usize = 600;
 const NODES: usize = 3;
 const NAMESPACES: [&str; 2] = ["a", "b"];
@@ -392,18 +396,43 @@ fn number_from(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// Says how a seed that fails is run again.
+struct RunningSeed(u64);
+
+impl Drop for RunningSeed {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let Self(seed) = self;
+            eprintln!("failed: TREFOIL_TEST_SEED={seed} cargo xtask soak simulation");
+        }
+    }
+}
+
 /// `TREFOIL_TEST_SEED=7` runs one seed alone, `TREFOIL_TEST_SECONDS=600` as many as there is time for.
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_stale_is_read() {
     let began = Instant::now();
     let seconds = Duration::from_secs(number_from("TREFOIL_TEST_SECONDS").unwrap_or(0));
     let given = number_from("TREFOIL_TEST_SEED");
-    let seeds = given.map_or(0..u64::MAX, |seed| seed..seed + 1);
-    let is_wanted = |seed: &u64| given.is_some() || *seed < SEEDS || began.elapsed() < seconds;
-    let mut n_acknowledged = 0;
-    for seed in seeds.take_while(is_wanted) {
-        eprintln!("TREFOIL_TEST_SEED={seed} cargo xtask soak simulation");
-        n_acknowledged += run(seed);
-    }
+    let is_wanted = |seed| match given {
+        Some(given) => seed == given,
+        None => seed < SEEDS || began.elapsed() < seconds,
+    };
+    let next = AtomicU64::new(given.unwrap_or(0));
+    let work = || -> u64 {
+        let seeds = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let counts = seeds.take_while(|seed| is_wanted(*seed)).map(|seed| {
+            let _running = RunningSeed(seed);
+            run(seed)
+        });
+        counts.sum()
+    };
+    let n_acknowledged: u64 = thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let counts = workers.into_iter().map(|worker| worker.join().unwrap());
+        counts.sum()
+    });
+    let n_seeds = next.into_inner() - AT_ONCE as u64 - given.unwrap_or(0);
+    eprintln!("{n_seeds} seeds, {n_acknowledged} acknowledged writes");
     assert!(n_acknowledged > 0, "somebody has written something");
 }
