@@ -1,7 +1,7 @@
 //! This node of the cluster, as long as it is the same one: its signs of life, and its lease.
 //!
 //! A node answers for what it owns as long as it has a *lease*. It looks every second whether somebody
-//! has declared it dead, and a look that finds nothing is good for three seconds from its beginning.
+//! has declared it dead, and a look that finds nothing is good for two and a half seconds from its beginning.
 //! Whoever declared it dead waits for longer than that before it answers for what was the other's. So
 //! nothing here compares the clocks of two machines.
 
@@ -22,7 +22,7 @@ use super::{names, small};
 use crate::contract::{KvObjects, ObjectVersion};
 
 /// How often a node gives a sign of life.
-const BEAT_EVERY: Duration = Duration::from_secs(2);
+const BEAT_EVERY: Duration = Duration::from_millis(1500);
 
 /// How often it looks whether it was declared dead.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const CLOCK_EVERY: Duration = Duration::from_secs(30);
 const ASLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// How long it may answer after a look that found nothing.
-pub(super) const LEASE: Duration = Duration::from_secs(3);
+pub(super) const LEASE: Duration = Duration::from_millis(2500);
 
 /// Tells nodes apart. A node that was declared dead goes on as another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,10 +14,10 @@ use super::{names, small};
 use crate::contract::{KvObjects, ObjectVersion};
 
 /// How long a node may be silent before it is declared dead.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
+const SILENCE_MAX: Duration = Duration::from_secs(4);
 
 /// After this long without another sign of life it is not known whether a node is alive.
-const FRESH: Duration = Duration::from_secs(4);
+const FRESH: Duration = Duration::from_secs(3);
 
 /// How long one waits after a node was declared dead: its lease, and something for clocks that do not
 /// run at the same speed.

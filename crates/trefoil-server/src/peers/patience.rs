@@ -8,7 +8,7 @@ use trefoil::Clock;
 /// The first pause.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest one.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// Pauses between attempts, each longer than the one before, until a time is over.
 #[derive(Debug)]
