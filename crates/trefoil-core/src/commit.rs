@@ -250,7 +250,7 @@ fn validate_events(events: &[NewEvent], data_bytes_max: usize) -> Result<()> {
 }
 
 /// Checks the length of a stream name.
-pub(crate) fn validate_stream_name(stream: &str) -> Result<()> {
+pub fn validate_stream_name(stream: &str) -> Result<()> {
     if stream.is_empty() {
         return Err(Error::invalid("streamName must be a non-empty string"));
     }

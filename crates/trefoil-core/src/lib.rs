@@ -23,7 +23,10 @@ mod varint;
 
 pub use both::both;
 pub use cause::Cause;
-pub use commit::{Appended, Commit, Committed, Condition, Ids, validate_conditions, validate_ids};
+pub use commit::{
+    Appended, Commit, Committed, Condition, Ids, validate_conditions, validate_ids,
+    validate_stream_name,
+};
 pub use error::{Damage, Error, Result, is_disk_full};
 pub use event::{Event, EventItem, ImportedEvent, NewEvent};
 pub use id::{EventId, located_position, make_event_id, parse_event_id};

@@ -58,6 +58,7 @@ pub mod home;
 mod index;
 mod namespaces;
 mod read;
+mod removal;
 mod state;
 mod stats;
 mod time;
@@ -77,6 +78,7 @@ pub use read::listing::{CategoryInfo, List, NameInfo, StreamInfo};
 pub use read::look::StateSnapshot;
 pub use read::stored_commit::StoredCommit;
 pub use read::subscription::Subscription;
+pub use removal::{RemoveBefore, Truncated};
 pub use state::{ChangePage, ChangedEntry, EntryEdit, StateChange, Watch, Word};
 pub use stats::{
     BackgroundWork, Histogram, HistogramSnapshot, RequestStage, StatsSnapshot, Striped, TotalStats,

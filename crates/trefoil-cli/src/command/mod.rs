@@ -29,6 +29,7 @@ mod seats;
 mod serve;
 mod source;
 mod state;
+mod stream;
 mod streams;
 mod tail;
 mod terms;
@@ -109,6 +110,8 @@ enum TrefoilCommand {
     Nodes(nodes::Arguments),
     /// Report streams, types, categories and growth
     Report(report::Arguments),
+    /// Truncate and delete streams
+    Stream(stream::Arguments),
     /// List streams
     Streams(streams::Arguments),
     /// List categories
@@ -172,6 +175,7 @@ impl TrefoilCommand {
             Self::Ready(arguments) => arguments.run(output),
             Self::Nodes(arguments) => arguments.run(output),
             Self::Report(arguments) => arguments.run(output),
+            Self::Stream(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
             Self::Categories(arguments) => arguments.run(output),
             Self::Export(arguments) => arguments.run(output.format.is_json()),

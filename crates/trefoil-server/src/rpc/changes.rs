@@ -29,6 +29,11 @@ fn put_change(out: &mut Vec<u8>, change: &StateChange) {
             object.known_number("position", *position);
         }
         ChangedEntry::Replies(id) => put_bytes(object.field("id"), id),
+        ChangedEntry::Removal(stream) => {
+            if let Some(stream) = stream {
+                object.text("stream", stream);
+            }
+        }
         ChangedEntry::Unknown => {}
     }
     if let EntryEdit::Patch { offset, bytes } = &change.edit {
@@ -137,6 +142,7 @@ fn entry_name(entry: &ChangedEntry) -> &'static str {
         ChangedEntry::Keys(EntryMeaning::Garbage(_)) => "garbage",
         ChangedEntry::Tracking(..) => "tracking",
         ChangedEntry::Replies(_) => "replies",
+        ChangedEntry::Removal(_) => "removal",
         ChangedEntry::Unknown => "unknown",
     }
 }

@@ -27,8 +27,10 @@ mod position_at;
 pub(crate) mod rows;
 mod seats;
 mod state;
+mod stream_delete;
 mod stream_get;
 mod stream_last;
+mod stream_truncate;
 mod stream_version;
 mod stream_write;
 mod sys;
@@ -97,7 +99,7 @@ fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
         "events.head" | "ns.current" | "sys.settings" => 0,
         "commit" | "events.tags" | "events.tracking" | "events.types" | "ns.subscriptions"
         | "ns.tracking" | "position.at" | "sys.nodes" => 1,
-        "commit.get" | "events.get" | "events.query" => 2,
+        "commit.get" | "events.get" | "events.query" | "stream.delete" | "stream.truncate" => 2,
         seats if seats.starts_with("seats.") => 1,
         _ => return Ok(()),
     };
@@ -140,6 +142,8 @@ methods! {
     "stream.get" => stream_get::run,
     "stream.last" => stream_last::run,
     "stream.version" => stream_version::run,
+    "stream.truncate" => stream_truncate::run,
+    "stream.delete" => stream_delete::run,
     "category.get" => category_get::run,
     "commit" => commit::run,
     "commit.get" => commit_get::run,

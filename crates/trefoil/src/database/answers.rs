@@ -22,7 +22,7 @@ impl Database {
 
     /// Returns what the writer answered. What it has written, or may have, is so whoever owns the
     /// namespace now. A refusal may rest on what is no longer true.
-    pub(super) fn confirm<T>(&self, written: Result<T>) -> Result<T> {
+    pub(crate) fn confirm<T>(&self, written: Result<T>) -> Result<T> {
         match written {
             Ok(_) | Err(Error::Unknown { .. }) => written,
             Err(refusal) => Err(self.inner.claim.check_held().err().unwrap_or(refusal)),

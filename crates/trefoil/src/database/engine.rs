@@ -17,6 +17,7 @@ use crate::database::recovery::{checkpoint, replay};
 use crate::index::Index;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
+use crate::removal::true_end;
 use crate::state::StateStore;
 use crate::stats::{BackgroundWork, GroupStats, RequestStage, Trace};
 use crate::time::clock::Clock;
@@ -316,6 +317,13 @@ impl Engine {
     /// Returns what tells it from the other databases that share its threads.
     pub(crate) fn tenant(&self) -> Tenant {
         std::ptr::from_ref(self).addr()
+    }
+
+    /// Returns the last position of a stream, also if it was removed.
+    pub(crate) fn version(&self, stream: &str) -> Result<Option<u64>> {
+        let end = self.index.ask_stream_ends(|ends| ends.find(stream))?;
+        let end = true_end(&self.store, stream, end)?;
+        Ok(end.map(|end| end.last_ordinal))
     }
 
     /// Returns what time it is.

@@ -1,10 +1,11 @@
 //! What is known of a database as a whole.
 
-use trefoil_core::{Result, Timestamp};
+use trefoil_core::{Result, Selection, Timestamp};
 
 use super::engine::Engine;
 use crate::index::TermKind;
-use crate::read;
+use crate::read::listing::last_of;
+use crate::removal::removed_in_total;
 
 /// What is known of a database as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,17 +39,15 @@ impl Info {
             .layers()
             .summary(TermKind::All, "")?
             .unwrap_or_default();
-        let last = match all.last_position {
-            0 => None,
-            position => Some(read::fetch(engine.storage.as_ref(), position)?),
-        };
+        let last = last_of(engine, Selection::all())?;
+        let removed = removed_in_total(&engine.store.read())?;
         let usage = engine.storage.usage()?;
         Ok(Self {
-            events: all.n,
-            streams: all.new_streams,
+            events: all.n.saturating_sub(removed.events),
+            streams: all.new_streams.saturating_sub(removed.streams),
             commit: engine.writer.last_commit(),
-            head: all.last_position,
-            last_activity: last.map(|event| event.time()),
+            head: engine.writer.head(),
+            last_activity: last.map(|(_, time)| time),
             log_bytes: usage.log_bytes,
             log_used_bytes: usage.log_used_bytes,
             index_bytes: usage.map_bytes - usage.written_map_bytes,

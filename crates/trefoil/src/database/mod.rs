@@ -391,10 +391,7 @@ impl Database {
 
     /// How a read would find its events.
     pub fn explain(&self, read: &Selection) -> Result<Explanation> {
-        self.ask(|engine| {
-            let head = engine.writer.head();
-            read::explain(&engine.index.layers(), head, read)
-        })
+        self.ask(|engine| read::explain(&LogMoment::new(engine), read))
     }
 
     /// Returns the last event of a stream, optionally of one type.
@@ -404,10 +401,10 @@ impl Database {
         Ok(self.read(&last)?.pop())
     }
 
-    /// Returns the position of the last event of a stream; `None` if there is no such stream.
+    /// Returns the position of the last event of a stream, also if that was removed; `None` if there was
+    /// never such a stream.
     pub fn version(&self, stream: &str) -> Result<Option<u64>> {
-        let end = self.ask(|engine| engine.index.layers().stream_end(stream))?;
-        Ok(end.map(|(ordinal, _)| ordinal))
+        self.ask(|engine| engine.version(stream))
     }
 
     /// Returns the global position of the last durable event; 0 if there is none.
@@ -425,14 +422,14 @@ impl Database {
             let read = Selection::all()
                 .from_position(from)
                 .limit(limits::BATCH_SIZE_DEFAULT);
-            let events = self.read_page(&read, POSITION_AT_BYTES)?.events;
-            if let Some(event) = events.iter().find(|event| event.time() >= time) {
+            let page = self.read_page(&read, POSITION_AT_BYTES)?;
+            if let Some(event) = page.events.iter().find(|event| event.time() >= time) {
                 return Ok(Some(event.position()));
             }
-            let Some(last) = events.last() else {
+            let Some(next) = page.next else {
                 return Ok(None);
             };
-            from = last.position() + 1;
+            from = next;
         }
     }
 
@@ -549,7 +546,7 @@ fn decide(engine: &Engine, conditions: &[Condition], checked: &CheckedConditions
             });
         }
         if let Condition::StreamVersion { stream, expected } = wanted {
-            let actual = engine.index.last_ordinal(stream)?;
+            let actual = engine.version(stream)?;
             check_version(condition, stream, *expected, actual)?;
         }
     }

@@ -71,21 +71,16 @@ impl Layers {
         TermLookup::new(self, kind, name).summary()
     }
 
-    /// Returns the last ordinal and position of a stream.
-    pub(crate) fn stream_end(&self, stream: &str) -> Result<Option<(u64, u64)>> {
-        for layer in self.layers.iter().rev() {
-            if let Some(summary) = layer.summary(TermKind::Stream, stream)? {
-                return Ok(Some((summary.last_ordinal, summary.last_position)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the last ordinal of a stream in the runs.
-    pub(crate) fn last_ordinal_in_runs(&self, stream: &str) -> Result<Option<u64>> {
+    /// Returns the last ordinal and position of a stream in the runs.
+    pub(crate) fn end_in_runs(&self, stream: &str) -> Result<Option<(u64, u64)>> {
         for run in self.runs().rev() {
             if let Some(term) = run.term(TermKind::Stream, stream)? {
-                return Ok(Some(term.summary.last_ordinal));
+                let TermSummary {
+                    last_ordinal,
+                    last_position,
+                    ..
+                } = term.summary;
+                return Ok(Some((last_ordinal, last_position)));
             }
         }
         Ok(None)

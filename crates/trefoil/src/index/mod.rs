@@ -206,12 +206,6 @@ impl Index {
         }
     }
 
-    /// Returns the last ordinal of a stream.
-    pub(crate) fn last_ordinal(&self, stream: &str) -> Result<Option<u64>> {
-        let end = self.ask_stream_ends(|ends| ends.find(stream))?;
-        Ok(end.map(|end| end.last_ordinal))
-    }
-
     /// Hands the ends of streams to `ask`; for the writer, which asks for every event it appends.
     pub(crate) fn ask_stream_ends<T>(&self, ask: impl FnOnce(&StreamEnds<'_>) -> T) -> T {
         let layers = self.layers();

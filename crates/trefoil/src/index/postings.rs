@@ -38,6 +38,11 @@ impl TermSummary {
         }
     }
 
+    /// Returns whether the places in the stream follow each other.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.last_ordinal - self.first_ordinal == self.n - 1
+    }
+
     /// At most how many of the postings lie between two positions, inclusive.
     pub(crate) fn n_within(&self, low: u64, high: u64) -> u64 {
         let is_outside = self.last_position < low || self.first_position > high;

@@ -323,8 +323,7 @@ impl Run {
 /// the stream has no gaps here: then every block but the last is full.
 fn block_bounds(summary: &TermSummary, ordinal: u64) -> Option<(u64, u64)> {
     let (first, last) = (summary.first_ordinal, summary.last_ordinal);
-    let has_gaps = last - first != summary.n - 1;
-    if has_gaps || !(first..=last).contains(&ordinal) {
+    if !summary.is_dense() || !(first..=last).contains(&ordinal) {
         return None;
     }
     let n = BLOCK_POSTINGS as u64;

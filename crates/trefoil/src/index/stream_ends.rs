@@ -13,8 +13,11 @@ use super::term::TermKind;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamEnd {
     pub(crate) last_ordinal: u64,
+    pub(crate) last_position: u64,
     /// What decides which member of a consumer group the stream belongs to.
     pub(crate) group_hash: Option<i64>,
+    /// Whether all its events were removed, which the index does not know.
+    pub(crate) is_empty: bool,
 }
 
 impl StreamEnd {
@@ -22,7 +25,9 @@ impl StreamEnd {
     pub(super) fn of(list: &PostingList) -> Self {
         Self {
             last_ordinal: list.last_ordinal(),
+            last_position: list.last_position(),
             group_hash: list.group_hash(),
+            is_empty: false,
         }
     }
 }
@@ -106,10 +111,12 @@ impl StreamEnds<'_> {
         }
         // Not noted as known: the writer may have gone on meanwhile, and whatever it appends to is
         // in a tail from then on.
-        let last_ordinal = self.layers.last_ordinal_in_runs(stream)?;
-        Ok(last_ordinal.map(|last_ordinal| StreamEnd {
+        let end = self.layers.end_in_runs(stream)?;
+        Ok(end.map(|(last_ordinal, last_position)| StreamEnd {
             last_ordinal,
+            last_position,
             group_hash: stream_group_hash(stream),
+            is_empty: false,
         }))
     }
 }
@@ -122,7 +129,9 @@ mod tests {
     fn the_newest_end_counts_and_the_oldest_are_forgotten() {
         let end = |last_ordinal| StreamEnd {
             last_ordinal,
+            last_position: 0,
             group_hash: None,
+            is_empty: false,
         };
         let mut known = KnownEnds::default();
         let name = |number: usize| format!("stream-{number:0>1000}");

@@ -10,7 +10,8 @@ use trefoil_core::{Commit, Condition, Result};
 
 use crate::database::engine::Engine;
 use crate::index::Effort;
-use crate::read::{Matcher, SearchResult, first_match};
+use crate::read::{Matcher, SearchResult, SearchedLog, first_match};
+use crate::removal::HiddenEvents;
 
 /// How many positions are looked at in one go on a thread that serves others too: about a millisecond
 /// of work.
@@ -129,8 +130,13 @@ impl ConditionCheck {
         let begin = after.max(self.floor).saturating_add(1);
         let from = self.from.take().unwrap_or(begin);
         let layers = engine.index.layers();
-        let storage = engine.storage.as_ref();
-        match first_match(storage, &layers, matcher, from, self.checked.up_to, effort)? {
+        let hidden = HiddenEvents::new(&engine.store);
+        let log = SearchedLog {
+            storage: engine.storage.as_ref(),
+            layers: &layers,
+            hidden: &hidden,
+        };
+        match first_match(log, matcher, from, self.checked.up_to, effort)? {
             SearchResult::Paused(position) => {
                 self.from = Some(position);
                 return Ok(false);

@@ -1,9 +1,11 @@
 //! Listing streams, categories, types and tags by name, with what is known of each.
 
-use trefoil_core::{Result, Timestamp};
+use trefoil_core::{Result, Selection, Timestamp};
 
 use crate::database::engine::Engine;
 use crate::index::{TermKind, TermSummary, names};
+use crate::read::LogMoment;
+use crate::removal::{RemovedCounts, n_kept, removed_in_category, stream_removal};
 use crate::{Database, read};
 
 /// A page of a listing by name.
@@ -108,37 +110,13 @@ impl Database {
     /// Streams in byte order of their names. The time it takes does not depend on how many events
     /// they have.
     pub fn streams(&self, list: &List) -> Result<Vec<StreamInfo>> {
-        self.ask(|engine| {
-            let info = |(stream, summary): (String, TermSummary)| {
-                Ok(StreamInfo {
-                    stream,
-                    version: summary.last_ordinal,
-                    events: summary.n,
-                    last_position: summary.last_position,
-                    last_activity: time_of(engine, summary.last_position)?,
-                })
-            };
-            let found = list_terms(engine, TermKind::Stream, list)?;
-            found.into_iter().map(info).collect()
-        })
+        self.ask(|engine| list_kept(engine, TermKind::Stream, list, stream_info))
     }
 
     /// Categories in byte order of their names. The time it takes does not depend on how many
     /// events they have.
     pub fn categories(&self, list: &List) -> Result<Vec<CategoryInfo>> {
-        self.ask(|engine| {
-            let info = |(category, summary): (String, TermSummary)| {
-                Ok(CategoryInfo {
-                    category,
-                    events: summary.n,
-                    streams: summary.new_streams,
-                    last_position: summary.last_position,
-                    last_activity: time_of(engine, summary.last_position)?,
-                })
-            };
-            let found = list_terms(engine, TermKind::Category, list)?;
-            found.into_iter().map(info).collect()
-        })
+        self.ask(|engine| list_kept(engine, TermKind::Category, list, category_info))
     }
 }
 
@@ -152,6 +130,74 @@ fn list_terms(engine: &Engine, kind: TermKind, list: &List) -> Result<Vec<(Strin
     )
 }
 
-fn time_of(engine: &Engine, position: u64) -> Result<Timestamp> {
-    Ok(read::fetch(engine.storage.as_ref(), position)?.time())
+/// Lists the names of a kind that still have events. `info` says what is known of one.
+fn list_kept<T>(
+    engine: &Engine,
+    kind: TermKind,
+    list: &List,
+    info: fn(&Engine, &str, &TermSummary) -> Result<Option<T>>,
+) -> Result<Vec<T>> {
+    let (mut kept, mut list) = (Vec::new(), list.clone());
+    let limit = list.limit;
+    loop {
+        list.limit = limit - kept.len();
+        let found = list_terms(engine, kind, &list)?;
+        for (name, summary) in &found {
+            kept.extend(info(engine, name, summary)?);
+        }
+        match found.into_iter().next_back() {
+            Some((last, _)) if kept.len() < limit => list.after = last,
+            _ => return Ok(kept),
+        }
+    }
+}
+
+fn stream_info(engine: &Engine, stream: &str, summary: &TermSummary) -> Result<Option<StreamInfo>> {
+    let mut events = summary.n;
+    if engine.store.highest_floor() > 0
+        && let Some(removal) = stream_removal(&engine.store.read(), stream)?
+    {
+        events = n_kept(&engine.index.layers(), stream, summary, &removal)?;
+    }
+    if events == 0 {
+        return Ok(None);
+    }
+    // The last event of a stream that has one is kept, unless it was removed just now.
+    let last = last_of(engine, Selection::stream(stream))?;
+    Ok(last.map(|(last_position, last_activity)| StreamInfo {
+        stream: stream.to_owned(),
+        version: summary.last_ordinal,
+        events,
+        last_position,
+        last_activity,
+    }))
+}
+
+fn category_info(
+    engine: &Engine,
+    category: &str,
+    summary: &TermSummary,
+) -> Result<Option<CategoryInfo>> {
+    let removed = match engine.store.highest_floor() {
+        0 => RemovedCounts::default(),
+        _ => removed_in_category(&engine.store.read(), category)?,
+    };
+    let Some((last_position, last_activity)) = last_of(engine, Selection::category(category))?
+    else {
+        return Ok(None);
+    };
+    Ok(Some(CategoryInfo {
+        category: category.to_owned(),
+        events: summary.n.saturating_sub(removed.events),
+        streams: summary.new_streams.saturating_sub(removed.streams),
+        last_position,
+        last_activity,
+    }))
+}
+
+/// Returns the position and the time of the last event that a read selects.
+pub(crate) fn last_of(engine: &Engine, read: Selection) -> Result<Option<(u64, Timestamp)>> {
+    let page = read::read_all(&LogMoment::new(engine), &read.backwards().limit(1))?;
+    let last = page.events.first();
+    Ok(last.map(|event| (event.position(), event.time())))
 }

@@ -19,9 +19,10 @@ use trefoil_storage::{Storage, StoredItem};
 
 use crate::index::{Cursor, Effort, Layers, TermKind, TermLookup, WalkStep};
 use crate::read::explain::Explanation;
+use crate::removal::HiddenEvents;
 pub(crate) use matcher::Matcher;
 use plan::{PositionRange, ReadPlan};
-pub(crate) use search::{SearchResult, first_match};
+pub(crate) use search::{SearchResult, SearchedLog, first_match};
 pub(crate) use stages::LogMoment;
 use stages::ReadStages;
 
@@ -110,7 +111,7 @@ fn carry_out(
         head,
         ..Page::default()
     };
-    let Some(Start { from, last, plan }) = start(layers, head, read)? else {
+    let Some(Start { from, last, plan }) = start(layers, head, read, &log.hidden)? else {
         return Ok(page);
     };
     page.next = Some(from);
@@ -122,6 +123,7 @@ fn carry_out(
     };
     let mut gathering = Gathering {
         storage: *storage,
+        hidden: &log.hidden,
         read,
         verify,
         bytes_left: bytes_max,
@@ -130,7 +132,8 @@ fn carry_out(
     let mut cursor = Cursor::new(walk, read.direction, from, last);
     stages.end(|figures| &mut figures.plan);
     let effort = Effort::new(EFFORT_POSITIONS);
-    let is_sparse = read.filter.group.is_some() || verify;
+    let may_be_hidden = log.hidden.reach(from.min(last));
+    let is_sparse = read.filter.group.is_some() || verify || may_be_hidden;
     let mut chunk = if is_sparse { CHUNK_FIRST } else { 0 };
     while gathering.wants_more() && !effort.is_spent() {
         let missing = read.limit - gathering.page.events.len();
@@ -179,7 +182,12 @@ struct Start<'a> {
 }
 
 /// Decides where and how to look; `None` if there is nothing to look at.
-fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Option<Start<'a>>> {
+fn start<'a>(
+    layers: &'a Layers,
+    head: u64,
+    read: &'a Selection,
+    hidden: &HiddenEvents<'_>,
+) -> Result<Option<Start<'a>>> {
     let mut stream = None;
     let from = match (read.from, read.direction, &read.source) {
         (StartAt::Edge, Direction::Forwards, _) => Some(1),
@@ -201,18 +209,25 @@ fn start<'a>(layers: &'a Layers, head: u64, read: &'a Selection) -> Result<Optio
             ));
         }
     };
-    let Some(from) = from.filter(|from| (1..=head).contains(from)) else {
+    // What was removed of a stream is not even walked over.
+    let lowest = match &read.source {
+        Source::Stream(name) => hidden.floor(name)?.max(1),
+        Source::All | Source::Category(_) => 1,
+    };
+    let from = from.map(|from| match read.direction {
+        Direction::Forwards => from.max(lowest),
+        Direction::Backwards => from,
+    });
+    let Some(from) = from.filter(|from| (lowest..=head).contains(from)) else {
         return Ok(None);
     };
-    let (last, range) = match read.direction {
-        Direction::Forwards => (
-            head,
-            PositionRange {
-                low: from,
-                high: head,
-            },
-        ),
-        Direction::Backwards => (1, PositionRange { low: 1, high: from }),
+    let last = match read.direction {
+        Direction::Forwards => head,
+        Direction::Backwards => lowest,
+    };
+    let range = PositionRange {
+        low: from.min(last),
+        high: from.max(last),
     };
     let plan = match only_term(layers, read, stream) {
         Some(term) => ReadPlan::of_term(layers, range, term),
@@ -241,9 +256,10 @@ fn only_term<'a>(
 }
 
 /// How the events of a read would be found.
-pub(crate) fn explain(layers: &Layers, head: u64, read: &Selection) -> Result<Explanation> {
-    let head = read.as_of.map_or(head, |as_of| as_of.min(head));
-    let Some(Start { from, last, .. }) = start(layers, head, read)? else {
+pub(crate) fn explain(log: &LogMoment<'_>, read: &Selection) -> Result<Explanation> {
+    let head = read.as_of.map_or(log.head, |as_of| as_of.min(log.head));
+    let layers = &log.layers;
+    let Some(Start { from, last, .. }) = start(layers, head, read, &log.hidden)? else {
         return Ok(Explanation::nothing(head));
     };
     let range = PositionRange {
@@ -256,6 +272,7 @@ pub(crate) fn explain(layers: &Layers, head: u64, read: &Selection) -> Result<Ex
 /// A page that is being filled.
 struct Gathering<'a> {
     storage: &'a dyn Storage,
+    hidden: &'a HiddenEvents<'a>,
     read: &'a Selection,
     verify: bool,
     bytes_left: usize,
@@ -274,13 +291,16 @@ impl Gathering<'_> {
         let n_missing = self.read.limit - self.page.events.len();
         self.page.events.reserve(positions.len().min(n_missing));
         let (storage, matcher) = (self.storage, Matcher::of_selection(self.read));
+        let hidden = self.hidden;
+        let is_missing = |position: &u64| !hidden.may_be_dropped(*position);
         let mut expected = positions.iter().copied();
         let (mut next, mut failure) = (None, None);
         storage.read(&positions, &mut |item| {
-            match expected.next() {
-                Some(position) if position != item.position => failure = Some(missing(position)),
-                _ if !self.wants_more() => next = Some(item.position),
-                _ => failure = self.take_item(item, matcher).err(),
+            let before = expected.by_ref().take_while(|at| *at != item.position);
+            match { before }.find(is_missing) {
+                Some(position) => failure = Some(missing(position)),
+                None if !self.wants_more() => next = Some(item.position),
+                None => failure = self.take_item(item, matcher).err(),
             }
             match next.is_some() || failure.is_some() {
                 true => ControlFlow::Break(()),
@@ -290,13 +310,16 @@ impl Gathering<'_> {
         match (failure, next) {
             (Some(error), _) => Err(error),
             (None, Some(next)) => Ok(Some(next)),
-            (None, None) => expected.next().map_or(Ok(None), |left| Err(missing(left))),
+            (None, None) => match { expected }.find(is_missing) {
+                Some(left) => Err(missing(left)),
+                None => Ok(None),
+            },
         }
     }
 
     fn take_item(&mut self, item: StoredItem, matcher: Matcher<'_>) -> Result<()> {
         let event = decode(item)?;
-        if !self.verify || matcher.matches(&event) {
+        if (!self.verify || matcher.matches(&event)) && !self.hidden.contain(&event)? {
             self.bytes_left = self.bytes_left.saturating_sub(event.stored_bytes());
             self.page.events.push(event);
         }

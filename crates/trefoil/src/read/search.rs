@@ -8,6 +8,7 @@ use trefoil_storage::Storage;
 use super::plan::{PositionRange, ReadPlan};
 use super::{Matcher, decode};
 use crate::index::{Cursor, Effort, Layers, WalkStep};
+use crate::removal::HiddenEvents;
 
 /// How many positions are expected to be wanted: one, mostly.
 const PAGE_SIZE: usize = 8;
@@ -26,10 +27,17 @@ pub(crate) enum SearchResult {
     Nothing,
 }
 
-/// Looks for the first selected event from `from` to `head`, both inclusive.
+/// Where is looked for events.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchedLog<'a> {
+    pub(crate) storage: &'a dyn Storage,
+    pub(crate) layers: &'a Layers,
+    pub(crate) hidden: &'a HiddenEvents<'a>,
+}
+
+/// Looks for the first selected event from `from` to `head`, both inclusive, that is not hidden.
 pub(crate) fn first_match(
-    storage: &dyn Storage,
-    layers: &Layers,
+    log: SearchedLog<'_>,
     matcher: Matcher<'_>,
     from: u64,
     head: u64,
@@ -42,7 +50,7 @@ pub(crate) fn first_match(
         low: from.max(1),
         high: head,
     };
-    let plan = ReadPlan::new(layers, matcher, range)?;
+    let plan = ReadPlan::new(log.layers, matcher, range)?;
     let verify = plan.verify;
     let Some(walk) = plan.into_walk(Direction::Forwards, PAGE_SIZE) else {
         return Ok(SearchResult::Nothing);
@@ -52,15 +60,16 @@ pub(crate) fn first_match(
     loop {
         let step = cursor.next(effort)?;
         if let WalkStep::At(position) = step {
-            if !verify {
+            let is_certain = !verify && !log.hidden.reach(position);
+            if is_certain && candidates.is_empty() {
                 return Ok(SearchResult::Match(position));
             }
             candidates.push(position);
-            if candidates.len() < wanted {
+            if candidates.len() < wanted && !is_certain {
                 continue;
             }
         }
-        if let Some(position) = first_of(storage, &candidates, matcher)? {
+        if let Some(position) = first_of(log, &candidates, matcher)? {
             return Ok(SearchResult::Match(position));
         }
         match step {
@@ -76,17 +85,20 @@ pub(crate) fn first_match(
     }
 }
 
-/// Returns the first of these positions whose event is selected.
-fn first_of(storage: &dyn Storage, positions: &[u64], matcher: Matcher<'_>) -> Result<Option<u64>> {
+/// Returns the first of these positions whose event is selected and not hidden.
+fn first_of(log: SearchedLog<'_>, positions: &[u64], matcher: Matcher<'_>) -> Result<Option<u64>> {
     let mut found = None;
     if positions.is_empty() {
         return Ok(None);
     }
-    storage.read(positions, &mut |item| {
+    log.storage.read(positions, &mut |item| {
         let position = item.position;
-        match decode(item) {
-            Ok(event) if !matcher.matches(&event) => return ControlFlow::Continue(()),
-            decoded => found = Some(decoded.map(|_| position)),
+        let is_match = decode(item)
+            .and_then(|event| Ok(matcher.matches(&event) && !log.hidden.contain(&event)?));
+        match is_match {
+            Ok(false) => return ControlFlow::Continue(()),
+            Ok(true) => found = Some(Ok(position)),
+            Err(error) => found = Some(Err(error)),
         }
         ControlFlow::Break(())
     })?;

@@ -7,6 +7,7 @@ use trefoil_storage::Storage;
 
 use crate::database::engine::Engine;
 use crate::index::Layers;
+use crate::removal::HiddenEvents;
 use crate::stats::{ReadFigures, ReadStats, RequestStage, Trace};
 use crate::time::clock::Clock;
 
@@ -16,6 +17,8 @@ pub(crate) struct LogMoment<'a> {
     pub(super) layers: Arc<Layers>,
     /// Where the log ends.
     pub(super) head: u64,
+    /// What was removed of it.
+    pub(super) hidden: HiddenEvents<'a>,
     clock: &'a Clock,
     stats: &'a ReadStats,
     trace: Option<&'a Trace>,
@@ -29,6 +32,7 @@ impl<'a> LogMoment<'a> {
             storage: engine.storage.as_ref(),
             layers: engine.index.layers(),
             head,
+            hidden: HiddenEvents::new(&engine.store),
             clock: engine.clock(),
             stats: &engine.background.stats.reads,
             trace: None,

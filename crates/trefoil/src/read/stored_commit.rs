@@ -5,6 +5,7 @@ use trefoil_storage::Record;
 
 use super::fetch_all;
 use crate::Database;
+use crate::removal::HiddenEvents;
 use crate::state::{ChangePage, change_page};
 use crate::write::changes_of_commit;
 
@@ -30,7 +31,12 @@ impl Database {
             if !(1..=engine.writer.head()).contains(&position) {
                 return Ok(None);
             }
-            Ok(fetch_all(engine.storage.as_ref(), &[position])?.pop())
+            let event = fetch_all(engine.storage.as_ref(), &[position])?.pop();
+            let hidden = HiddenEvents::new(&engine.store);
+            match event {
+                Some(event) if hidden.contain(&event)? => Ok(None),
+                event => Ok(event),
+            }
         })
     }
 
@@ -45,7 +51,13 @@ impl Database {
             positions.retain(|position| (1..=head).contains(position));
             positions.sort_unstable();
             let events = fetch_all(engine.storage.as_ref(), &positions)?;
-            Ok(events.into_iter().find(|event| event.id() == *id))
+            let hidden = HiddenEvents::new(&engine.store);
+            for event in events {
+                if event.id() == *id && !hidden.contain(&event)? {
+                    return Ok(Some(event));
+                }
+            }
+            Ok(None)
         })
     }
 

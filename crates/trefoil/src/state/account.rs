@@ -6,6 +6,7 @@ use trefoil_state::{EntryMeaning, ValueKind};
 
 use super::change::{Changes, EntryChange};
 use super::{stored_replies, tracking};
+use crate::removal;
 
 /// What a commit changed of one entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +48,8 @@ pub enum ChangedEntry {
     Tracking(String, Option<u64>),
     /// The replies to the commit of this id, kept for when it is sent again.
     Replies(Bytes),
+    /// What was removed, of which stream if it is about one.
+    Removal(Option<String>),
     /// Something that this version does not know.
     Unknown,
 }
@@ -143,6 +146,7 @@ fn tell(name: &[u8], change: EntryChange<'_>, owners: &Owners) -> StateChange {
             Some(ChangedEntry::Tracking(source, position))
         })
         .or_else(|| stored_replies::id_of_entry(name).map(ChangedEntry::Replies))
+        .or_else(|| removal::subject_of_entry(name).map(ChangedEntry::Removal))
         .unwrap_or(ChangedEntry::Unknown);
     StateChange {
         edit: change.edit(),

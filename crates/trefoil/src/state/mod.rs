@@ -45,7 +45,7 @@ pub(crate) use change::Changes;
 pub(crate) use read_cache::ReadCache;
 pub(crate) use reading::DurableView;
 pub(crate) use snapshot::snapshot_commit;
-pub(crate) use store::{ChangedEntries, STATE_END, StateStore};
+pub(crate) use store::{ChangedEntries, STATE_END, StateStore, StoreReader};
 pub(crate) use stored_replies::StoredReplies;
 pub(crate) use tracking::is_carried;
 pub(crate) use view::{ToClean, TouchedKeys, View};

@@ -164,7 +164,8 @@ impl StateStore {
         writes.finish()?;
         self.recent
             .lock()
-            .open(self.storage.as_ref(), &self.read_cache)
+            .open(self.storage.as_ref(), &self.read_cache)?;
+        self.find_highest_floor()
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +26,7 @@ use super::merged_scan::{MergedScan, ScanSource};
 use super::read_cache::{CachedMap, Period, ReadCache};
 use super::tree::{ENTRY_BYTES, EntryTree, PackedEntry};
 use super::view::ToClean;
+use crate::removal;
 use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
 
@@ -71,6 +72,8 @@ pub(crate) struct StateStore {
     pub(crate) commands: Commands,
     /// How many bytes of data an event may have that a command appends.
     pub(crate) event_data_bytes_max: usize,
+    /// The first position at or after which no event was removed.
+    highest_floor: AtomicU64,
 }
 
 /// What changed since the last checkpoint, and where everything else is.
@@ -120,7 +123,7 @@ impl StateStore {
             ..Recent::default()
         };
         recent.open(storage.as_ref(), &read_cache)?;
-        Ok(Self {
+        let store = Self {
             storage,
             recent: Mutex::new(recent),
             read_cache,
@@ -130,7 +133,23 @@ impl StateStore {
             retention: u64::MAX,
             commands: Commands::redis().clone(),
             event_data_bytes_max: EVENT_DATA_BYTES_DEFAULT,
-        })
+            highest_floor: AtomicU64::new(0),
+        };
+        store.find_highest_floor()?;
+        Ok(store)
+    }
+
+    /// Returns the first position at or after which no event was removed.
+    pub(crate) fn highest_floor(&self) -> u64 {
+        self.highest_floor.load(Ordering::Acquire)
+    }
+
+    /// Reads the highest floor from the entries.
+    pub(super) fn find_highest_floor(&self) -> Result<()> {
+        let total = self.read().get(removal::TOTAL)?;
+        let floor = removal::highest_floor(total.as_deref())?;
+        self.highest_floor.store(floor, Ordering::Release);
+        Ok(())
     }
 
     /// Remembers transactions that have a name for so long.
@@ -188,6 +207,11 @@ impl StateStore {
         let mut recent = self.recent.lock();
         for (key, value) in changed {
             recent.set(&key, value.as_ref());
+            if key == removal::TOTAL
+                && let Ok(floor) = removal::highest_floor(value.as_deref())
+            {
+                self.highest_floor.store(floor, Ordering::Release);
+            }
         }
         publish();
     }

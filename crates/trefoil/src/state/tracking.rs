@@ -5,13 +5,14 @@ use trefoil_core::{Damage, Direction, Error, Result, Tracking, put_varint, take_
 
 use super::View;
 use crate::read::listing::List;
+use crate::removal;
 
 /// What the keys of these entries begin with.
 const TRACKING: u8 = b't';
 
-/// Returns whether an entry outlives the events: all but tracked positions do, which tell of them.
+/// Returns whether an entry outlives the events: all but those do that tell of them.
 pub(crate) fn is_carried(key: &[u8]) -> bool {
-    key.first() != Some(&TRACKING)
+    key.first() != Some(&TRACKING) && !removal::is_of_events(key)
 }
 
 fn key(source: &str) -> Bytes {

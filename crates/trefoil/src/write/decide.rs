@@ -106,6 +106,9 @@ impl Decisions {
                 WriteRequest::Write(Work::Import(import), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.import(import)))
                 }
+                WriteRequest::Write(Work::Remove(work), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.remove(work)))
+                }
                 WriteRequest::Clean(chore, _) => {
                     Decision::Clean(Decided::on(stage, |stage| stage.clean(chore)))
                 }

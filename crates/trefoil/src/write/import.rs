@@ -29,6 +29,8 @@ impl<'a> Stage<'a> {
         let streams = events.iter().map(|event| event.event.stream.as_deref());
         let streams = self.resolve(streams)?;
         self.whole_or_not(|stage| {
+            let names = events.iter().map(|event| event.event.stream.as_deref());
+            stage.revive(names.zip(&streams))?;
             let mut trackings = events.iter().filter_map(|event| event.tracking.as_ref());
             trackings.try_for_each(|tracking| stage.view().set_tracking(tracking))
         })?;

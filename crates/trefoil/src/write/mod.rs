@@ -8,7 +8,7 @@
 //! queue       requests in order, and who leads
 //! writer      the leader's loop
 //! decide      the requests of a group, one after the other, and their answers
-//! stage       decides about one request; conditions, known, execute, import and clean are parts
+//! stage       decides about one request; conditions, known, execute, import, remove and clean are parts
 //! overlay     what the group has staged so far, for the requests that follow
 //! encoder     the group as records of the log
 //! append      hands the group to the storage, and makes it visible
@@ -28,6 +28,7 @@ mod known;
 mod later_tests;
 mod overlay;
 mod queue;
+mod remove;
 mod stage;
 #[cfg(test)]
 mod stage_tests;

@@ -33,6 +33,8 @@ struct StagedStream {
     /// `None` for one without events.
     last_ordinal: Option<u64>,
     group_hash: Option<i64>,
+    /// Whether all its events were removed.
+    is_empty: bool,
     /// The transaction that noted events for it last, and where the stream ends with those.
     noted: (u64, Option<u64>),
 }
@@ -43,6 +45,7 @@ impl StagedStream {
         Self {
             last_ordinal: end.map(|end| end.last_ordinal),
             group_hash: end.map_or_else(|| stream_group_hash(name), |end| end.group_hash),
+            is_empty: end.is_some_and(|end| end.is_empty),
             noted: (0, None),
         }
     }
@@ -145,6 +148,11 @@ impl<'a> Overlay<'a> {
         self.streams.at(place).last_ordinal
     }
 
+    /// Returns whether all events of the stream at a place were removed.
+    pub(super) fn is_emptied(&self, place: usize) -> bool {
+        self.streams.at(place).is_empty
+    }
+
     /// Returns the last position of a stream, with the events that a transaction, which has not
     /// ended, has noted for it.
     pub(super) fn last_noted(&self, place: usize, transaction: u64) -> Option<u64> {
@@ -169,6 +177,7 @@ impl<'a> Overlay<'a> {
         let last = stream.last_ordinal;
         let position = position.unwrap_or_else(|| after(last));
         stream.last_ordinal = Some(position);
+        stream.is_empty = false;
         InStream {
             position,
             group_hash: stream.group_hash,
@@ -242,7 +251,9 @@ mod tests {
         let mut overlay = Overlay::default();
         let end = StreamEnd {
             last_ordinal: 4,
+            last_position: 9,
             group_hash: Some(7),
+            is_empty: false,
         };
         let place = overlay.stream("account-1", || Ok(Some(end))).unwrap();
         let again = overlay.stream("account-1", || Err(Error::invalid("asked twice")));

@@ -14,6 +14,7 @@ use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
 use super::import::ImportBatch;
 use crate::read::condition::CheckedCommit;
+use crate::removal::RemovalWork;
 use crate::time::agenda::Chore;
 use crate::time::clock::Clock;
 use crate::write::transaction::Executed;
@@ -72,6 +73,7 @@ impl Execution {
 pub(crate) enum Work {
     Commit(CheckedCommit),
     Import(ImportBatch),
+    Remove(RemovalWork),
 }
 
 impl WriteRequest {
@@ -97,7 +99,7 @@ impl WriteRequest {
             Self::Write(Work::Import(import), _) => {
                 Some(Box::new(std::mem::take(&mut import.events)))
             }
-            Self::Execute(_) | Self::Clean(..) => None,
+            Self::Write(Work::Remove(_), _) | Self::Execute(_) | Self::Clean(..) => None,
         }
     }
 
@@ -137,6 +139,7 @@ impl WriteRequest {
                 let works = execution.works.iter().flatten();
                 works.map(|work| work.transaction.size()).sum()
             }
+            Self::Write(Work::Remove(work), _) => work.stream.len(),
             Self::Clean(..) => 0,
         }
     }

@@ -22,6 +22,7 @@ use crate::index::{Index, StreamEnd};
 use crate::read::Matcher;
 use crate::read::condition::CheckedCommit;
 use crate::read::label;
+use crate::removal::true_end;
 use crate::state::{ChangedEntries, StateStore, ToClean, TouchedKeys, View};
 
 /// Finds the events at durable positions, as far as they hold one, in the same order.
@@ -65,6 +66,8 @@ pub(crate) struct Stage<'a> {
     random: Rng,
     /// How many transactions were begun.
     n_transactions: u64,
+    /// Whether the group takes nothing more.
+    is_ended: bool,
 }
 
 /// What an event is appended with.
@@ -95,6 +98,7 @@ impl<'a> Stage<'a> {
             now,
             random: Rng::with_seed(random),
             n_transactions: 0,
+            is_ended: false,
         }
     }
 
@@ -104,7 +108,12 @@ impl<'a> Stage<'a> {
 
     /// Returns whether the group should be written before more is staged.
     pub(crate) fn is_full(&self) -> bool {
-        self.encoder.is_full()
+        self.is_ended || self.encoder.is_full()
+    }
+
+    /// Has the group written before more is staged.
+    pub(super) fn end_group(&mut self) {
+        self.is_ended = true;
     }
 
     /// Stages a commit, or says why it is not written.
@@ -149,6 +158,12 @@ impl<'a> Stage<'a> {
                 (None, self.resolve(streams)?)
             }
         };
+        let places = one.iter().chain(&many);
+        let in_streams = events
+            .iter()
+            .map(|event| event.stream.as_deref())
+            .zip(places);
+        self.revive(in_streams)?;
         let mut streams = one.into_iter().chain(many);
         if let Some(tracking) = tracking {
             self.view().track(tracking)?;
@@ -194,9 +209,30 @@ impl<'a> Stage<'a> {
 
     /// Returns the place of a stream in the overlay.
     pub(super) fn stream(&mut self, name: &str) -> Result<usize> {
-        let Durable { index, .. } = self.durable;
-        let find_end = || index.ask_stream_ends(|ends| ends.find(name));
+        let Durable { index, store, .. } = self.durable;
+        let find_end = || {
+            let end = index.ask_stream_ends(|ends| ends.find(name))?;
+            true_end(store, name, end)
+        };
         self.overlay.stream(name, find_end)
+    }
+
+    /// Notes of streams that lost all their events that they get some again.
+    pub(super) fn revive<'b>(
+        &mut self,
+        streams: impl Iterator<Item = (Option<&'b str>, &'b Option<usize>)>,
+    ) -> Result<()> {
+        if self.durable.store.highest_floor() == 0 {
+            return Ok(());
+        }
+        for (name, place) in streams {
+            if let (Some(name), Some(place)) = (name, *place)
+                && self.overlay.is_emptied(place)
+            {
+                self.view().revive(name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Finds out all that appending to a stream will need, so that appending cannot fail half-way.
@@ -209,9 +245,9 @@ impl<'a> Stage<'a> {
         &mut self,
         streams: impl Iterator<Item = Option<&'b str>>,
     ) -> Result<Vec<Option<usize>>> {
-        let Durable { index, .. } = self.durable;
+        let Durable { index, store, .. } = self.durable;
         self.overlay
-            .streams(streams, |streams| find_ends(index, streams))
+            .streams(streams, |streams| find_true_ends(index, store, streams))
     }
 
     /// Begins a commit whose first event goes to `position`. Returns its number.
@@ -377,7 +413,22 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Where these streams end. Many are looked for on two threads.
+/// Where these streams end, also if the index has forgotten them.
+fn find_true_ends(
+    index: &Index,
+    store: &StateStore,
+    streams: &[&str],
+) -> Result<Vec<Option<StreamEnd>>> {
+    let ends = find_ends(index, streams)?;
+    if store.highest_floor() == 0 {
+        return Ok(ends);
+    }
+    let ends = streams.iter().zip(ends);
+    ends.map(|(stream, end)| true_end(store, stream, end))
+        .collect()
+}
+
+/// Where the index has these streams end. Many are looked for on two threads.
 fn find_ends(index: &Index, streams: &[&str]) -> Result<Vec<Option<StreamEnd>>> {
     index.ask_stream_ends(|ends| {
         if streams.len() < STREAMS_FOR_TWO_THREADS {

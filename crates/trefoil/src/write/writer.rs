@@ -15,8 +15,9 @@ use super::append::{AppendedGroup, GroupSize, add_to_index, append_and_prepare};
 use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
 use super::queue::{LetGo, Queue, WriteRequest};
 use super::stage::{Durable, Front, Stage};
-use crate::index::{Effort, Index, Layers};
-use crate::read::{Matcher, SearchResult, fetch_all, first_match};
+use crate::index::{Effort, Index};
+use crate::read::{Matcher, SearchResult, SearchedLog, fetch_all, first_match};
+use crate::removal::HiddenEvents;
 use crate::state::StateStore;
 use crate::stats::{GroupFigures, GroupStats};
 use crate::time::clock::Clock;
@@ -262,7 +263,13 @@ impl Writer {
         let find = |positions: &[u64]| fetch_all(self.storage.as_ref(), positions);
         let layers = self.index.layers();
         let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
-            search(self.storage.as_ref(), &layers, matcher, from, head)
+            let hidden = HiddenEvents::new(&self.store);
+            let log = SearchedLog {
+                storage: self.storage.as_ref(),
+                layers: &layers,
+                hidden: &hidden,
+            };
+            search(log, matcher, from, head)
         };
         let durable = Durable {
             index: &self.index,
@@ -513,17 +520,11 @@ pub(crate) fn freeze(index: &Index, store: &StateStore, commit: u64, clock: Time
 
 /// The first selected event between two positions, however long it takes to find out. There are
 /// few positions: those that were written since the commit's conditions were looked into.
-fn search(
-    storage: &dyn Storage,
-    layers: &Layers,
-    matcher: Matcher<'_>,
-    from: u64,
-    head: u64,
-) -> Result<Option<u64>> {
+fn search(log: SearchedLog<'_>, matcher: Matcher<'_>, from: u64, head: u64) -> Result<Option<u64>> {
     let mut from = from;
     loop {
         let effort = Effort::new(usize::MAX);
-        match first_match(storage, layers, matcher, from, head, &effort)? {
+        match first_match(log, matcher, from, head, &effort)? {
             SearchResult::Match(position) => return Ok(Some(position)),
             SearchResult::Paused(position) => from = position,
             SearchResult::Nothing => return Ok(None),

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trefoil::{
     Appended, CategoryInfo, ConsumerGroup, Direction, Error, Event, EventId, Filter, ImportedEvent,
-    List, NewEvent, Payload, Query, Result, Selection, Source, StartAt, StreamInfo, Timestamp,
-    Tracking,
+    List, NewEvent, Payload, Query, RemoveBefore, Result, Selection, Source, StartAt, StreamInfo,
+    Timestamp, Tracking,
 };
 use trefoil_core::{category, correlation_category, in_group, stream_group_hash};
 
@@ -151,28 +151,65 @@ impl Record {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     pub(crate) events: Vec<Record>,
+    /// Events that were removed, in no order: their positions, versions and ids are still taken.
+    removed: Vec<Record>,
     /// The position that was last recorded for each source of tracked positions.
     pub(crate) tracked: BTreeMap<String, u64>,
 }
 
 impl Model {
+    /// All events that there ever were.
+    fn all(&self) -> impl Iterator<Item = &Record> {
+        self.events.iter().chain(&self.removed)
+    }
+
     pub(crate) fn head(&self) -> u64 {
-        self.events.last().map_or(0, |event| event.position)
+        self.all().map(|event| event.position).max().unwrap_or(0)
     }
 
     pub(crate) fn version(&self, stream: &str) -> Option<u64> {
-        let mut newest = self
-            .events
-            .iter()
-            .rev()
-            .filter_map(|event| event.stream.as_ref());
-        newest
-            .find(|(name, _)| name == stream)
-            .map(|(_, position)| *position)
+        let places = self.all().filter_map(|event| event.stream.as_ref());
+        let of_stream = places.filter(|(name, _)| name == stream);
+        of_stream.map(|(_, position)| *position).max()
     }
 
     fn with_id(&self, id: EventId) -> Option<&Record> {
-        self.events.iter().find(|event| event.id == id)
+        let of_id = self.all().filter(|event| event.id == id);
+        of_id.min_by_key(|event| event.position)
+    }
+
+    /// Removes events of a stream. Answers how many, or why not.
+    pub(crate) fn truncate(
+        &mut self,
+        stream: &str,
+        before: RemoveBefore,
+        expected: Option<i64>,
+    ) -> Result<u64> {
+        let actual = self.version(stream).map_or(-1, |version| version as i64);
+        if let Some(expected) = expected.filter(|expected| *expected != actual) {
+            return Err(Error::VersionConflict {
+                condition: 0,
+                stream: stream.to_owned(),
+                expected,
+                actual,
+            });
+        }
+        let goes = |event: &Record| match (&event.stream, before) {
+            (Some((name, at)), RemoveBefore::StreamPosition(first)) => {
+                name == stream && *at < first
+            }
+            (Some((name, _)), RemoveBefore::Position(first)) => {
+                name == stream && event.position < first
+            }
+            (Some((name, _)), RemoveBefore::End) => name == stream,
+            (None, _) => false,
+        };
+        let (gone, kept) = std::mem::take(&mut self.events).into_iter().partition(goes);
+        let gone: Vec<Record> = gone;
+        let n = gone.len() as u64;
+        self.removed.extend(gone);
+        self.events = kept;
+        Ok(n)
     }
 
     /// Appends a whole batch or nothing.
@@ -188,7 +225,7 @@ impl Model {
     fn import_one(&mut self, imported: &ImportedEvent) -> Result<()> {
         let (event, position) = (&imported.event, imported.position);
         let refused = |text: &str| Err(Error::ImportRefused(text.to_owned()));
-        if self.events.iter().any(|known| known.position == position) {
+        if self.all().any(|known| known.position == position) {
             return Err(Error::PositionExists(position));
         }
         if position <= self.head() {

@@ -2,8 +2,8 @@
 
 use proptest::test_runner::TestCaseError;
 use trefoil::{
-    Commit, Database, Direction, Error, List, NewEvent, Options, QueryItem, Result, Selection,
-    Subscription, Timestamp,
+    Commit, Database, Direction, Error, List, NewEvent, Options, QueryItem, RemoveBefore, Result,
+    Selection, Subscription, Timestamp,
 };
 
 use super::ops::*;
@@ -84,6 +84,11 @@ impl Driver {
             Op::Tracking { source } => self.tracking(SOURCES[*source]),
             Op::Resend { which, how } => self.resend(*which, how),
             Op::Import { events, fault } => self.import(events, fault),
+            Op::Remove {
+                stream,
+                before,
+                version,
+            } => self.remove(STREAMS[*stream], before, *version),
             Op::Read(spec) => self.read(&self.read_of(spec)),
             Op::Pages { read, limit, bytes } => {
                 self.read_pages(&self.read_of(read), *limit, *bytes)
@@ -154,7 +159,9 @@ impl Driver {
         }
         let everything = List::new(usize::MAX);
         let actual = self.ok("streams", self.database.streams(&everything))?;
-        same("streams", actual, self.model.streams(&everything))
+        same("streams", actual, self.model.streams(&everything))?;
+        let actual = self.ok("categories", self.database.categories(&everything))?;
+        same("categories", actual, self.model.categories(&everything))
     }
 
     pub(super) fn ok<T>(&self, what: &str, result: Result<T>) -> Check<T> {
@@ -178,6 +185,26 @@ impl Driver {
         self.commit_number = None;
         same("import", actual, expected)?;
         same("head", self.database.head().unwrap(), self.model.head())
+    }
+
+    fn remove(&mut self, stream: &str, before: &BeforeSpec, offset: Option<i64>) -> Check {
+        let before = match *before {
+            BeforeSpec::StreamPosition(position) => RemoveBefore::StreamPosition(position),
+            BeforeSpec::Near(which, offset) => RemoveBefore::Position(self.near(which, offset)),
+            BeforeSpec::End => RemoveBefore::End,
+        };
+        let version = self.model.version(stream);
+        let actual_version = version.map_or(-1, |version| version as i64);
+        let expected_version = offset.map(|offset| actual_version + offset);
+        let actual = self.database.truncate(stream, before, expected_version);
+        let actual = actual.map(|truncated| (truncated.removed, truncated.version));
+        let removed = self.model.truncate(stream, before, expected_version);
+        if removed.as_ref().is_ok_and(|removed| *removed > 0) {
+            self.commit_number = self.commit_number.map(|number| number + 1);
+        }
+        let expected = removed.map(|removed| (removed, version));
+        let kind = |error: Error| kind(&error);
+        same("remove", actual.map_err(kind), expected.map_err(kind))
     }
 
     fn tracking(&self, source: &str) -> Check {

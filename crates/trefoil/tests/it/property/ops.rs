@@ -54,6 +54,12 @@ pub(crate) enum Op {
         events: Vec<ImportSpec>,
         fault: Fault,
     },
+    /// Events of a stream are removed. The version is that of the stream plus an offset.
+    Remove {
+        stream: usize,
+        before: BeforeSpec,
+        version: Option<i64>,
+    },
     Read(ReadSpec),
     /// The same in pages of at most so many events and about so many bytes.
     Pages {
@@ -150,6 +156,17 @@ pub(crate) enum AfterSpec {
     Near(usize, i64),
     /// The head plus an offset, so that little counts or nothing.
     Head(i64),
+}
+
+/// Up to where events are removed.
+#[derive(Debug, Clone)]
+pub(crate) enum BeforeSpec {
+    /// A position in the stream.
+    StreamPosition(u64),
+    /// The position of an event plus an offset.
+    Near(usize, i64),
+    /// The end of the stream.
+    End,
 }
 
 /// What a client does with a commit that was answered before.
@@ -327,6 +344,20 @@ fn resend() -> impl Strategy<Value = Op> {
     (any::<usize>(), how).prop_map(|(which, how)| Op::Resend { which, how })
 }
 
+fn remove() -> impl Strategy<Value = Op> {
+    let before = prop_oneof![
+        3 => (0..12u64).prop_map(BeforeSpec::StreamPosition),
+        4 => (any::<usize>(), -1..2i64).prop_map(|(event, offset)| BeforeSpec::Near(event, offset)),
+        2 => Just(BeforeSpec::End),
+    ];
+    let version = prop_oneof![3 => Just(None), 1 => (-1..2i64).prop_map(Some)];
+    (0..STREAMS.len(), before, version).prop_map(|(stream, before, version)| Op::Remove {
+        stream,
+        before,
+        version,
+    })
+}
+
 fn import() -> impl Strategy<Value = Op> {
     let gap = || prop_oneof![4 => Just(0), 1 => 0..50u64];
     let tracked = (0..SOURCES.len(), 0..20u64);
@@ -423,6 +454,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => (0..SOURCES.len()).prop_map(|source| Op::Tracking { source }),
         8 => resend(),
         6 => import(),
+        6 => remove(),
         30 => read().prop_map(Op::Read),
         8 => (read(), 1..8usize, 1..2000usize)
             .prop_map(|(read, limit, bytes)| Op::Pages { read, limit, bytes }),

@@ -82,7 +82,7 @@ impl Driver {
     }
 
     /// The position of an event that is there, plus an offset.
-    fn near(&self, which: usize, offset: i64) -> u64 {
+    pub(super) fn near(&self, which: usize, offset: i64) -> u64 {
         let near = self.existing(which).map_or(0, |event| event.position);
         near.saturating_add_signed(offset)
     }
