@@ -2,6 +2,7 @@
 //!
 //! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and [`seats`]
 //! measure the server from outside, [`cluster`] several of them, [`all`] the first three of them in one run.
+//! [`size`] measures what it needs.
 //! Figures are comparable within one run on one machine, not across machines: every table therefore
 //! carries its own raw limit and its own baselines.
 
@@ -28,6 +29,7 @@ mod report;
 mod resp;
 mod running;
 mod seats;
+mod size;
 #[cfg(feature = "baselines")]
 mod sqlite_baseline;
 mod system;
@@ -74,6 +76,9 @@ enum Subject {
     /// Measure reservations of seats, beside Redis
     #[command(after_help = "Example:\n  cargo xtask bench seats --quick --buyers 50")]
     Seats(seats::Arguments),
+    /// Measure what namespaces, connections, events and keys need
+    #[command(after_help = "Example:\n  cargo xtask bench size --dir /var/tmp")]
+    Size(size::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +100,7 @@ fn run(subject: Subject) -> anyhow::Result<()> {
         Subject::Cluster(arguments) => cluster::run(&arguments),
         Subject::Resp(arguments) => resp::run(&arguments),
         Subject::Seats(arguments) => seats::run(&arguments),
+        Subject::Size(arguments) => size::run(&arguments),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A server process under measurement, with a data directory of its own.
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ pub(crate) struct Running {
     process: Child,
     meter: Meter,
     /// Removed after the process has ended.
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Running {
@@ -50,7 +51,7 @@ impl Running {
             process,
             command,
             meter,
-            _data: data,
+            data,
         })
     }
 
@@ -169,6 +170,11 @@ impl Running {
         self.meter.read()
     }
 
+    /// The bytes that its data takes on the disk.
+    pub(crate) fn disk_bytes(&self) -> Result<u64> {
+        allocated(self.data.path())
+    }
+
     /// A row of the memory that the process has now, in MiB.
     pub(crate) fn memory_row(&self, system: &str) -> Row {
         match Memory::of(self.meter.process) {
@@ -185,6 +191,19 @@ impl Drop for Running {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The bytes that the disk has given to a file, or to all files below a directory.
+fn allocated(path: &Path) -> Result<u64> {
+    let metadata = path.symlink_metadata()?;
+    // The kernel counts in units of 512 bytes, whatever the disk has.
+    let mut bytes = metadata.blocks() * 512;
+    if metadata.is_dir() {
+        for entry in path.read_dir()? {
+            bytes += allocated(&entry?.path())?;
+        }
+    }
+    Ok(bytes)
 }
 
 fn spawn(command: &mut Command) -> Result<Child> {

@@ -156,7 +156,7 @@ fn flushes(diskstats: &str, disk: Disk) -> Option<u64> {
 }
 
 /// The value of a metric without labels, which is a count.
-fn metric(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn metric(text: &str, name: &str) -> Option<u64> {
     let mut values = text.lines().filter_map(|line| line.strip_prefix(name));
     let value: f64 = values.find_map(|value| value.strip_prefix(' ')?.parse().ok())?;
     Some(value as u64)

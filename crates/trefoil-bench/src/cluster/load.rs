@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use serde_json::json;
 
-use crate::http::parse;
+use crate::http::{parse, post_as};
 
 /// How long a writer waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -145,12 +145,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream> {
 fn exchange(socket: &mut TcpStream, address: SocketAddr, token: &str) -> Result<u16> {
     let event = json!({"type": "Measured", "data": {"text": "x".repeat(100)}});
     let body = json!(["stream.write", "bench-1", event]).to_string();
-    let request = format!(
-        "POST /rpc HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    socket.write_all(request.as_bytes())?;
+    socket.write_all(&post_as(token, address, &body))?;
     let (mut received, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let length = socket.read(&mut buffer)?;

@@ -27,7 +27,7 @@ pub(crate) use client::{ask, get};
 use operation::Operation;
 pub(crate) use response::parse;
 use server::Server;
-pub(crate) use server::post;
+pub(crate) use server::{post, post_as};
 
 /// Measures the server over HTTP with 1 to 1000 clients that each wait for their answer.
 ///

@@ -31,11 +31,14 @@ impl Server {
 
 /// A whole request to the RPC endpoint of a server.
 pub(crate) fn post(address: SocketAddr, body: &str) -> Vec<u8> {
-    let token = Token::development();
+    post_as(Token::development().reveal(), address, body)
+}
+
+/// The same with another token.
+pub(crate) fn post_as(token: &str, address: SocketAddr, body: &str) -> Vec<u8> {
     format!(
-        "POST /rpc HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+        "POST /rpc HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        token.reveal(),
         body.len()
     )
     .into_bytes()

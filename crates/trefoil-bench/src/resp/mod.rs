@@ -22,6 +22,8 @@ use crate::report::{Report, Row, Target};
 pub(crate) use operation::Operation;
 use requests::{Requests, Sender};
 use server::{REDIS, Server, System, VALKEY};
+pub(crate) use server::{ask, open};
+pub(crate) use wire::put_command;
 
 /// Measures state over RESP, beside `redis-server` and `valkey-server` if they are there.
 ///

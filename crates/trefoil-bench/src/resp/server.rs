@@ -131,7 +131,7 @@ impl Server {
 }
 
 /// Connects, and waits for the first answer.
-fn open(address: SocketAddr) -> Result<TcpStream> {
+pub(crate) fn open(address: SocketAddr) -> Result<TcpStream> {
     let mut socket = connect(address)?;
     let mut request = Vec::new();
     put_command(&mut request, &[b"PING"]);
