@@ -30,6 +30,7 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("docs/install.md", 6),
     ("docs/operations.md", 2),
     ("docs/performance.md", 1),
+    ("docs/runbooks.md", 2),
     ("docs/storage.md", 7),
     ("examples/box-office/README.md", 2),
 ];
