@@ -11,23 +11,12 @@ use trefoil::{
     Timestamp, Token,
 };
 
-use super::tests::{TestNode, commit, id};
+use super::tests::{TestNode, TimedNode, commit, id, pass};
 use super::{KvHome, KvHomeOptions};
 use crate::memory::{MemoryEngine, MemoryOptions};
 
 const SECOND: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Lets time pass on these nodes, a little at a time.
-fn pass(nodes: &[&TestNode], time: Duration) {
-    const STEP: Duration = Duration::from_millis(250);
-    for _ in 0..time.as_millis() / STEP.as_millis() {
-        for node in nodes {
-            node.time.advance(STEP);
-            node.home.step();
-        }
-    }
-}
 
 /// Returns where a node would have a namespace opened; `None`: there.
 fn place(node: &TestNode, name: &NamespaceId) -> Option<String> {
@@ -155,13 +144,10 @@ impl ServingNode {
     }
 }
 
-fn pass_serving(nodes: &[&ServingNode], time: Duration) {
-    const STEP: Duration = Duration::from_millis(250);
-    for _ in 0..time.as_millis() / STEP.as_millis() {
-        for node in nodes {
-            node.time.advance(STEP);
-            node.home.step();
-        }
+impl TimedNode for ServingNode {
+    fn step(&self, time: Duration) {
+        self.time.advance(time);
+        self.home.step();
     }
 }
 
@@ -192,7 +178,7 @@ fn a_node_that_is_stopped_hands_its_namespaces_to_the_others() {
     let first = ServingNode::join(&data, "first:1");
     let names = fill(&first, 20);
     let second = ServingNode::join(&data, "second:1");
-    pass_serving(&[&first, &second], 10 * SECOND);
+    pass(&[&first, &second], 10 * SECOND);
     let held = first.namespaces.database(&names[3]).unwrap();
     let mut subscription = held.subscribe(Selection::all());
     assert_eq!(subscription.next_timeout(SECOND).unwrap().len(), 1);
@@ -224,7 +210,7 @@ fn a_node_that_is_stopped_hands_its_namespaces_to_the_others() {
     }
     let states = second.home.cluster().unwrap().members();
     assert_eq!(states[1].state, MemberState::Alive);
-    pass_serving(&[&first, &second], 5 * SECOND);
+    pass(&[&first, &second], 5 * SECOND);
     let states = second.home.cluster().unwrap().members();
     assert_eq!(
         (states[1].state, states[1].n_owned),
@@ -269,7 +255,7 @@ fn work_of_several_steps_is_not_cut_off_while_it_can_be_waited_for() {
     let first = ServingNode::join(&data, "first:1");
     let names = fill(&first, 2);
     let second = ServingNode::join(&data, "second:1");
-    pass_serving(&[&first, &second], 10 * SECOND);
+    pass(&[&first, &second], 10 * SECOND);
     let import = first.namespaces.database(&names[0]).unwrap().staying();
     let (namespaces, name) = (first.namespaces.clone(), names[1].clone());
     let drained = std::thread::spawn(move || namespaces.drain(Duration::from_secs(60)));
@@ -290,7 +276,7 @@ fn work_of_several_steps_is_not_cut_off_while_it_can_be_waited_for() {
     // Who waits for no longer than this is cut off, and told so.
     let import = moved.clone().staying();
     let third = ServingNode::join(&data, "third:1");
-    pass_serving(&[&second, &third], 10 * SECOND);
+    pass(&[&second, &third], 10 * SECOND);
     assert_eq!(second.namespaces.drain(Duration::ZERO).unwrap(), 1);
     check_elsewhere(import.commit(commit()), "third:1");
 }
@@ -308,7 +294,7 @@ fn a_node_that_joins_gets_its_share_and_then_nothing_moves() {
             break;
         }
         assert!(round < 600, "{} {}", first.n_owned(), second.n_owned());
-        pass_serving(&nodes, SECOND / 4);
+        pass(&nodes, SECOND / 4);
         std::thread::sleep(began);
     }
     // It is as it should be, and stays so.
@@ -320,7 +306,7 @@ fn a_node_that_joins_gets_its_share_and_then_nothing_moves() {
     };
     let before = (owned(&first), owned(&second));
     for _ in 0..30 {
-        pass_serving(&nodes, SECOND / 4);
+        pass(&nodes, SECOND / 4);
         std::thread::sleep(began);
     }
     assert_eq!((owned(&first), owned(&second)), before);

@@ -61,8 +61,11 @@ impl SimulatedNode {
         }
     }
 
-    /// Returns the database of a namespace, if this node can have it.
+    /// Returns the database of a namespace, if this node runs and can have it.
     fn database(&mut self, name: &'static str) -> Option<Database> {
+        if self.is_stopped {
+            return None;
+        }
         if let Some(database) = self.databases.get(name) {
             return Some(database.clone());
         }
@@ -185,9 +188,6 @@ impl Simulation {
 
     fn write(&mut self, place: usize, name: &'static str) {
         let node = &mut self.nodes[place];
-        if node.is_stopped {
-            return;
-        }
         let Some(database) = node.database(name) else {
             return;
         };
@@ -209,9 +209,6 @@ impl Simulation {
 
     fn read(&mut self, place: usize, name: &'static str) {
         let node = &mut self.nodes[place];
-        if node.is_stopped {
-            return;
-        }
         let Some(database) = node.database(name) else {
             return;
         };
@@ -230,9 +227,6 @@ impl Simulation {
     /// Somebody buys a seat.
     fn sell(&mut self, place: usize, name: &'static str) {
         let node = &mut self.nodes[place];
-        if node.is_stopped {
-            return;
-        }
         let Some(database) = node.database(name) else {
             return;
         };
@@ -261,9 +255,6 @@ impl Simulation {
     /// All events of a namespace are removed.
     fn clear(&mut self, place: usize, name: &'static str) {
         let node = &mut self.nodes[place];
-        if node.is_stopped {
-            return;
-        }
         let Some(database) = node.database(name) else {
             return;
         };

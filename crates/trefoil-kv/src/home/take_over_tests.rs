@@ -8,22 +8,11 @@ use std::time::Duration;
 use trefoil::home::Home as _;
 use trefoil::{Database, Error, Selection, Timestamp};
 
-use super::tests::{TestNode, commit, id};
+use super::tests::{TestNode, commit, id, pass};
 use crate::contract::KvEngine as _;
 use crate::memory::{EngineCall, Fate, Fates, MemoryEngine};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Lets time pass on these nodes, a little at a time.
-fn pass(nodes: &[&TestNode], time: Duration) {
-    const STEP: Duration = Duration::from_millis(250);
-    for _ in 0..time.as_millis() / STEP.as_millis() {
-        for node in nodes {
-            node.time.advance(STEP);
-            node.home.step();
-        }
-    }
-}
 
 fn is_elsewhere<T>(answer: &trefoil::Result<T>) -> bool {
     matches!(answer, Err(Error::NotOwner { .. }))

@@ -2,6 +2,7 @@
 //! it when a node dies between any two of its calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use trefoil::home::{Claim, EntryChanges, Home, conformance};
@@ -19,6 +20,27 @@ pub(super) struct TestNode {
     pub(super) engine: MemoryEngine,
     pub(super) time: Arc<ManualTime>,
     pub(super) cache: TempDir,
+}
+
+/// A node whose time a test moves.
+pub(super) trait TimedNode {
+    /// Lets time pass, and does what is due then.
+    fn step(&self, time: Duration);
+}
+
+impl TimedNode for TestNode {
+    fn step(&self, time: Duration) {
+        self.time.advance(time);
+        self.home.step();
+    }
+}
+
+/// Lets time pass on these nodes, a little at a time.
+pub(super) fn pass(nodes: &[&impl TimedNode], time: Duration) {
+    const STEP: Duration = Duration::from_millis(250);
+    for _ in 0..time.as_millis() / STEP.as_millis() {
+        nodes.iter().for_each(|node| node.step(STEP));
+    }
 }
 
 impl TestNode {
