@@ -140,14 +140,18 @@ fn list_kept<T>(
     let (mut kept, mut list) = (Vec::new(), list.clone());
     let limit = list.limit;
     loop {
-        list.limit = limit - kept.len();
+        // The last name of a page is what the next one comes after, so it must not be the empty one.
+        list.limit = (limit - kept.len()).max(2);
         let found = list_terms(engine, kind, &list)?;
-        for (name, summary) in &found {
-            kept.extend(info(engine, name, summary)?);
+        let is_last = found.len() < list.limit;
+        for (name, summary) in found {
+            if kept.len() < limit {
+                kept.extend(info(engine, &name, &summary)?);
+            }
+            list.after = name;
         }
-        match found.into_iter().next_back() {
-            Some((last, _)) if kept.len() < limit => list.after = last,
-            _ => return Ok(kept),
+        if is_last || kept.len() >= limit {
+            return Ok(kept);
         }
     }
 }

@@ -14,6 +14,7 @@ mod long_streams;
 mod model;
 mod properties;
 mod property;
+mod removal;
 mod snapshots;
 mod state;
 mod storage;
