@@ -24,7 +24,7 @@ const BINARY: &[&str] = &[
     "--test=it",
 ];
 
-const SOAKS: [Soak; 4] = [
+const SOAKS: &[Soak] = &[
     Soak {
         name: "mixed",
         target: BINARY,
@@ -43,6 +43,13 @@ const SOAKS: [Soak; 4] = [
         name: "backup",
         target: BINARY,
         test: "backup::rounds::what_is_restored_is_of_one_commit",
+        variable: "TREFOIL_SOAK_ROUNDS",
+        length: 20,
+    },
+    Soak {
+        name: "archive",
+        target: BINARY,
+        test: "backup::archive::nothing_that_was_archived_is_lost_with_the_data_directory",
         variable: "TREFOIL_SOAK_ROUNDS",
         length: 20,
     },

@@ -4,8 +4,15 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use anyhow::Context as _;
 use serde_json::value::RawValue;
+use trefoil::Timestamp;
 
 use crate::exit::UsageError;
+
+/// A day, which begins at midnight, UTC, or a time.
+pub(crate) fn parse_time(text: &str) -> Result<Timestamp, String> {
+    let time = Timestamp::parse(text).or_else(|| Timestamp::parse(&format!("{text}T00:00:00Z")));
+    time.ok_or_else(|| "expected a day like 2026-01-31 or a time in RFC 3339".to_owned())
+}
 
 /// A JSON value given as an argument, kept byte for byte; `-` reads standard input.
 pub(crate) fn json_value(what: &str, argument: &str) -> anyhow::Result<Box<RawValue>> {
@@ -69,3 +76,17 @@ pub(crate) fn confirm(question: &str, yes: bool) -> anyhow::Result<()> {
 
 /// The longest answer that is read, with the end of its line.
 const ANSWER_BYTES_MAX: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_day_or_rfc_3339() {
+        let parsed = |text| parse_time(text).map(|time| time.to_string());
+        assert_eq!(parsed("2026-01-31").unwrap(), "2026-01-31T00:00:00Z");
+        let with_offset = parsed("2026-01-31T12:00:00+02:00").unwrap();
+        assert_eq!(with_offset, "2026-01-31T10:00:00Z");
+        assert!(parsed("yesterday").is_err());
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! Data goes to standard output, everything else to standard error. Exit codes are in `exit`.
 
+mod archive;
 mod arguments;
 mod backups;
 mod client;

@@ -1,10 +1,11 @@
 //! What can be chosen when a server is started.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::threads::default_threads;
-use crate::{Tls, Web, limits, memory};
+use crate::{ArchiveProgress, Tls, Web, limits, memory};
 
 /// How the server listens and behaves. The defaults listen on this machine only.
 #[derive(Debug, Clone)]
@@ -44,6 +45,8 @@ pub struct Config {
     /// The listener for the other nodes that share the home; `None`: there is none. It is not needed
     /// where nobody shares the home.
     pub peers: Option<PeersConfig>,
+    /// How far the continuous archive is, if there is one.
+    pub archive: Option<Arc<ArchiveProgress>>,
     /// How the server was started, for the administrator to see.
     pub settings: Vec<ShownSetting>,
 }
@@ -169,6 +172,7 @@ impl Default for Config {
             grpc: Some(GrpcConfig::default()),
             resp: Some(RespConfig::default()),
             peers: None,
+            archive: None,
             settings: Vec::new(),
         }
     }

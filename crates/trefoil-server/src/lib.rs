@@ -25,6 +25,7 @@
 //! The server knows namespaces and databases by their public interface only. What it answers is
 //! described in `docs/http.md`, `docs/grpc.md` and `docs/resp.md`.
 
+mod archive;
 mod auth;
 mod backup;
 mod body;
@@ -71,6 +72,7 @@ mod threads;
 mod tls;
 mod web;
 
+pub use archive::ArchiveProgress;
 pub use config::{Config, GrpcConfig, PeersConfig, RespConfig, ShownSetting};
 pub use limits::{CLIENT_MEMORY_MIN, CONNECTION_THREADS_MAX};
 pub use memory::memory_limit;

@@ -51,6 +51,7 @@
 //! directory, each behind a token of its own.
 
 pub mod application;
+pub mod archive;
 mod background;
 pub mod backup;
 mod database;
@@ -69,8 +70,8 @@ pub use database::host::{Host, TurnWork};
 pub use database::options::Options;
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{
-    MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace,
-    OpenDatabase,
+    LogState, MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces, NamespacesOptions,
+    NewNamespace, OpenDatabase,
 };
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};

@@ -7,12 +7,14 @@
 //! | `parts/ab/ab12…` | a part of a namespace, or the list of a namespace's parts, named by its hash |
 //! | `backups/20261116T142600.5Z` | a backup: when it was made, and the lists of its namespaces |
 //! | `unfinished/tenant-a` | how far the backup of a namespace has come |
+//! | `archive/tenant-a/…` | the continuous archive of a namespace, see `archive/` |
 //!
 //! With a key everything but `repository` is encrypted, and what is a hash or a namespace in a name is a
 //! keyed hash of that.
 //!
 //! Nothing is ever changed. A backup exists when its document does, and that is written last.
 
+mod choice;
 mod document;
 mod sealing;
 mod store;
@@ -23,8 +25,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use trefoil::backup::{NamespaceBackup, content_hash};
+use trefoil::backup::{NamespaceBackup, PartReference, content_hash};
 
+pub(crate) use choice::Candidates;
 pub(crate) use document::{BackedUpNamespace, BackupDocument};
 pub(crate) use store::{BackupStore, DirectoryStore, Use};
 
@@ -84,7 +87,7 @@ impl Repository {
     fn check_format(&self, usage: Use) -> anyhow::Result<()> {
         let place = &self.place;
         let Some(found) = self.store.get(REPOSITORY)? else {
-            if usage != Use::Add {
+            if !usage.adds() {
                 let text = format!("{place} is no repository of backups");
                 return Err(NotFound(text).into());
             }
@@ -141,6 +144,12 @@ impl Repository {
         }
     }
 
+    /// Returns the content of a part, for the library.
+    pub(crate) fn fetch(&self, part: &PartReference) -> trefoil::Result<Vec<u8>> {
+        let content = self.part(&part.hash);
+        content.map_err(|error| trefoil::Error::invalid(format!("{error:#}")))
+    }
+
     pub(crate) fn remove_part(&self, name: &str) -> anyhow::Result<()> {
         self.store.delete(name)
     }
@@ -188,20 +197,53 @@ impl Repository {
 
     /// Adds a backup: from now on it exists.
     pub(crate) fn add_backup(&self, document: &BackupDocument) -> anyhow::Result<()> {
-        let content = checked(&serde_json::to_vec(document)?);
-        let name = format!("{BACKUPS}{}", document.id);
-        self.create(&name, &content).map(drop)
+        self.add_document(&format!("{BACKUPS}{}", document.id), document)
     }
 
     pub(crate) fn remove_backup(&self, id: &str) -> anyhow::Result<()> {
         self.store.delete(&format!("{BACKUPS}{id}"))
     }
 
-    fn document<T: DeserializeOwned>(&self, name: &str) -> anyhow::Result<T> {
-        let sealed = self.store.get(name)?;
-        let content = sealed.and_then(|sealed| self.sealing.open(name, &sealed));
-        let document = content.and_then(|content| unchecked(&content));
+    /// Returns a document.
+    pub(crate) fn document<T: DeserializeOwned>(&self, name: &str) -> anyhow::Result<T> {
+        let content = self.named(name)?;
+        let document = serde_json::from_slice(&content);
         document.with_context(|| format!("{name} in {} is damaged", self.place))
+    }
+
+    /// Adds a document.
+    pub(crate) fn add_document(&self, name: &str, document: &impl Serialize) -> anyhow::Result<()> {
+        self.add_named(name, &serde_json::to_vec(document)?)
+            .map(drop)
+    }
+
+    /// Returns what is kept under a name, or says what is wrong with it.
+    pub(crate) fn named(&self, name: &str) -> anyhow::Result<Vec<u8>> {
+        let Some(sealed) = self.store.get(name)? else {
+            bail!("{name} is missing in {}", self.place);
+        };
+        let checked = self.sealing.open(name, &sealed);
+        let content = checked.and_then(unchecked);
+        content.with_context(|| format!("{name} in {} is damaged", self.place))
+    }
+
+    /// Keeps something under a name, with its hash. Returns how many bytes that takes.
+    pub(crate) fn add_named(&self, name: &str, content: &[u8]) -> anyhow::Result<u64> {
+        self.create(name, &checked(content))
+    }
+
+    pub(crate) fn remove_named(&self, name: &str) -> anyhow::Result<()> {
+        self.store.delete(name)
+    }
+
+    /// Returns the names that begin with `prefix`, which ends with a `/`.
+    pub(crate) fn names(&self, prefix: &str) -> anyhow::Result<Vec<String>> {
+        self.store.list(prefix)
+    }
+
+    /// Returns what stands for the name of a namespace in the names of pieces.
+    pub(crate) fn shown_name(&self, namespace: &str) -> String {
+        self.sealing.name(namespace)
     }
 
     /// Returns how far the backup of a namespace had come that was cut off. What cannot be read is no
@@ -221,9 +263,7 @@ impl Repository {
 
     pub(crate) fn note_unfinished(&self, list: &NamespaceBackup) -> anyhow::Result<()> {
         self.forget_unfinished(&list.namespace)?;
-        let content = checked(&serde_json::to_vec(list)?);
-        self.create(&self.note_of(&list.namespace), &content)
-            .map(drop)
+        self.add_document(&self.note_of(&list.namespace), list)
     }
 
     pub(crate) fn forget_unfinished(&self, namespace: &str) -> anyhow::Result<()> {
@@ -231,7 +271,7 @@ impl Repository {
     }
 
     fn note_of(&self, namespace: &str) -> String {
-        format!("{UNFINISHED}{}", self.sealing.name(namespace))
+        format!("{UNFINISHED}{}", self.shown_name(namespace))
     }
 
     /// Creates a piece. Returns how many bytes it takes.
@@ -248,15 +288,14 @@ impl std::fmt::Display for Repository {
     }
 }
 
-/// A document with its hash before it.
+/// Something with its hash before it.
 fn checked(content: &[u8]) -> Vec<u8> {
     [content_hash(content).as_bytes(), b"\n", content].concat()
 }
 
-/// The document, if it is what its hash says.
-fn unchecked<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+/// What follows the hash, if it is what that says.
+fn unchecked(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let content = &bytes[end + 1..];
-    let is_sound = content_hash(content).as_bytes() == &bytes[..end];
-    is_sound.then(|| serde_json::from_slice(content).ok())?
+    let content = bytes.split_off(end + 1);
+    (content_hash(&content).as_bytes() == &bytes[..end]).then_some(content)
 }

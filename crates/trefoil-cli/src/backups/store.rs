@@ -17,10 +17,19 @@ pub(crate) enum Use {
     Add,
     /// To remove backups.
     Remove,
+    /// To add to the archive, for as long as a server runs. Others may use the repository meanwhile.
+    Archive,
+}
+
+impl Use {
+    /// Returns whether the repository is made if it is not there.
+    pub(super) fn adds(self) -> bool {
+        matches!(self, Self::Add | Self::Archive)
+    }
 }
 
 /// Pieces under names.
-pub(crate) trait BackupStore {
+pub(crate) trait BackupStore: Send + Sync {
     /// Returns a piece; `None` if it does not exist.
     fn get(&self, name: &str) -> anyhow::Result<Option<Vec<u8>>>;
 
@@ -54,15 +63,15 @@ pub(crate) struct DirectoryStore {
 impl DirectoryStore {
     pub(crate) fn open(directory: &Path, usage: Use) -> anyhow::Result<Self> {
         let shown = directory.display();
-        if usage == Use::Add {
+        if usage.adds() {
             std::fs::create_dir_all(directory).with_context(|| format!("cannot create {shown}"))?;
         }
         let path = directory.join(LOCK);
-        if usage == Use::Add && !path.exists() && std::fs::read_dir(directory)?.next().is_some() {
+        if usage.adds() && !path.exists() && std::fs::read_dir(directory)?.next().is_some() {
             bail!("{shown} {NOT_ITS_OWN}");
         }
         let opened = match usage {
-            Use::Add => File::options()
+            Use::Add | Use::Archive => File::options()
                 .write(true)
                 .create(true)
                 .truncate(false)
@@ -78,6 +87,8 @@ impl DirectoryStore {
         let locked = match usage {
             Use::Read => lock.try_lock_shared(),
             Use::Add | Use::Remove => lock.try_lock(),
+            // Nobody else touches what it adds.
+            Use::Archive => Ok(()),
         };
         match locked {
             Ok(()) => {}

@@ -12,6 +12,7 @@ use serde_json::json;
 use trefoil::Timestamp;
 
 use crate::client::ConnectionArguments;
+use crate::input::parse_time;
 use crate::output::{OutputFlag, progress};
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -30,10 +31,10 @@ pub(crate) struct Arguments {
     categories: String,
     /// Only events from this time on: 2026-01-31, or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    since: Option<String>,
+    since: Option<Timestamp>,
     /// Only events before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    until: Option<String>,
+    until: Option<Timestamp>,
     /// Compress
     #[arg(long)]
     gzip: bool,
@@ -42,16 +43,6 @@ pub(crate) struct Arguments {
     output: Option<OutputFlag>,
     #[command(flatten)]
     connection: ConnectionArguments,
-}
-
-/// A day begins at midnight, UTC.
-fn parse_time(text: &str) -> Result<String, String> {
-    let candidates = [text.to_owned(), format!("{text}T00:00:00Z")];
-    let mut times = candidates
-        .iter()
-        .filter_map(|candidate| Timestamp::parse(candidate));
-    let time = times.next().map(|time| time.to_string());
-    time.ok_or_else(|| "expected a day like 2026-01-31 or a time in RFC 3339".to_owned())
 }
 
 impl Arguments {
@@ -87,8 +78,9 @@ impl Arguments {
         if !self.categories.is_empty() {
             query.push(("categories", self.categories.as_str()));
         }
-        query.extend(self.since.as_deref().map(|since| ("since", since)));
-        query.extend(self.until.as_deref().map(|until| ("until", until)));
+        let [since, until] = [self.since, self.until].map(|time| time.map(|time| time.to_string()));
+        query.extend(since.as_deref().map(|since| ("since", since)));
+        query.extend(until.as_deref().map(|until| ("until", until)));
         let body = self
             .connection
             .client()?
@@ -133,19 +125,4 @@ fn copy(mut from: impl Read, mut to: impl Write, bar: &ProgressBar) -> anyhow::R
     }
     to.flush()?;
     Ok(lines)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_a_day_or_rfc_3339() {
-        assert_eq!(parse_time("2026-01-31").unwrap(), "2026-01-31T00:00:00Z");
-        assert_eq!(
-            parse_time("2026-01-31T12:00:00+02:00").unwrap(),
-            "2026-01-31T10:00:00Z"
-        );
-        assert!(parse_time("yesterday").is_err());
-    }
 }

@@ -2,17 +2,21 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use trefoil::{DEFAULT_NAMESPACE, Error, NamespaceId, Namespaces, Token};
-use trefoil_server::{Config, Server};
+use trefoil_server::{ArchiveProgress, Config, Server};
 
 use super::configured::Configured;
+use crate::archive::Archiver;
+use crate::backups::{Repository, Use};
 use crate::eventodb;
 use crate::logging;
 use crate::output::CommandOutput;
-use crate::settings::{ServeSettings, ServerSettings, StorageSetting};
+use crate::places::HomePlace;
+use crate::settings::{ArchiveSetting, ServeSettings, ServerSettings, StorageSetting};
 use crate::supervisor;
 
 const EXAMPLES: &str =
@@ -23,6 +27,7 @@ the file overrides the default. EventoDB's flags and variables (EVENTODB_PORT) w
 Examples:
   trefoil serve --data-dir /var/lib/trefoil --listen 0.0.0.0,::
   trefoil serve --storage s3://bucket/prefix --cache-dir /var/cache/trefoil
+  trefoil serve --data-dir /var/lib/trefoil --archive s3://bucket/archive
   trefoil serve --config trefoil.toml --print-config
   trefoil --test-mode --port=6789                As EventoDB's tests start it";
 
@@ -104,6 +109,7 @@ pub(super) fn run(
     ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
     let namespaces = open(&settings)?;
+    let progress = settings.archive.as_ref().map(|_| Arc::default());
     let is_encrypted = settings.tls.is_some();
     let defaults = Config::default();
     let is_local = settings.web.is_local;
@@ -120,8 +126,13 @@ pub(super) fn run(
         grpc: settings.grpc,
         resp: settings.resp,
         peers: settings.peers,
+        archive: progress.clone(),
         settings: settings.shown,
         ..defaults
+    };
+    let archiver = match (&settings.archive, &progress) {
+        (Some(setting), Some(progress)) => Some(archive(&namespaces, setting, progress)?),
+        _ => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -156,10 +167,28 @@ pub(super) fn run(
             server.run(stopping).await?;
             anyhow::Ok(())
         });
+    if let Some(archiver) = archiver {
+        archiver.stop();
+    }
     tracing::info!("closing");
     let closed = namespaces.close();
     served?;
     Ok(closed?)
+}
+
+/// Starts the continuous archive. What is wrong with a directory is said at once; a service may be out of
+/// reach for now.
+fn archive(
+    namespaces: &Namespaces,
+    setting: &ArchiveSetting,
+    progress: &Arc<ArchiveProgress>,
+) -> anyhow::Result<Archiver> {
+    let ArchiveSetting { place, key_file } = setting.clone();
+    let open = move || Repository::open(&place, Use::Archive, key_file.as_deref());
+    if let HomePlace::Directory(directory) = &setting.place {
+        open().with_context(|| format!("cannot archive to {}", directory.display()))?;
+    }
+    Archiver::start(namespaces, Box::new(open), progress)
 }
 
 fn open(settings: &ServerSettings) -> anyhow::Result<Namespaces> {

@@ -186,6 +186,18 @@ const STORAGE_SPACING_MS: Key = key(
     "How long after a write of a namespace to --storage the next one may begin: what comes \
      meanwhile is written together, with fewer requests",
 );
+const ARCHIVE: Key = key(
+    "archive",
+    "REPOSITORY",
+    String::new,
+    "Directory or URL of an object storage to which all that is committed is shipped, seconds later",
+);
+const ARCHIVE_KEY_FILE: Key = key(
+    "archive-key-file",
+    "FILE",
+    String::new,
+    "File with the key that --archive is encrypted with: 64 hexadecimal digits",
+);
 const TOKEN: Key = production(secret(eventodb(key(
     "token",
     "TOKEN",
@@ -310,6 +322,8 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     PEER_LISTEN,
     PEER_PORT,
     PEER_ADDRESS,
+    ARCHIVE,
+    ARCHIVE_KEY_FILE,
     TOKEN,
     TEST_MODE,
     LOG_LEVEL,

@@ -1,6 +1,7 @@
 //! The server's settings: a flag wins over the environment, that over the file, that over the
 //! default, and each value remembers where it came from.
 
+mod archive;
 mod grpc;
 mod keys;
 mod layers;
@@ -9,6 +10,7 @@ mod peers;
 mod resp;
 mod tls;
 
+pub(crate) use archive::ArchiveSetting;
 pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
 pub(crate) use layers::{SettingLayers, Shown};
 pub(crate) use parse::bytes as parse_bytes;
@@ -42,6 +44,8 @@ pub(crate) struct ServerSettings {
     /// `None`: as much as the server chooses.
     pub(crate) client_memory_max: Option<usize>,
     pub(crate) storage: StorageSetting,
+    /// `None`: nothing is archived.
+    pub(crate) archive: Option<ArchiveSetting>,
     pub(crate) token: Option<Token>,
     pub(crate) test_mode: bool,
     /// Whether a data directory was given to a server that keeps nothing.
@@ -90,6 +94,7 @@ impl ServerSettings {
             },
             connections_max: layers.parse("connections-max", parse::count)?,
             client_memory_max: layers.parse("client-memory-max", parse::client_memory)?,
+            archive: archive::setting(layers, test_mode)?,
             storage,
             token: layers.parse("token", parse::token)?,
             test_mode,

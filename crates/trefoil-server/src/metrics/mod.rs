@@ -2,6 +2,7 @@
 //!
 //! - [`calls`] and [`errors`] are about HTTP and gRPC, `resp/metrics.rs` is about RESP;
 //! - [`databases`] is what the databases count;
+//! - [`archive`] is how far the continuous archive is;
 //! - [`cluster`] is what a node knows of the others, and asks of the store;
 //! - [`process`] is what the operating system knows of the process;
 //! - [`exposition`] is the format.
@@ -9,6 +10,7 @@
 //! What is counted while requests are served is added to by many threads, see
 //! [`Striped`](trefoil::Striped). Everything else is looked up when somebody asks for it.
 
+mod archive;
 mod calls;
 mod cluster;
 mod databases;
@@ -105,6 +107,8 @@ impl Metrics {
         databases::put(&mut out, &shared.namespaces.stats());
         put_namespaces(&mut out, shared);
         cluster::put(&mut out, &shared.namespaces);
+        let progress = shared.config.archive.as_deref();
+        archive::put(&mut out, &shared.namespaces, progress);
         put_memory(&mut out, shared);
         process::put(&mut out, self.started);
         put_clock(&mut out, shared);

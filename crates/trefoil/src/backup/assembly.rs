@@ -5,13 +5,12 @@ use trefoil_core::{Error, Result};
 use trefoil_storage::{Group, GroupLimits, Record, VisitEntry};
 
 use super::listing::{NamespaceBackup, PartReference};
-use super::part::{
-    LoggedCommit, check_content, damaged_part, take_changes, take_commit, take_entry,
-};
+use super::part::{LoggedCommit, damaged_part, take_changes, take_commit, take_entry};
 use super::restore::FetchPart;
 use crate::write::put_state;
 
-/// Hands the log to `append`, group by group, with the changes after the snapshot.
+/// Hands the log to `append`, group by group, with the changes after the snapshot. The last parts may
+/// reach beyond the commit at which the backup ends.
 pub(super) fn assemble_log(
     backup: &NamespaceBackup,
     fetch: &mut FetchPart<'_>,
@@ -21,13 +20,13 @@ pub(super) fn assemble_log(
     let mut changes = ChangesReader::new(backup)?;
     let mut groups = GroupBuilder::new(limits);
     for reference in &backup.log {
-        let content = content_of(reference, fetch)?;
+        let content = fetch(reference)?;
         let wrong = || damaged_part(&reference.hash, "this is no part of a log");
         if reference.first != groups.next_commit {
             return Err(wrong());
         }
         let mut rest = content.as_slice();
-        while !rest.is_empty() {
+        while !rest.is_empty() && groups.next_commit <= backup.commit {
             let commit = take_commit(&mut rest).ok_or_else(wrong)?;
             groups.begin(&commit).ok_or_else(wrong)?;
             changes.take(groups.next_commit, fetch, &mut |bytes| groups.change(bytes))?;
@@ -36,7 +35,7 @@ pub(super) fn assemble_log(
                 append(&groups.take())?;
             }
         }
-        if groups.next_commit != reference.last.saturating_add(1) {
+        if groups.next_commit != reference.last.min(backup.commit).saturating_add(1) {
             return Err(wrong());
         }
     }
@@ -65,7 +64,7 @@ pub(super) fn assemble_state(
     let mut n_entries = 0;
     let mut last_key: Option<Vec<u8>> = None;
     for reference in &state.parts {
-        let content = content_of(reference, fetch)?;
+        let content = fetch(reference)?;
         let wrong = || damaged_part(&reference.hash, "this is no part of a snapshot");
         let mut rest = content.as_slice();
         while !rest.is_empty() {
@@ -96,13 +95,13 @@ fn not_whole(what: &str) -> Error {
     damaged_part("the list of the parts", format!("the backup {what}"))
 }
 
-fn content_of(reference: &PartReference, fetch: &mut FetchPart<'_>) -> Result<Vec<u8>> {
-    check_content(&reference.hash, fetch(reference)?)
-}
-
 /// The changes of a backup, read along with the log.
 struct ChangesReader<'a> {
     parts: std::slice::Iter<'a, PartReference>,
+    /// The commit of which the snapshot is.
+    snapshot: u64,
+    /// Whether the last part reaches beyond the commit at which the backup ends.
+    is_cut: bool,
     content: Vec<u8>,
     offset: usize,
     hash: &'a str,
@@ -117,11 +116,14 @@ impl<'a> ChangesReader<'a> {
         let end = parts.try_fold(snapshot, |end, part| {
             (part.first == end + 1 && part.last > end).then_some(part.last)
         });
-        if end != Some(backup.commit) {
+        let is_cut = end.is_some_and(|end| end > backup.commit);
+        if end != Some(backup.commit) && !is_cut {
             return Err(not_whole("lacks changes of the state"));
         }
         Ok(Self {
             parts: backup.changes.iter(),
+            snapshot,
+            is_cut,
             content: Vec::new(),
             offset: 0,
             hash: "",
@@ -145,7 +147,7 @@ impl<'a> ChangesReader<'a> {
                     return Ok(());
                 }
                 self.parts.next();
-                (self.content, self.offset) = (content_of(next, fetch)?, 0);
+                (self.content, self.offset) = (fetch(next)?, 0);
                 self.hash = &next.hash;
                 continue;
             }
@@ -155,18 +157,22 @@ impl<'a> ChangesReader<'a> {
             if of > commit {
                 return Ok(());
             }
-            if of < commit || of < self.last {
-                return Err(wrong());
+            // A part may begin before the snapshot, which has what it says of the commits up to there.
+            if of > self.snapshot {
+                if of < commit || of < self.last {
+                    return Err(wrong());
+                }
+                visit(bytes);
+                self.last = of;
             }
-            visit(bytes);
-            self.last = of;
             self.offset = self.content.len() - rest.len();
         }
     }
 
-    /// All of them were of commits that there are.
+    /// All of them were of commits that there are, unless the backup was cut.
     fn finish(mut self) -> Result<()> {
-        match self.offset == self.content.len() && self.parts.next().is_none() {
+        let is_read = self.is_cut || self.offset == self.content.len();
+        match is_read && self.parts.next().is_none() {
             true => Ok(()),
             false => Err(not_whole("has changes of commits that it does not have")),
         }
@@ -215,9 +221,14 @@ impl GroupBuilder {
         let record = self.group.records.last_mut()?;
         record.n_commits += 1;
         trefoil_core::put_varint(&mut record.commits, events.len() as u64);
-        for (label, bytes) in events {
-            record.items.push(*label, bytes);
-            self.bytes += bytes.len();
+        for event in events {
+            match event {
+                None => record.items.push_dropped(),
+                Some((label, bytes)) => {
+                    record.items.push(*label, bytes);
+                    self.bytes += bytes.len();
+                }
+            }
         }
         // A commit without events says where one would have been, and takes no position.
         if !events.is_empty() {

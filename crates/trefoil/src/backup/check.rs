@@ -35,6 +35,9 @@ pub fn check_backup(backup: &NamespaceBackup, fetch: &mut FetchPart<'_>) -> Resu
     assemble_log(backup, fetch, GroupLimits::default(), &mut |group| {
         for record in &group.records {
             let mut wrong = None;
+            if record.items.has_dropped() {
+                order.expect_gaps();
+            }
             for (event, label) in events_of(record)? {
                 order.check(&event, label::is_imported(label), &mut |what| {
                     wrong.get_or_insert(what);
@@ -54,7 +57,7 @@ pub fn check_backup(backup: &NamespaceBackup, fetch: &mut FetchPart<'_>) -> Resu
                 return Err(damaged_part("log", wrong));
             }
             checked.commits += u64::from(record.n_commits);
-            checked.events += record.items.len() as u64;
+            checked.events += record.items().count() as u64;
         }
         Ok(())
     })?;

@@ -1,15 +1,16 @@
 //! The list of the parts of a namespace's backup, as it is kept with them.
 
 use serde::{Deserialize, Serialize};
+use trefoil_core::Result;
 
-use super::part::{BackupPart, PartKind, content_hash};
+use super::part::{BackupPart, PartKind, content_hash, damaged_part};
 use super::source::{BackupBase, BackupHead};
 
 /// A part of a backup, by its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartReference {
-    /// The SHA-256 of its content.
+    /// The SHA-256 of its content, or the name of what has it in an archive.
     pub hash: String,
     /// How many bytes of content it has.
     pub bytes: u64,
@@ -26,6 +27,15 @@ impl PartReference {
             bytes: part.bytes.len() as u64,
             first: part.first,
             last: part.last,
+        }
+    }
+
+    /// Returns the content if it is what the hash says.
+    pub fn check(&self, content: Vec<u8>) -> Result<Vec<u8>> {
+        let what = "the content is not what its hash says";
+        match content_hash(&content) == self.hash {
+            true => Ok(content),
+            false => Err(damaged_part(&self.hash, what)),
         }
     }
 }

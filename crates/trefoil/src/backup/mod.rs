@@ -8,7 +8,8 @@
 //! - [`Namespaces::backup`](crate::Namespaces::backup) and [`backup_namespace`] hand out a backup step
 //!   by step ([`BackupStep`]). Nothing waits for them, least of all the writer.
 //! - [`NamespaceBackup`] lists the parts. [`restore_namespace`] makes a namespace of them, and
-//!   [`check_backup`] does the same with nothing to show for it.
+//!   [`check_backup`] does the same with nothing to show for it. [`backup_until`] leaves out what came
+//!   after a point.
 //! - [`frames`] is how steps travel from a server to its clients.
 
 mod assembly;
@@ -16,6 +17,7 @@ mod check;
 pub mod frames;
 mod listing;
 mod part;
+mod point;
 mod restore;
 mod source;
 #[cfg(test)]
@@ -24,7 +26,9 @@ mod tests;
 pub use check::{CheckedBackup, check_backup};
 pub use listing::{BackedUpState, NamespaceBackup, PartReference};
 pub use part::{BackupPart, PartKind, content_hash};
+pub use point::{RestorePoint, backup_until};
 pub use restore::{FetchPart, restore_namespace};
 pub use source::{BackupBase, BackupHead, BackupSnapshot, BackupStep, TakeStep, backup_namespace};
 
-pub(crate) use source::{backup_storage, unused};
+pub(crate) use point::{last_commit_by, log_end};
+pub(crate) use source::{backup_storage, read_commits, read_snapshot, unused};

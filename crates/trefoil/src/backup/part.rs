@@ -2,7 +2,7 @@
 //!
 //! | kind | what follows each other in it |
 //! |---|---|
-//! | log | commits: position of the first event, number of events, and each event with its label |
+//! | log | commits: position of the first event, number of events, and each event with its label, or that it was dropped |
 //! | changes | what a commit changed of the state: its number, and the changes |
 //! | state | entries: key and value |
 //!
@@ -11,7 +11,7 @@
 //! its end.
 
 use sha2::{Digest as _, Sha256};
-use trefoil_core::{Damage, Error, Result, put_bytes, put_varint, take_bytes, take_varint};
+use trefoil_core::{Damage, Error, put_bytes, put_varint, take_bytes, take_varint};
 use trefoil_storage::Label;
 
 /// What parts hold.
@@ -52,7 +52,8 @@ pub fn content_hash(bytes: &[u8]) -> String {
 #[derive(Debug)]
 pub(super) struct LoggedCommit<'a> {
     pub(super) first_position: u64,
-    pub(super) events: Vec<(Label, &'a [u8])>,
+    /// `None` is one that was dropped.
+    pub(super) events: Vec<Option<(Label, &'a [u8])>>,
 }
 
 /// Begins a commit: its events follow.
@@ -61,8 +62,14 @@ pub(super) fn put_commit(out: &mut Vec<u8>, first_position: u64, n_events: u64) 
     put_varint(out, n_events);
 }
 
-/// What stands before an event that is there. Zero is for one that was dropped.
+/// What stands for an event that was dropped.
+const DROPPED: u64 = 0;
+/// What stands before an event that is there.
 const PRESENT: u64 = 1;
+
+pub(super) fn put_dropped(out: &mut Vec<u8>) {
+    put_varint(out, DROPPED);
+}
 
 pub(super) fn put_event(out: &mut Vec<u8>, label: Label, bytes: &[u8]) {
     put_varint(out, PRESENT);
@@ -77,12 +84,15 @@ pub(super) fn take_commit<'a>(bytes: &mut &'a [u8]) -> Option<LoggedCommit<'a>> 
     let n_events = take_varint(bytes)?;
     let mut events = Vec::new();
     for _ in 0..n_events {
-        if take_varint(bytes)? != PRESENT {
-            return None;
-        }
-        let flags = u8::try_from(take_varint(bytes)?).ok()?;
-        let word = take_varint(bytes)?;
-        events.push((Label { flags, word }, take_bytes(bytes)?));
+        events.push(match take_varint(bytes)? {
+            DROPPED => None,
+            PRESENT => {
+                let flags = u8::try_from(take_varint(bytes)?).ok()?;
+                let word = take_varint(bytes)?;
+                Some((Label { flags, word }, take_bytes(bytes)?))
+            }
+            _ => return None,
+        });
     }
     Some(LoggedCommit {
         first_position,
@@ -117,12 +127,4 @@ pub(super) fn damaged_part(hash: &str, what: impl Into<String>) -> Error {
         what: what.into(),
         help: "this backup cannot be restored; use another one".into(),
     }))
-}
-
-/// Returns the part's content if it is what its hash says.
-pub(super) fn check_content(hash: &str, bytes: Vec<u8>) -> Result<Vec<u8>> {
-    match content_hash(&bytes) == hash {
-        true => Ok(bytes),
-        false => Err(damaged_part(hash, "the content is not what its hash says")),
-    }
 }

@@ -1,15 +1,17 @@
 //! Making a namespace of a backup.
 
 use trefoil_core::{NamespaceId, Result, Token};
+use trefoil_storage::Group;
 
 use super::assembly::{assemble_log, assemble_state};
 use super::listing::{NamespaceBackup, PartReference};
 use crate::Options;
 use crate::home::Home;
 use crate::namespaces;
-use crate::tools::make_namespace;
+use crate::tools::{Gaps, make_namespace};
 
-/// Returns the content of a part.
+/// Returns the content of a part, which it has found to be what was written; see
+/// [`PartReference::check`].
 pub type FetchPart<'a> = dyn FnMut(&PartReference) -> Result<Vec<u8>> + 'a;
 
 /// Makes the namespace `id` of a backup. There must be none of this id; what an earlier attempt left is
@@ -25,9 +27,13 @@ pub fn restore_namespace(
 ) -> Result<Option<Token>> {
     let (entry, token) = namespaces::restored_entry(id, backup.entry.as_bytes(), with_new_token)?;
     make_namespace(to, id, &entry, options, &mut |storage| {
+        let mut gaps = Gaps::default();
         assemble_log(backup, fetch, storage.group_limits(), &mut |group| {
-            storage.append(group).wait()
+            let records = group.records.iter().map(|record| gaps.fill(record));
+            let records = records.collect();
+            storage.append(&Group { records }).wait()
         })?;
+        gaps.drop_from(storage)?;
         if let Some(state) = &backup.state {
             storage.write_snapshot(state.commit, &mut |sink| {
                 assemble_state(backup, fetch, &mut |key, value| {

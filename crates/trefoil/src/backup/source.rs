@@ -14,7 +14,7 @@ use trefoil_storage::{Record, Snapshot, Storage};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::part::{
-    BackupPart, PartKind, damaged_part, put_changes, put_commit, put_entry, put_event,
+    BackupPart, PartKind, damaged_part, put_changes, put_commit, put_dropped, put_entry, put_event,
 };
 use crate::home::Home;
 use crate::index::Manifest;
@@ -268,12 +268,6 @@ fn changes_part(storage: &dyn Storage, after: u64, until: u64) -> Result<Option<
 fn log_part(storage: &dyn Storage, after: u64, until: u64) -> Result<BackupPart> {
     let mut part = empty_part(PartKind::Log, after);
     replay(storage, (after, until), &mut |record| {
-        if record.items.has_dropped() {
-            let first = record.first_position;
-            return Err(Error::invalid(format!(
-                "events of the record at position {first} were dropped: it cannot be backed up"
-            )));
-        }
         let commits = put_commits(&mut part, record, until);
         commits.ok_or_else(|| unreadable(record))?;
         Ok(part.bytes.len() < PART_BYTES)
@@ -281,10 +275,51 @@ fn log_part(storage: &dyn Storage, after: u64, until: u64) -> Result<BackupPart>
     advanced(part, after)
 }
 
-/// Adds the next commits of a record to a part until it is full; `None` if the record is unreadable.
-fn put_commits(part: &mut BackupPart, record: &Record, until: u64) -> Option<()> {
+/// Commits with what they changed of the state.
+#[derive(Debug)]
+pub(crate) struct CommitsRead {
+    pub(crate) log: BackupPart,
+    /// As in a part; `None` if it was dropped.
+    pub(crate) changes: Option<Vec<u8>>,
+    /// The position of the last event up to the last commit.
+    pub(crate) position: u64,
+}
+
+/// Reads commits with what they changed, from the one after `after` on: as many as fit into a part and
+/// have their changes, or have lost them.
+pub(crate) fn read_commits(storage: &dyn Storage, after: u64, until: u64) -> Result<CommitsRead> {
+    let mut log = empty_part(PartKind::Log, after);
+    let (mut changes, mut is_dropped, mut position) = (Vec::new(), None, 0);
+    replay(storage, (after, until), &mut |record| {
+        if *is_dropped.get_or_insert(record.changes_dropped) != record.changes_dropped {
+            return Ok(false);
+        }
+        let before = log.last;
+        let put = put_commits(&mut log, record, until);
+        position = put.ok_or_else(|| unreadable(record))?;
+        let read = indexed_changes(record, &mut |index, bytes| {
+            let commit = record.first_commit + index;
+            if commit > before && commit <= log.last {
+                put_changes(&mut changes, commit, bytes);
+            }
+            Some(())
+        });
+        read.ok_or_else(|| unreadable(record))?;
+        Ok(log.bytes.len() + changes.len() < PART_BYTES)
+    })?;
+    Ok(CommitsRead {
+        log: advanced(log, after)?,
+        changes: (is_dropped == Some(false)).then_some(changes),
+        position,
+    })
+}
+
+/// Adds the next commits of a record to a part until it is full, and returns the position of the last
+/// event up to the last one; `None` if the record is unreadable.
+fn put_commits(part: &mut BackupPart, record: &Record, until: u64) -> Option<u64> {
     let mut counts = record.commits.as_slice();
     let mut position = record.first_position;
+    let mut last_position = 0;
     let mut items = record.items.iter();
     for commit in record.first_commit..=record.last_commit() {
         let n_events = take_varint(&mut counts)?;
@@ -292,16 +327,18 @@ fn put_commits(part: &mut BackupPart, record: &Record, until: u64) -> Option<()>
         if is_wanted {
             put_commit(&mut part.bytes, position, n_events);
             part.last = commit;
+            last_position = (position + n_events).saturating_sub(1);
         }
         for _ in 0..n_events {
-            let (label, bytes) = items.next()??;
-            if is_wanted {
-                put_event(&mut part.bytes, label, bytes);
+            match items.next()? {
+                _ if !is_wanted => {}
+                Some((label, bytes)) => put_event(&mut part.bytes, label, bytes),
+                None => put_dropped(&mut part.bytes),
             }
         }
         position = position.checked_add(n_events)?;
     }
-    Some(())
+    Some(last_position)
 }
 
 fn empty_part(kind: PartKind, after: u64) -> BackupPart {
@@ -333,7 +370,11 @@ fn unreadable(record: &Record) -> Error {
 }
 
 /// Reads the entries of the snapshot of this commit. Returns whether it was that one.
-fn read_snapshot(storage: &dyn Storage, commit: u64, take: &mut TakeStep<'_>) -> Result<bool> {
+pub(crate) fn read_snapshot(
+    storage: &dyn Storage,
+    commit: u64,
+    take: &mut TakeStep<'_>,
+) -> Result<bool> {
     let is_it = || storage.snapshot().is_some_and(|now| now.commit == commit);
     let mut part = empty_part(PartKind::State, 0);
     let mut is_another = false;

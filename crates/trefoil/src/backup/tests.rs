@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use trefoil_core::{Error, NamespaceId, Result, Tracking};
+use trefoil_core::{Error, ImportedEvent, NamespaceId, Result, Timestamp, Tracking};
 
 use super::*;
 use crate::home::{Home, LocalHome, MemoryHome};
 use crate::{
-    Call, Commit, Database, List, Namespaces, NamespacesOptions, NewEvent, NewNamespace, Options,
-    Reply, Selection, Token, Transaction,
+    Call, Clock, Commit, Database, List, ManualTime, Namespaces, NamespacesOptions, NewEvent,
+    NewNamespace, Options, Reply, Selection, TimeSource as _, Token, Transaction,
 };
 
 /// A backup with its parts, and how many of them were read to make it.
@@ -42,7 +43,7 @@ impl Kept {
     }
 
     fn fetch(&self) -> impl FnMut(&PartReference) -> Result<Vec<u8>> + '_ {
-        |part| Ok(self.parts[&part.hash].clone())
+        |part| part.check(self.parts[&part.hash].clone())
     }
 
     /// Restores it into a new home and opens that.
@@ -277,4 +278,150 @@ fn damage_is_found_wherever_it_is() {
             assert!(checked.is_err(), "{list} {is_twice}");
         }
     }
+}
+
+/// What was seen after a commit, and when that was.
+struct Moment {
+    commit: u64,
+    position: u64,
+    time: Timestamp,
+    seen: (Vec<String>, Vec<Reply>, Vec<Tracking>),
+}
+
+/// Writes and notes what there is after each commit with an event. Commits that only change the state
+/// come before it.
+fn moments(database: &Database, time: &ManualTime, numbers: std::ops::Range<u32>) -> Vec<Moment> {
+    let mut moments = Vec::new();
+    for number in numbers {
+        run(database, &format!("SET key:{} {number}", number % 7));
+        run(database, &format!("RPUSH list {number}"));
+        time.advance(Duration::from_secs(10));
+        let events = (0..=number % 3).map(|_| NewEvent::new("account-1", "Deposited", "{}"));
+        let committed = database.commit(Commit::new(events)).unwrap();
+        moments.push(Moment {
+            commit: committed.commit,
+            position: committed.position,
+            time: time.wall(),
+            seen: seen(database),
+        });
+    }
+    moments
+}
+
+/// The time that an event brought along is not when it was written.
+fn import_from_the_future(database: &Database) {
+    let imported = ImportedEvent {
+        event: NewEvent::new("other-1", "Imported", "{}"),
+        stream_position: 0,
+        position: database.head().unwrap() + 5,
+        time: Timestamp::parse("2100-01-01T00:00:00Z").unwrap(),
+        tracking: None,
+    };
+    database.import(vec![imported]).unwrap();
+}
+
+#[test]
+fn a_backup_is_restored_to_any_point_that_it_has_the_state_of() {
+    let time = ManualTime::new(Timestamp::parse("2026-01-01T00:00:00Z").unwrap());
+    let options = Options::default().with_clock(Clock::new(time.clone()));
+    let options = NamespacesOptions::default().with_database(options);
+    let namespaces = Namespaces::open_in(Arc::new(MemoryHome::new()), options).unwrap();
+    let new = NewNamespace::default();
+    namespaces.create(&id("tenant"), new).unwrap();
+    let database = Database::clone(&namespaces.database(&id("tenant")).unwrap());
+    let early = moments(&database, &time, 0..5);
+    database.compact().unwrap();
+    import_from_the_future(&database);
+    let late = moments(&database, &time, 5..20);
+    let kept = back_up(&namespaces, None);
+    let until = |point| backup_until(kept.list(), point, &mut kept.fetch());
+    for (index, moment) in late.iter().enumerate() {
+        let second = Timestamp(moment.time.0 + 1_000_000_000);
+        // The commits after it that only change the state count to it, except in the first case.
+        for (point, is_exact) in [
+            (RestorePoint::Commit(moment.commit), true),
+            (RestorePoint::Position(moment.position), false),
+            (RestorePoint::Time(moment.time), false),
+            (RestorePoint::Time(second), false),
+        ] {
+            let list = until(point).unwrap();
+            assert_eq!(list.position, moment.position, "{point}");
+            let is_last = index + 1 == late.len();
+            let n_later = if is_exact || is_last { 0 } else { 2 };
+            assert_eq!(list.commit, moment.commit + n_later, "{point}");
+            let cut = Kept {
+                list: Some(list),
+                ..kept.clone()
+            };
+            check_backup(cut.list(), &mut cut.fetch()).unwrap();
+            let (restored, _) = cut.restored("tenant");
+            let restored = seen(&restored.database(&id("tenant")).unwrap());
+            assert_eq!(restored.0, moment.seen.0, "{point}");
+            assert!(!is_exact || restored == moment.seen, "{point}");
+        }
+    }
+    // In the middle of a commit of three events it is left out.
+    let mut pairs = late.windows(2).map(|pair| (&pair[0], &pair[1]));
+    let three = pairs.find(|(before, moment)| before.position + 3 == moment.position);
+    let (before, three) = three.unwrap();
+    let list = until(RestorePoint::Position(three.position - 1)).unwrap();
+    assert_eq!(list.position, before.position);
+    // The snapshot was taken later than this.
+    let snapshot = kept.list().state.as_ref().unwrap().commit;
+    for moment in &early[..4] {
+        let error = until(RestorePoint::Position(moment.position)).unwrap_err();
+        let expected = format!("oldest snapshot is of commit {snapshot}, position");
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+    let error = until(RestorePoint::Position(kept.list().position + 1)).unwrap_err();
+    assert!(error.to_string().contains("is not there"), "{error}");
+}
+
+/// All records of a namespace, as its storage tells them: dropped items included.
+fn items(database: &Database) -> Vec<Option<Vec<u8>>> {
+    let mut items = Vec::new();
+    let storage = &database.engine().unwrap().storage;
+    let read = storage.replay(0, &mut |record| {
+        items.extend({ record.items.iter() }.map(|item| item.map(|(_, bytes)| bytes.to_vec())));
+        Ok(())
+    });
+    read.unwrap();
+    items
+}
+
+#[test]
+fn what_was_dropped_of_the_log_stays_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let local = |name: &str| {
+        let path = directory.path().join(name);
+        Arc::new(LocalHome::open(path, Options::default().local()).unwrap())
+    };
+    let (namespaces, database, _) = tenant(local("a"));
+    write(&database, 0..30);
+    let storage = Arc::clone(&database.engine().unwrap().storage);
+    storage.drop_items(&[3..6, 9..10]).unwrap();
+    let expected = items(&database);
+    assert_eq!(expected.iter().filter(|item| item.is_none()).count(), 4);
+    let kept = back_up(&namespaces, None);
+    let checked = check_backup(kept.list(), &mut kept.fetch()).unwrap();
+    assert_eq!(checked.commits, kept.list().commit);
+    for point in [RestorePoint::Position(10), RestorePoint::Position(4)] {
+        let list = backup_until(kept.list(), point, &mut kept.fetch()).unwrap();
+        check_backup(&list, &mut kept.fetch()).unwrap();
+    }
+    let (restored, _) = kept.restored("tenant");
+    assert_eq!(items(&restored.database(&id("tenant")).unwrap()), expected);
+    drop((storage, database));
+    namespaces.close().unwrap();
+    let (from, to) = (local("a"), local("b"));
+    let copied = crate::tools::copy_namespace(
+        from.as_ref(),
+        to.as_ref(),
+        &id("tenant"),
+        &Options::default(),
+        &mut |_| {},
+    );
+    copied.unwrap();
+    let moved = Namespaces::open_in(to, NamespacesOptions::default()).unwrap();
+    assert_eq!(items(&moved.database(&id("tenant")).unwrap()), expected);
 }

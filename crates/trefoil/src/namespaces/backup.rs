@@ -36,7 +36,7 @@ pub(crate) fn entry_text(id: &NamespaceId, entry: &StoredEntry) -> Result<String
     text_of(encode(&read_entry(id.as_str(), entry)?)?)
 }
 
-fn text_of(entry: Vec<u8>) -> Result<String> {
+pub(super) fn text_of(entry: Vec<u8>) -> Result<String> {
     String::from_utf8(entry).map_err(|error| Error::invalid(format!("entry: {error}")))
 }
 

@@ -4,6 +4,7 @@
 //! first used and closed again, least recently used first, when more than
 //! [`NamespacesOptions::open_max`] are open.
 
+mod archive;
 mod asynchronous;
 mod backup;
 mod counting;
@@ -35,7 +36,7 @@ use trefoil_core::{
 
 pub(crate) use backup::{check_entry, entry_text, restored_entry};
 pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
-pub use pool::OpenDatabase;
+pub use pool::{LogState, OpenDatabase};
 pub(crate) use registry::is_made;
 pub(crate) use rotation::rotate_token;
 pub use verify::RegistryReport;

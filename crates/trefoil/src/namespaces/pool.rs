@@ -112,6 +112,9 @@ struct PoolState {
     /// What was known of the databases that were closed for lack of room, until they are opened
     /// again: asking for counts must not displace what is in use.
     counted: HashMap<NamespaceId, Info>,
+    /// Where the logs of those ended that were closed for lack of room since somebody asked; `None` if
+    /// nobody does.
+    closed_logs: Option<HashMap<NamespaceId, LogState>>,
     /// How many were closed for lack of room.
     n_displaced: u64,
     /// How many are being looked after because something of them is due.
@@ -119,6 +122,25 @@ struct PoolState {
     /// Counts the uses, to know the least recent one.
     clock: u64,
     closed: bool,
+}
+
+/// Where the log of a namespace ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogState {
+    /// How often all events were replaced, and so the log.
+    pub generation: u64,
+    /// The number of the last commit.
+    pub commit: u64,
+}
+
+impl LogState {
+    fn of(database: &Database) -> Option<Self> {
+        let engine = database.engine().ok()?;
+        Some(Self {
+            generation: engine.generation,
+            commit: engine.storage.end().commit,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -331,17 +353,34 @@ impl DatabasePool {
             .get()
             .and_then(|opened| opened.as_ref().ok());
         let info = database.and_then(|database| database.info().ok());
+        let log = database.and_then(LogState::of);
         if let Err(error) = displaced.close(CLOSING_PATIENCE) {
             tracing::warn!(namespace = %id, %error, "cannot close");
         }
         let deadline = database.map_or(NEVER, Database::deadline_when_closed);
+        let mut state = self.state.lock();
         if let Some(info) = info {
-            self.state.lock().counted.insert(id.clone(), info);
+            state.counted.insert(id.clone(), info);
         }
+        if let (Some(log), Some(closed_logs)) = (log, &mut state.closed_logs) {
+            closed_logs.insert(id.clone(), log);
+        }
+        drop(state);
         if deadline != NEVER {
             self.closed.note(id.clone(), deadline);
         }
         self.settle(&id);
+    }
+
+    /// Returns where the logs of all databases end that are open, or were closed for lack of room since
+    /// this was asked last.
+    pub(super) fn logs(&self) -> HashMap<NamespaceId, LogState> {
+        let closed = self.state.lock().closed_logs.replace(HashMap::new());
+        let mut logs = closed.unwrap_or_default();
+        for (id, database) in self.all_open() {
+            logs.extend(LogState::of(&database).map(|log| (id, log)));
+        }
+        logs
     }
 
     /// Returns the databases that are open now.

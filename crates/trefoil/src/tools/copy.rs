@@ -1,9 +1,9 @@
 //! Copying a namespace from one home to another, whatever they are.
 
 use trefoil_core::{Error, NamespaceId, Result};
-use trefoil_storage::{Group, Record, Storage};
+use trefoil_storage::{Group, Storage};
 
-use super::open_storage;
+use super::{Gaps, open_storage};
 use crate::home::{Claim, Home, Stamp};
 use crate::{Database, Options, namespaces};
 
@@ -139,9 +139,10 @@ fn copy_log(
     let limits = to.group_limits();
     let mut copied = Copied::default();
     let (mut group, mut bytes) = (Group::default(), 0);
+    let mut gaps = Gaps::default();
     let total = from.end().commit;
     from.replay(0, &mut |record| {
-        let record = whole(record)?;
+        let record = gaps.fill(record);
         copied.commits += u64::from(record.n_commits);
         copied.events += record.items.len() as u64;
         bytes += record.items.n_bytes() + record.commits.len() + record.changes.len();
@@ -157,6 +158,7 @@ fn copy_log(
     if !group.records.is_empty() {
         to.append(&group).wait()?;
     }
+    gaps.drop_from(to)?;
     let (found, expected) = (to.end(), from.end());
     match found == expected {
         true => Ok(copied),
@@ -165,21 +167,6 @@ fn copy_log(
             found.commit, expected.commit
         ))),
     }
-}
-
-/// Returns a record as it can be appended: changes that were dropped are in the snapshot, which is
-/// copied too.
-fn whole(record: &Record) -> Result<Record> {
-    if record.items.has_dropped() {
-        let first = record.first_position;
-        return Err(Error::invalid(format!(
-            "events of the record at position {first} were dropped: it cannot be copied"
-        )));
-    }
-    Ok(Record {
-        changes_dropped: false,
-        ..record.clone()
-    })
 }
 
 fn copy_snapshot(

@@ -4,6 +4,7 @@
 
 mod compare;
 mod copy;
+mod gaps;
 mod inspect;
 mod verify;
 
@@ -18,6 +19,7 @@ use crate::{Database, Options, namespaces};
 
 pub(crate) use copy::make_namespace;
 pub use copy::{Copied, CopyStep, copy_namespace};
+pub(crate) use gaps::Gaps;
 pub use inspect::{Inspection, RunInfo, inspect};
 pub use trefoil_storage::Snapshot;
 pub use trefoil_storage::local::{Finding, RecordInfo, SegmentInfo, SegmentKind};

@@ -162,12 +162,20 @@ pub(crate) fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::
 pub(crate) struct EventOrder {
     last_position: u64,
     last_in_stream: HashMap<String, u64>,
+    /// Whether events were dropped, which leaves gaps.
+    has_gaps: bool,
 }
 
 impl EventOrder {
-    /// Positions ascend; only an imported one may leave a gap before it. The same holds within
-    /// each stream.
+    /// Events were dropped. Nobody knows of which streams.
+    pub(crate) fn expect_gaps(&mut self) {
+        self.has_gaps = true;
+    }
+
+    /// Positions ascend; only an imported one may leave a gap before it, unless events were dropped. The same
+    /// holds within each stream.
     pub(crate) fn check(&mut self, event: &Event, is_imported: bool, find: &mut dyn FnMut(String)) {
+        let is_imported = is_imported || self.has_gaps;
         let (position, last) = (event.position(), self.last_position);
         if position <= last || (position != last + 1 && !is_imported) {
             find(format!("position {position} follows position {last}"));

@@ -1,21 +1,40 @@
 //! `trefoil backup list`.
 
 use super::RepositoryArguments;
+use crate::archive::{ArchiveReader, ArchivedReach};
 use crate::backups::{BackupDocument, Use};
 use crate::output::{Column, CommandOutput, size};
 
-pub(super) const EXAMPLES: &str = "Example:
-  trefoil backup list /mnt/backups --json";
+const ARCHIVE_COLUMNS: &[Column<ArchivedReach>] = &[
+    Column::Text("NAMESPACE", |reach| reach.namespace.clone()),
+    Column::Text("COMMIT", |reach| reach.commit.to_string()),
+    Column::Text("POSITION", |reach| reach.position.to_string()),
+    Column::Time("ARCHIVED", |reach| reach.time.clone()),
+    Column::Time("BEGUN", |reach| reach.begun.clone()),
+    Column::Text("CONTENT", |reach| size(reach.bytes as f64)),
+];
+
+pub(super) const EXAMPLES: &str = "Examples:
+  trefoil backup list /mnt/backups --json
+  trefoil backup list /mnt/backups --archive";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     repository: RepositoryArguments,
+    /// Show how far each namespace is archived instead
+    #[arg(long)]
+    archive: bool,
 }
 
 impl Arguments {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        let backups = self.repository.open(Use::Read)?.backups()?;
+        let repository = self.repository.open(Use::Read)?;
+        if self.archive {
+            let reaches = ArchiveReader::open(&repository)?.reaches();
+            return Ok(output.table(&reaches, ARCHIVE_COLUMNS)?);
+        }
+        let backups = repository.backups()?;
         Ok(output.table(
             &backups,
             &[

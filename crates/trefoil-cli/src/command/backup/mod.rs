@@ -2,6 +2,7 @@
 
 mod create;
 mod list;
+mod point;
 mod prune;
 mod restore;
 mod source;
@@ -23,6 +24,7 @@ Examples:
   trefoil backup list /mnt/backups
   trefoil backup verify /mnt/backups
   trefoil backup restore /mnt/backups --data-dir data
+  trefoil backup restore /mnt/backups --data-dir data --to-time 2026-11-16T14:00:00Z
   trefoil backup prune /mnt/backups --keep 7";
 
 /// Makes, lists, checks, restores and removes backups.

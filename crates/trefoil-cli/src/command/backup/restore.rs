@@ -8,20 +8,22 @@ use trefoil::home::Home;
 use trefoil::{NamespaceId, Options, Token};
 
 use super::RepositoryArguments;
-use super::verify::fetch;
-use crate::backups::{BackedUpNamespace, BackupDocument, Repository, Use};
-use crate::exit::{self, NotFound, UsageError};
+use super::point::PointArguments;
+use crate::backups::{Candidates, Use};
+use crate::exit::{self, UsageError};
 use crate::input::confirm;
 use crate::output::{CommandOutput, count_progress};
 
 pub(super) const EXAMPLES: &str =
     "Stop the server first. A namespace that is there is not touched: \
 restore beside it with --as, or in its place with --replace. One whose restoring was cut short is restored \
-again. Under another name, or with --new-tokens, a namespace gets a new token, which is printed.
+again. Under another name, or with --new-tokens, a namespace gets a new token, which is printed. A \
+commit is restored as a whole or not at all.
 
 Examples:
   trefoil backup restore /mnt/backups --data-dir data
   trefoil backup restore /mnt/backups --data-dir data --namespace tenant-a --as tenant-a-before
+  trefoil backup restore /mnt/backups --data-dir data --replace --to-time 2026-11-16T14:00:00Z
   trefoil backup restore /mnt/backups --storage s3://bucket/prefix --new-tokens";
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +33,8 @@ pub(super) struct Arguments {
     /// The backup [default: the newest]
     #[arg(long, value_name = "BACKUP")]
     backup: Option<String>,
+    #[command(flatten)]
+    point: PointArguments,
     /// Data directory to restore into; made if it is not there
     #[arg(long, value_name = "DIR", required_unless_present = "storage")]
     data_dir: Option<String>,
@@ -59,17 +63,28 @@ impl Arguments {
         if self.new_name.is_some() && self.namespace.len() != 1 {
             return Err(UsageError("--as needs one --namespace".to_owned()).into());
         }
+        if self.point.is_of_one() && self.namespace.len() != 1 {
+            let text = "--to-position and --to-commit need one --namespace";
+            return Err(UsageError(text.to_owned()).into());
+        }
         let repository = self.repository.open(Use::Read)?;
-        let backup = repository.backup(self.backup.as_deref())?;
-        let chosen = self.chosen(&backup)?;
+        let (id, point) = (self.backup.as_deref(), self.point.point());
+        let candidates = Candidates::find(&repository, id, point)?;
+        let names = match self.namespace.is_empty() {
+            true => candidates.names()?,
+            false => self.namespace.clone(),
+        };
         let target = self.data_dir.as_ref().or(self.storage.as_ref());
         let target = target.map(String::as_str).unwrap_or_default();
         let home: Arc<dyn Home> = self.repository.place(target)?.open()?;
         output.begin_list();
         let mut last: Option<anyhow::Error> = None;
-        for namespace in chosen {
-            if let Err(error) = self.restore(&repository, home.as_ref(), namespace, output) {
-                let error = error.context(namespace.namespace.clone());
+        for name in names {
+            let list = candidates.choose(&name);
+            let restored =
+                list.and_then(|list| self.restore(&candidates, home.as_ref(), &list, output));
+            if let Err(error) = restored {
+                let error = error.context(name);
                 if let Some(earlier) = last.replace(error) {
                     exit::tell(&earlier, output.format.is_json());
                 }
@@ -79,31 +94,17 @@ impl Arguments {
         last.map_or(Ok(()), Err)
     }
 
-    fn chosen<'a>(&self, backup: &'a BackupDocument) -> anyhow::Result<Vec<&'a BackedUpNamespace>> {
-        let all = backup.namespaces.iter();
-        if self.namespace.is_empty() {
-            return Ok(all.collect());
-        }
-        let find = |name: &String| {
-            let found = all.clone().find(|namespace| namespace.namespace == *name);
-            let missing = || NotFound(format!("backup {} has no namespace '{name}'", backup.id));
-            Ok(found.ok_or_else(missing)?)
-        };
-        self.namespace.iter().map(find).collect()
-    }
-
     fn restore(
         &self,
-        repository: &Repository,
+        candidates: &Candidates<'_>,
         home: &dyn Home,
-        namespace: &BackedUpNamespace,
+        list: &NamespaceBackup,
         output: &mut CommandOutput,
     ) -> anyhow::Result<()> {
-        let list = repository.list_of(namespace)?;
-        let name = self.new_name.as_ref().unwrap_or(&namespace.namespace);
+        let name = self.new_name.as_ref().unwrap_or(&list.namespace);
         let id = NamespaceId::new(name)?;
         if self.replace {
-            self.make_room(repository, home, &id, &list)?;
+            self.make_room(candidates, home, &id, list)?;
         }
         let bar = count_progress()?;
         bar.set_length(list.parts().count() as u64);
@@ -113,13 +114,12 @@ impl Arguments {
             listened.set_length(total);
             listened.set_position(done);
         });
-        let restored =
-            restore_namespace(home, &id, &list, self.new_tokens, &options, &mut |part| {
-                bar.inc(1);
-                fetch(repository, part)
-            });
+        let restored = restore_namespace(home, &id, list, self.new_tokens, &options, &mut |part| {
+            bar.inc(1);
+            candidates.fetch(part)
+        });
         bar.finish_and_clear();
-        print(&id, namespace, restored?.as_ref(), output)
+        print(&id, list, restored?.as_ref(), output)
     }
 }
 
@@ -127,7 +127,7 @@ impl Arguments {
     /// Deletes the namespace that is there, if the backup can take its place.
     fn make_room(
         &self,
-        repository: &Repository,
+        candidates: &Candidates<'_>,
         home: &dyn Home,
         id: &NamespaceId,
         list: &NamespaceBackup,
@@ -135,7 +135,7 @@ impl Arguments {
         let Some(entry) = home.entry(id)? else {
             return Ok(());
         };
-        check_backup(list, &mut |part| fetch(repository, part))?;
+        check_backup(list, &mut |part| candidates.fetch(part))?;
         let commit = list.commit;
         let question = format!("Replace namespace '{id}' by the backup of commit {commit}?");
         confirm(&question, self.yes)?;
@@ -146,11 +146,11 @@ impl Arguments {
 
 fn print(
     id: &NamespaceId,
-    namespace: &BackedUpNamespace,
+    list: &NamespaceBackup,
     token: Option<&Token>,
     output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
-    let commit = namespace.commit;
+    let (commit, position) = (list.commit, list.position);
     let token = token.map(Token::reveal);
     match output.is_text() {
         true => match token {
@@ -159,7 +159,12 @@ fn print(
         },
         false => {
             let id = id.as_str();
-            output.item(&json!({"namespace": id, "commit": commit, "token": token}))?;
+            output.item(&json!({
+                "namespace": id,
+                "commit": commit,
+                "position": position,
+                "token": token,
+            }))?;
         }
     }
     Ok(output.flush()?)

@@ -1,13 +1,13 @@
 //! `trefoil backup verify`.
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use serde_json::json;
-use trefoil::Error;
-use trefoil::backup::{CheckedBackup, PartReference, check_backup};
+use trefoil::backup::{CheckedBackup, NamespaceBackup, PartReference, check_backup};
 
 use super::RepositoryArguments;
-use crate::backups::{BackedUpNamespace, Repository, Use};
-use crate::exit;
+use crate::archive::ArchiveReader;
+use crate::backups::Use;
+use crate::exit::{self, NotFound};
 use crate::output::{CommandOutput, count_progress};
 
 pub(super) const EXAMPLES: &str = "Every part is read and checked, and every commit, event and \
@@ -15,7 +15,8 @@ entry in it. Nothing is written.
 
 Examples:
   trefoil backup verify /mnt/backups
-  trefoil backup verify /mnt/backups --backup 20261116T142600.5Z";
+  trefoil backup verify /mnt/backups --backup 20261116T142600.5Z
+  trefoil backup verify /mnt/backups --archive";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -24,75 +25,103 @@ pub(super) struct Arguments {
     /// The backup [default: the newest]
     #[arg(long, value_name = "BACKUP")]
     backup: Option<String>,
+    /// Check the archive instead
+    #[arg(long, conflicts_with = "backup")]
+    archive: bool,
 }
+
+/// Returns the content of a part.
+type FetchContent<'a> = dyn Fn(&PartReference) -> trefoil::Result<Vec<u8>> + 'a;
 
 impl Arguments {
     pub(super) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
         let repository = self.repository.open(Use::Read)?;
+        if self.archive {
+            let archive = ArchiveReader::open(&repository)?;
+            let names = archive.names(None)?;
+            if names.is_empty() {
+                return Err(NotFound(format!("{repository} has no archive")).into());
+            }
+            let list = |name: &str| archive.backup(name, None);
+            let fetch = |part: &PartReference| match archive.fetch(part) {
+                Some(content) => content,
+                None => repository.fetch(part),
+            };
+            return verify("the archive", &names, &list, &fetch, output);
+        }
         let backup = repository.backup(self.backup.as_deref())?;
-        output.begin_list();
-        let mut damaged = Vec::new();
-        for namespace in &backup.namespaces {
-            match check(&repository, namespace) {
-                Ok(checked) => print(namespace, checked, output)?,
-                Err(error) => {
-                    let error = error.context(namespace.namespace.clone());
-                    exit::tell(&error, output.format.is_json());
-                    damaged.push(namespace.namespace.as_str());
-                }
+        let names = backup.namespaces.iter();
+        let names: Vec<String> = names.map(|named| named.namespace.clone()).collect();
+        let list = |name: &str| {
+            let mut named = backup.namespaces.iter();
+            let named = named.find(|named| named.namespace == name);
+            repository.list_of(named.context("it is not listed")?)
+        };
+        let fetch = |part: &PartReference| repository.fetch(part);
+        let what = format!("backup {}", backup.id);
+        verify(&what, &names, &list, &fetch, output)
+    }
+}
+
+/// Checks namespaces, and tells of each what it has or what is wrong with it.
+fn verify(
+    what: &str,
+    names: &[String],
+    list: &dyn Fn(&str) -> anyhow::Result<NamespaceBackup>,
+    fetch: &FetchContent<'_>,
+    output: &mut CommandOutput,
+) -> anyhow::Result<()> {
+    output.begin_list();
+    let mut damaged = Vec::new();
+    for name in names {
+        match list(name).and_then(|list| check(&list, fetch)) {
+            Ok(checked) => print(name, checked, output)?,
+            Err(error) => {
+                exit::tell(&error.context(name.clone()), output.format.is_json());
+                damaged.push(name.as_str());
             }
         }
-        match damaged.as_slice() {
-            [] => Ok(()),
-            damaged => bail!("backup {} is damaged: {}", backup.id, damaged.join(", ")),
-        }
+    }
+    match damaged.as_slice() {
+        [] => Ok(()),
+        damaged => bail!("{what} is damaged: {}", damaged.join(", ")),
     }
 }
 
 /// Checks a namespace. If something is wrong, all parts that are damaged are named.
-fn check(repository: &Repository, namespace: &BackedUpNamespace) -> anyhow::Result<CheckedBackup> {
-    let list = repository.list_of(namespace)?;
+fn check(list: &NamespaceBackup, fetch: &FetchContent<'_>) -> anyhow::Result<CheckedBackup> {
     let bar = count_progress()?;
     bar.set_length(list.parts().count() as u64);
-    bar.set_message(format!("parts of {}", namespace.namespace));
-    let checked = check_backup(&list, &mut |part| {
+    bar.set_message(format!("parts of {}", list.namespace));
+    let checked = check_backup(list, &mut |part| {
         bar.inc(1);
-        fetch(repository, part)
+        fetch(part)
     });
     bar.finish_and_clear();
     let error = match checked {
         Ok(checked) => return Ok(checked),
         Err(error) => error,
     };
-    let parts = list.parts().map(|(_, part)| repository.part(&part.hash));
-    let damaged: Vec<String> = parts
+    let parts = list.parts().map(|(_, part)| fetch(part));
+    let mut damaged: Vec<String> = parts
         .filter_map(Result::err)
-        .map(|error| format!("{error:#}"))
+        .map(|error| error.to_string())
         .collect();
+    // The events and the changes of an archive may be in the same piece.
+    damaged.dedup();
     match damaged.is_empty() {
         true => Err(error.into()),
         false => bail!("{}", damaged.join("; ")),
     }
 }
 
-/// Returns the content of a part, for the library.
-pub(super) fn fetch(repository: &Repository, part: &PartReference) -> trefoil::Result<Vec<u8>> {
-    let content = repository.part(&part.hash);
-    content.map_err(|error| Error::invalid(format!("{error:#}")))
-}
-
-fn print(
-    namespace: &BackedUpNamespace,
-    checked: CheckedBackup,
-    output: &mut CommandOutput,
-) -> anyhow::Result<()> {
+fn print(name: &str, checked: CheckedBackup, output: &mut CommandOutput) -> anyhow::Result<()> {
     let CheckedBackup {
         commits,
         events,
         entries,
         changes,
     } = checked;
-    let name = &namespace.namespace;
     match output.is_text() {
         true => output.line(format_args!(
             "{name}  {events} events in {commits} commits, {entries} entries and {changes} changes \

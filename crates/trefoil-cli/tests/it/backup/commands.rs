@@ -10,7 +10,7 @@ use super::{Backups, exported};
 use crate::harness::{SMALL_PARTS, Server, Value};
 
 /// All files below a directory.
-fn files(directory: &Path) -> Vec<PathBuf> {
+pub(super) fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {
         let path = entry.unwrap().path();
@@ -95,6 +95,60 @@ fn a_server_is_backed_up_and_restored() {
     }
     // Life goes on where it was.
     assert_eq!(client.write("account-1", &json!({})), 101);
+}
+
+#[test]
+fn a_namespace_is_restored_to_a_point() {
+    let directory = TempDir::new().unwrap();
+    let (data, repository) = (directory.path().join("data"), directory.path().join("b"));
+    let server = Server::on(&data, &SMALL_PARTS);
+    let backups = Backups::of(&server, &repository);
+    fill(&server, 0);
+    backups.ok("create", &[]);
+    fill(&server, 100);
+    let told = server.client().rpc(&json!(["stream.last", "account-1"]));
+    let told = told.ok();
+    let time = told.as_array().unwrap().last().unwrap().as_str().unwrap();
+    server.client().write("account-1", &json!({"n": "later"}));
+    let newest = backups.ok("create", &[]).remove(0);
+
+    // Each commit of `fill` has one event, and the last one has none.
+    for (name, point, n_events) in [
+        ("by-position", ["--to-position", "150"], 150),
+        ("by-commit", ["--to-commit", "50"], 50),
+        ("by-time", ["--to-time", time], 200),
+    ] {
+        let into = directory.path().join(name);
+        let into = [
+            "--data-dir",
+            into.to_str().unwrap(),
+            "--namespace",
+            "default",
+        ];
+        let told = backups.ok("restore", &[&into[..], &point].concat());
+        assert!(told[0]["commit"].as_u64().unwrap() >= n_events, "{told:?}");
+        let copy = Server::on(&directory.path().join(name), &SMALL_PARTS);
+        assert_eq!(exported(&copy).len() as u64, n_events, "{name}");
+        let length = Value::Integer(i64::try_from(n_events).unwrap());
+        assert_eq!(copy.resp().line("LLEN list"), length, "{name}");
+    }
+
+    let elsewhere = directory.path().join("none");
+    let into = ["--data-dir", elsewhere.to_str().unwrap()];
+    let fails = |code, point: &[&str]| backups.fails(code, "restore", &[&into[..], point].concat());
+    let said = fails(2, &["--to-position", "7"]);
+    assert!(said.contains("need one --namespace"), "{said}");
+    let one = ["--namespace", "default"];
+    let said = fails(1, &[&one[..], &["--to-position", "999"]].concat());
+    assert!(said.contains("position 999 is not there"), "{said}");
+    let said = fails(4, &["--to-time", "2200-01-01"]);
+    let id = newest["backup"].as_str().unwrap();
+    assert!(
+        said.contains("no backup of 2200-01-01T00:00:00Z"),
+        "{said} {id}"
+    );
+    let both = [&one[..], &["--to-position", "7", "--to-commit", "7"]].concat();
+    fails(2, &both);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `trefoil backup` of the built binary: of running servers and of stopped ones, and what is restored.
 
+mod archive;
 mod commands;
 mod load;
 mod rounds;

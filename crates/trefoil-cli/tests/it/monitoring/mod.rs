@@ -17,6 +17,9 @@ use exposed::{Exposed, names_in};
 /// What changes only after a fault that a test cannot make on this machine, or on a node of a cluster, or
 /// never while a server runs: such a metric has to be there.
 const STILL: &[&str] = &[
+    "trefoil_archive_failures_total",
+    "trefoil_archive_lag_seconds",
+    "trefoil_archive_written_bytes_total",
     "trefoil_background_failures_total",
     "trefoil_build",
     "trefoil_client_memory_max_bytes",
