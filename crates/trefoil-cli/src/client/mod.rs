@@ -15,6 +15,7 @@ pub(crate) use server::NamespaceInfo;
 pub(crate) use sse::SseFrames;
 
 use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -70,6 +71,21 @@ impl HttpClient {
             agent: config.build().into(),
             url: url.trim_end_matches('/').to_owned(),
             token: token.to_owned(),
+        })
+    }
+
+    /// A client of a server that is named on the command line, besides the one that it is about.
+    pub(crate) fn of(url: &str, token: &str, ca: Option<&Path>) -> anyhow::Result<Self> {
+        let source = "the command line".to_owned();
+        Self::new(&ChosenServer {
+            url: url.to_owned(),
+            url_source: source.clone(),
+            token: token.to_owned(),
+            token_source: source,
+            authorities: ca.map(|path| AuthorityFile {
+                path: path.to_owned(),
+                source: "--ca",
+            }),
         })
     }
 

@@ -16,6 +16,7 @@ mod import;
 mod info;
 mod inspect;
 mod man;
+mod migrate;
 mod moving;
 mod nodes;
 mod ns;
@@ -120,6 +121,8 @@ enum TrefoilCommand {
     Export(export::Arguments),
     /// Load events from NDJSON and keep their positions and times
     Import(import::Arguments),
+    /// Load all events of a running EventoDB or UmaDB
+    Migrate(migrate::Arguments),
     /// Make, list, check, restore and remove backups
     Backup(backup::Arguments),
     /// Check that everything on disk is what was written
@@ -180,6 +183,7 @@ impl TrefoilCommand {
             Self::Categories(arguments) => arguments.run(output),
             Self::Export(arguments) => arguments.run(output.format.is_json()),
             Self::Import(arguments) => arguments.run(output),
+            Self::Migrate(arguments) => arguments.run(output),
             Self::Backup(arguments) => arguments.run(output),
             Self::Verify(arguments) => arguments.run(output),
             Self::Repair(arguments) => arguments.run(output),

@@ -1,38 +1,29 @@
-//! `trefoil import`: NDJSON, or the events of another database, into this one.
+//! `trefoil import`: NDJSON into the database.
 
 mod file;
 mod request;
-mod umadb;
+
+pub(super) use request::{ImportFailure, ImportRequests, REQUEST_BYTES};
 
 use crate::output::CommandOutput;
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Another database that runs is loaded by `trefoil migrate`.
+
+Examples:
   trefoil import --input backup.ndjson.gz --gzip
   trefoil export --url http://old:8080 --token $OLD | trefoil import
-  trefoil import --input all.ndjson --force --yes
-  trefoil import umadb http://127.0.0.1:50051";
+  trefoil import --input all.ndjson --force --yes";
 
-/// Loads events, with the positions they had: from NDJSON, or from another database.
+/// Loads events from NDJSON, with the positions they had.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    #[command(subcommand)]
-    database: Option<ImportedDatabase>,
     #[command(flatten)]
     file: file::FileArguments,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum ImportedDatabase {
-    /// Load the events of a running UmaDB
-    Umadb(umadb::Arguments),
-}
-
 impl Arguments {
     pub(crate) fn run(self, output: &mut CommandOutput) -> anyhow::Result<()> {
-        match self.database {
-            None => self.file.run(output),
-            Some(ImportedDatabase::Umadb(arguments)) => arguments.run(output),
-        }
+        self.file.run(output)
     }
 }

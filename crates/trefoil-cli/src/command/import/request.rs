@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::client::{HttpClient, ServerError, SseFrames};
 
 /// A request is sent when it holds this many bytes.
-pub(super) const REQUEST_BYTES: usize = 4 * 1024 * 1024;
+pub(in crate::command) const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the server says while it imports, and last.
 #[derive(Debug, Deserialize)]
@@ -23,18 +23,18 @@ struct ImportProgress {
 }
 
 /// An import into a server. What was imported before a mistake stays imported.
-pub(super) struct ImportRequests {
-    pub(super) client: HttpClient,
+pub(in crate::command) struct ImportRequests {
+    pub(in crate::command) client: HttpClient,
     /// Whether the next request deletes first: only the first one does.
-    pub(super) force: bool,
+    pub(in crate::command) force: bool,
     /// Whether events whose ids cannot be kept get new ones.
-    pub(super) new_ids: bool,
-    pub(super) imported: u64,
-    pub(super) bar: ProgressBar,
+    pub(in crate::command) new_ids: bool,
+    pub(in crate::command) imported: u64,
+    pub(in crate::command) bar: ProgressBar,
 }
 
 /// Why a request did not succeed.
-pub(super) enum ImportFailure {
+pub(in crate::command) enum ImportFailure {
     /// The server took no more at a line of it, counted from 1.
     Stopped { line: u64, error: ServerError },
     /// Something else.
@@ -49,7 +49,7 @@ impl From<anyhow::Error> for ImportFailure {
 
 impl ImportRequests {
     /// Sends a request. `tell` is called with the number of events imported so far.
-    pub(super) fn send(
+    pub(in crate::command) fn send(
         &mut self,
         body: &[u8],
         tell: impl Fn(&ProgressBar, u64),

@@ -128,3 +128,57 @@ fn keys_of_umadb_are_tokens() {
         assert!(!entry.contains("key"), "{entry}");
     }
 }
+
+/// Only Trefoil itself can play the part of an EventoDB here.
+#[test]
+fn an_eventodb_is_migrated_and_compared() {
+    let (old, new) = (Server::in_test_mode(), Server::in_test_mode());
+    let (there, here) = (Cli::of(&old), Cli::of(&new));
+    let url = format!("http://127.0.0.1:{}", old.port);
+    let migrate = ["migrate", "eventodb", &url, "--from-token", ADMIN];
+    let told = |imported: u64, head: u64| {
+        format!(
+            "imported {imported} events, up to position {head}; {head} are the same on both sides\n"
+        )
+    };
+    assert_eq!(here.ok(&migrate), told(0, 0));
+    let mut client = old.client();
+    let mut write = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let event = json!({
+                "type": "Deposited",
+                "data": {"n": number, "text": "a\nb"},
+                "metadata": {"correlationStreamName": "other-1"},
+            });
+            let stream = format!("account-{}", number % 7);
+            client.rpc(&json!(["stream.write", stream, event])).ok();
+        }
+    };
+    // More than two pages.
+    write(0..2100);
+    assert_eq!(here.ok(&migrate), told(2100, 2100));
+    assert_eq!(here.ok(&["export"]), there.ok(&["export"]));
+    // It goes on where it was.
+    write(2100..2110);
+    assert_eq!(here.ok(&migrate), told(10, 2110));
+    assert_eq!(here.ok(&["export"]), there.ok(&["export"]));
+    // Not into a namespace that has something else.
+    here.ok(&["write", "own-1", "Own", "{}"]);
+    let refused = here.fails(1, &migrate);
+    assert!(
+        refused.contains("at global position 2111, is not there"),
+        "{refused}"
+    );
+    write(2110..2111);
+    let refused = here.fails(1, &migrate);
+    assert!(refused.contains("holds other events than"), "{refused}");
+    let absent = [
+        "migrate",
+        "eventodb",
+        "http://127.0.0.1:1",
+        "--from-token",
+        ADMIN,
+    ];
+    let refused = here.fails(1, &absent);
+    assert!(refused.contains("http://127.0.0.1:1"), "{refused}");
+}

@@ -156,8 +156,8 @@ fn fill(peer: &Peer) {
 const FILLED: u64 = 5020;
 
 /// What an import prints as JSON.
-fn imported(imported: u64, skipped: u64, head: u64) -> Value {
-    json!({"imported": imported, "skipped": skipped, "head": head})
+fn imported(imported: u64, skipped: u64, compared: u64, head: u64) -> Value {
+    json!({"imported": imported, "skipped": skipped, "compared": compared, "head": head})
 }
 
 /// Imports from `peer` into a new server, twice, and compares what gRPC shows of both.
@@ -166,8 +166,10 @@ fn import(peer: &Peer) {
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &[]);
     let cli = Cli::of(&server);
-    let import = ["import", "umadb", &peer.url, "--api-key", &peer.token];
-    let all = format!("imported {FILLED} events, up to position {FILLED}\n");
+    let import = ["migrate", "umadb", &peer.url, "--api-key", &peer.token];
+    let all = format!(
+        "imported {FILLED} events, up to position {FILLED}; {FILLED} are the same on both sides\n"
+    );
     assert_eq!(cli.ok(&import), all);
     let here = Peer::of(&server);
     assert_eq!(here.all(), peer.all());
@@ -175,7 +177,7 @@ fn import(peer: &Peer) {
     assert_eq!(here.tracking("seen"), Some(9));
     assert_eq!(here.tracking("quiet"), None);
     let named = [&import[..], &["--tracking-source", "quiet"]].concat();
-    assert_eq!(cli.values(&named), [imported(0, 0, FILLED)]);
+    assert_eq!(cli.values(&named), [imported(0, 0, FILLED, FILLED)]);
     assert_eq!(here.tracking("quiet"), Some(7));
     let unknown = [&import[..], &["--tracking-source", "nobody"]].concat();
     let refused = cli.fails(1, &unknown);
@@ -186,7 +188,7 @@ fn import(peer: &Peer) {
 
     peer.append(vec![event("1", &["new"]), event("2", &["new"])], None);
     let head = FILLED + 2;
-    assert_eq!(cli.values(&import), [imported(2, 0, head)]);
+    assert_eq!(cli.values(&import), [imported(2, 0, head, head)]);
     assert_eq!(here.all(), peer.all());
     let new = cli.values(&["query", "--tag", "new"]);
     assert_eq!((&new[0]["data"], &new[1]["data"]), (&json!(1), &json!(2)));
@@ -258,7 +260,7 @@ fn what_is_too_large_is_counted_before_anything_is_imported() {
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &[]);
     let cli = Cli::of(&server);
-    let import = ["import", "umadb", &peer.url, "--api-key", &peer.token];
+    let import = ["migrate", "umadb", &peer.url, "--api-key", &peer.token];
     let report = format!(
         "2 events of {} are over a limit of Trefoil:\n  \
          2 with more than 4194304 bytes of metadata as JSON: position 3, 4\n",
@@ -279,7 +281,7 @@ fn what_is_too_large_is_counted_before_anything_is_imported() {
     );
     assert_eq!(
         super::text(&output),
-        "imported 3 events, up to position 5\n"
+        "imported 3 events, up to position 5; 3 are the same on both sides\n"
     );
     let here = Peer::of(&server);
     let fit = |event: &SequencedEvent| ![3, 4].contains(&event.position);
@@ -289,8 +291,8 @@ fn what_is_too_large_is_counted_before_anything_is_imported() {
 
     // What is not there does not keep an import from going on.
     peer.append(vec![large(12), event("7", &[]), large(12)], None);
-    assert_eq!(cli.values(&skip), [imported(1, 2, 8)]);
-    assert_eq!(cli.values(&skip), [imported(0, 1, 8)]);
+    assert_eq!(cli.values(&skip), [imported(1, 2, 4, 8)]);
+    assert_eq!(cli.values(&skip), [imported(0, 1, 4, 8)]);
     let positions: Vec<u64> = here.all().iter().map(|event| event.position).collect();
     assert_eq!(positions, [1, 2, 5, 7]);
 }
@@ -342,19 +344,22 @@ fn what_cannot_be_reached_or_taken_is_told() {
     let data = TempDir::new().unwrap();
     let server = Server::on(data.path(), &[]);
     let cli = Cli::of(&server);
-    let refused = cli.fails(1, &["import", "umadb", "http://127.0.0.1:1"]);
+    let refused = cli.fails(1, &["migrate", "umadb", "http://127.0.0.1:1"]);
     assert!(
         refused.contains("http://127.0.0.1:1: cannot connect"),
         "{refused}"
     );
-    cli.fails(1, &["import", "umadb", "nonsense"]);
-    cli.fails(2, &["import", "umadb"]);
+    cli.fails(1, &["migrate", "umadb", "nonsense"]);
+    cli.fails(2, &["migrate", "umadb"]);
     let own = format!("http://127.0.0.1:{}", server.grpc_port);
-    let refused = cli.fails(1, &["import", "umadb", &own, "--api-key", "wrong"]);
+    let refused = cli.fails(1, &["migrate", "umadb", &own, "--api-key", "wrong"]);
     assert!(refused.contains("Unauthenticated"), "{refused}");
 
-    let import = ["import", "umadb", &peer.url];
-    assert_eq!(cli.ok(&import), "imported 0 events, up to position 0\n");
+    let import = ["migrate", "umadb", &peer.url];
+    assert_eq!(
+        cli.ok(&import),
+        "imported 0 events, up to position 0; 0 are the same on both sides\n"
+    );
     cli.ok(&["append", "Own"]);
     let refused = cli.fails(1, &import);
     assert!(

@@ -37,6 +37,14 @@ pub(super) fn metadata_bytes(event: &Event) -> usize {
     serde_json::to_vec(&MetadataObject(&event.metadata)).map_or(usize::MAX, |json| json.len())
 }
 
+/// Returns an event's metadata as it is here, if it has some.
+pub(super) fn metadata(event: &Event) -> anyhow::Result<Option<serde_json::Value>> {
+    match event.metadata.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(serde_json::to_value(MetadataObject(&event.metadata))?)),
+    }
+}
+
 /// Metadata as an object, in the order of its entries.
 struct MetadataObject<'a>(&'a [MetadataEntry]);
 

@@ -1,8 +1,7 @@
 //! The events of a running UmaDB, over its gRPC API.
 //!
-//! They keep their positions, so that a consumer that has stored one continues here. An import that
-//! was interrupted continues after the last event of the namespace. Before anything is written, the
-//! events that are over a limit are counted: they stop the import, or they are left out.
+//! Before anything is written, the events that are over a limit are counted: they stop the migration, or
+//! they are left out.
 
 mod line;
 mod source;
@@ -18,7 +17,8 @@ use serde_json::json;
 use trefoil::Clock;
 use trefoil_grpc::{Connect, SequencedEvent};
 
-use super::request::{ImportFailure, ImportRequests, REQUEST_BYTES};
+use super::comparison::{ExpectedEvent, MigratedEvents};
+use super::transfer::LineTransfer;
 use crate::client::{ConnectionArguments, EventRow, HttpClient};
 use crate::output::{CommandOutput, count_progress};
 use line::Line;
@@ -27,19 +27,19 @@ use too_large::TooLarge;
 use tracking::Sources;
 
 const EXAMPLES: &str = "Positions, ids, tags, metadata and tracked positions are kept; the time of an event, which UmaDB does
-not know, is that of the import. The nil UUID is no id here. Run it again to go on after the last
-event that is here, be it that the import broke off or that UmaDB has new events.
+not know, is that of the migration. The nil UUID is no id here. Run it again to go on after the last
+event that is here, be it that the migration broke off or that UmaDB has new events.
 
 Events that are over a limit of Trefoil are counted before anything is written. If there are any, the
-import stops there; --skip-too-large leaves them out.
+migration stops there; --skip-too-large leaves them out.
 
 UmaDB does not list the sources of tracked positions. Those that stand with the events are found;
 name the ones that were only recorded without events.
 
 Examples:
-  trefoil import umadb http://127.0.0.1:50051
-  trefoil import umadb http://127.0.0.1:50051 --tracking-source orders --tracking-source payments
-  trefoil import umadb https://events.example.org:50051 --ca ca.pem --url http://127.0.0.1:8080";
+  trefoil migrate umadb http://127.0.0.1:50051
+  trefoil migrate umadb http://127.0.0.1:50051 --tracking-source orders --tracking-source payments
+  trefoil migrate umadb https://events.example.org:50051 --ca ca.pem --url http://127.0.0.1:8080";
 
 /// Loads the events of a running UmaDB into a namespace of their own.
 #[derive(Debug, clap::Args)]
@@ -76,16 +76,9 @@ impl Arguments {
         let here: u64 = client.call(&("events.head",))?;
         let there = source.head()?;
         check_same(&mut source, &client, here)?;
+        let tell = ProgressBar::set_position;
         let mut transfer = Transfer {
-            import: ImportRequests {
-                client,
-                force: false,
-                new_ids: false,
-                imported: 0,
-                bar: count_progress()?,
-            },
-            body: Vec::new(),
-            positions: Vec::new(),
+            lines: LineTransfer::new(client, false, count_progress()?, tell),
             time: String::new(),
             sources: Sources::of(&self.tracking_source),
         };
@@ -95,16 +88,19 @@ impl Arguments {
             skipped = self.check_sizes(&mut source, positions.clone())?;
             transfer.run(&mut source, positions)?;
         }
-        transfer
-            .sources
-            .bring(&mut source, &transfer.import.client)?;
-        let imported = transfer.import.imported;
+        let client = transfer.lines.client();
+        transfer.sources.bring(&mut source, client)?;
+        let imported = transfer.lines.imported();
+        let compared = compare(&mut source, client, there)?;
         match output.is_text() {
-            false => {
-                output.value(&json!({"imported": imported, "skipped": skipped, "head": there}))?;
-            }
+            false => output.value(&json!({
+                "imported": imported,
+                "skipped": skipped,
+                "compared": compared,
+                "head": there,
+            }))?,
             true => output.line(format_args!(
-                "imported {imported} events, up to position {there}"
+                "imported {imported} events, up to position {there}; {compared} are the same on both sides"
             ))?,
         }
         Ok(())
@@ -180,31 +176,54 @@ fn check_same(source: &mut UmaDb, client: &HttpClient, head: u64) -> anyhow::Res
     Ok(())
 }
 
+/// Reads everything again, there and here. Returns how many events are the same. Those that were left out are
+/// not here.
+fn compare(source: &mut UmaDb, client: &HttpClient, there: u64) -> anyhow::Result<u64> {
+    let mut migrated = MigratedEvents::of(client)?;
+    let bar = count_progress()?;
+    bar.set_message("comparing");
+    bar.set_length(there);
+    if there > 0 {
+        source.for_each(1..=there, |sequenced| {
+            bar.inc(1);
+            let position = sequenced.position;
+            let event = sequenced.event.as_ref();
+            let event =
+                event.with_context(|| format!("there is no event at position {position}"))?;
+            if too_large::is_too_large(event) {
+                return Ok(());
+            }
+            migrated.expect(&ExpectedEvent {
+                position,
+                id: line::id(event),
+                event_type: &event.event_type,
+                tags: &event.tags,
+                data: &event.data,
+                metadata: line::metadata(event)?,
+                ..ExpectedEvent::default()
+            })
+        })?;
+    }
+    bar.finish_and_clear();
+    migrated.finish(there)
+}
+
 /// Events on their way.
 struct Transfer {
-    import: ImportRequests,
-    body: Vec<u8>,
-    /// The positions of the events in the body.
-    positions: Vec<u64>,
-    /// The time of the events in the body.
+    lines: LineTransfer,
+    /// The time of the events of the request.
     time: String,
     sources: Sources,
 }
 
 impl Transfer {
     fn run(&mut self, source: &mut UmaDb, positions: RangeInclusive<u64>) -> anyhow::Result<()> {
-        let bar = &self.import.bar;
+        let bar = self.lines.bar();
         bar.set_length(positions.end() - positions.start() + 1);
-        let read = source.for_each(positions, |event| {
-            self.add(event)?;
-            match self.body.len() >= REQUEST_BYTES {
-                true => self.send(),
-                false => Ok(()),
-            }
-        });
-        read.and_then(|()| self.send())
-            .with_context(|| self.so_far())?;
-        self.import.bar.finish_and_clear();
+        let read = source.for_each(positions, |event| self.add(event));
+        read.and_then(|()| self.lines.send())
+            .with_context(|| self.lines.so_far())?;
+        self.lines.bar().finish_and_clear();
         Ok(())
     }
 
@@ -217,36 +236,10 @@ impl Transfer {
         if too_large::is_too_large(event) {
             return Ok(());
         }
-        if self.body.is_empty() {
+        if self.lines.is_empty() {
             self.time = Clock::default().now().to_string();
         }
         let line = Line::of(sequenced, event, &self.time);
-        serde_json::to_writer(&mut self.body, &line)?;
-        self.body.push(b'\n');
-        self.positions.push(position);
-        Ok(())
-    }
-
-    fn send(&mut self) -> anyhow::Result<()> {
-        if self.body.is_empty() {
-            return Ok(());
-        }
-        let sent = self.import.send(&self.body, ProgressBar::set_position);
-        sent.map_err(|failure| match failure {
-            ImportFailure::Other(error) => error,
-            ImportFailure::Stopped { line, error } => {
-                let index = usize::try_from(line).unwrap_or(0).saturating_sub(1);
-                let position = self.positions.get(index).copied().unwrap_or(0);
-                let what = format!("the event at position {position} cannot be imported");
-                anyhow::Error::new(error).context(what)
-            }
-        })?;
-        self.body.clear();
-        self.positions.clear();
-        Ok(())
-    }
-
-    fn so_far(&self) -> String {
-        format!("the import stopped after {} events", self.import.imported)
+        self.lines.add(position, &line)
     }
 }
