@@ -96,7 +96,7 @@ impl Drop for EngineShared {
 /// Stores and objects in an object store.
 #[derive(Debug)]
 pub struct SlateEngine {
-    shared: Arc<EngineShared>,
+    pub(crate) shared: Arc<EngineShared>,
     objects: StoreObjects,
     epochs: StoreObjects,
 }

@@ -8,6 +8,10 @@ pub(crate) fn of_read(error: &slatedb::Error) -> KvError {
     match error.kind() {
         ErrorKind::Closed(CloseReason::Fenced) => KvError::Fenced,
         ErrorKind::Closed(_) | ErrorKind::Unavailable => KvError::Unavailable(error.to_string()),
+        // A writer whose clock is ahead has written since this one looked. It can look again.
+        _ if error.to_string().contains("invalid clock tick") => {
+            KvError::Unavailable(error.to_string())
+        }
         _ => KvError::Damaged(error.to_string()),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 mod clock;
+mod last_time;
 pub(crate) mod open;
 mod queue;
 mod reads;

@@ -12,11 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::path::Path;
 use slatedb::admin::Admin;
-use slatedb::{Db, WalReader};
+use slatedb::{Db, VersionedManifest};
 use trefoil_kv::contract::{KvError, KvObjects as _, KvResult};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::clock::StoreClock;
+use super::last_time::last_time;
 use super::segments::FirstByte;
 use super::{SlateKv, settings};
 use crate::engine::EngineShared;
@@ -40,10 +41,12 @@ pub(crate) fn open(
     let mut is_announced = false;
     let mut last = KvError::Fenced;
     for _ in 0..ATTEMPTS {
-        let writers = count_writers(shared, path)?;
+        let manifest = look(shared, path)?;
+        let writers = manifest.as_ref().map_or(0, VersionedManifest::writer_epoch);
+        let clock = clock_after(shared, path, manifest.as_ref())?;
         announce(epochs, name, epoch, is_announced)?;
         is_announced = true;
-        match build(shared, path, writers) {
+        match build(shared, path, writers, clock) {
             Err(KvError::Fenced) => {}
             // Two who make the same SlateDB find each other's objects.
             Err(error @ KvError::Damaged(_)) if writers == 0 => last = error,
@@ -53,19 +56,40 @@ pub(crate) fn open(
     Err(last)
 }
 
-/// Returns how many writers a SlateDB has had.
-fn count_writers(shared: &Arc<EngineShared>, path: &Path) -> KvResult<u64> {
+/// Returns what a SlateDB says of itself; `None` if there is none.
+fn look(shared: &Arc<EngineShared>, path: &Path) -> KvResult<Option<VersionedManifest>> {
     let store = Arc::clone(&shared.connection.store);
     let admin = Admin::builder(path.clone(), store).build();
     let read = async move { admin.read_manifest(None).await };
     match shared.wait(shared.options.read_deadline, read) {
-        Some(Ok(manifest)) => Ok(manifest.map_or(0, |manifest| manifest.writer_epoch())),
+        Some(Ok(manifest)) => Ok(manifest),
         Some(Err(error)) => Err(of_read(&error)),
         None => Err(late()),
     }
 }
 
-fn late() -> KvError {
+/// Returns a clock that is not behind what was left in a SlateDB. Its tasks begin at once when it is
+/// opened, so the clock is right before that.
+fn clock_after(
+    shared: &Arc<EngineShared>,
+    path: &Path,
+    manifest: Option<&VersionedManifest>,
+) -> KvResult<StoreClock> {
+    let clock = StoreClock::new();
+    let Some(manifest) = manifest else {
+        return Ok(clock);
+    };
+    let behind = clock.catch_up(last_time(shared, path, manifest)?, MAX_BEHIND);
+    if behind > MAX_BEHIND {
+        return Err(KvError::Unavailable(format!(
+            "the clock of this machine is {} s behind the last write to the store",
+            behind.as_secs()
+        )));
+    }
+    Ok(clock)
+}
+
+pub(super) fn late() -> KvError {
     KvError::Unavailable("opening a store took too long".to_owned())
 }
 
@@ -103,8 +127,13 @@ fn parse(name: &str, bytes: &[u8]) -> KvResult<u64> {
 }
 
 /// Opens a SlateDB that has had this many writers.
-fn build(shared: &Arc<EngineShared>, path: &Path, writers: u64) -> KvResult<SlateKv> {
-    let clock = Arc::new(StoreClock::new());
+fn build(
+    shared: &Arc<EngineShared>,
+    path: &Path,
+    writers: u64,
+    clock: StoreClock,
+) -> KvResult<SlateKv> {
+    let clock = Arc::new(clock);
     let connection = &shared.connection;
     let builder = Db::builder(path.clone(), Arc::clone(&connection.store))
         .with_settings(settings::settings(connection.abilities.is_shared))
@@ -134,41 +163,5 @@ fn build(shared: &Arc<EngineShared>, path: &Path, writers: u64) -> KvResult<Slat
         Some(Err(error)) => return Err(KvError::Unavailable(error.to_string())),
         None => return Err(late()),
     };
-    let opened = SlateKv::start(Arc::clone(shared), db.clone(), Arc::clone(&clock));
-    let behind = clock.catch_up(last_time(shared, path, &db)?, MAX_BEHIND);
-    if behind > MAX_BEHIND {
-        return Err(KvError::Unavailable(format!(
-            "the clock of this machine is {} s behind the last write to the store",
-            behind.as_secs()
-        )));
-    }
-    Ok(opened)
-}
-
-/// Returns the time of the last write.
-fn last_time(shared: &Arc<EngineShared>, path: &Path, db: &Db) -> KvResult<i64> {
-    let manifest = db.manifest();
-    let reader = WalReader::new(path.clone(), Arc::clone(&shared.connection.store));
-    let read = async move {
-        let mut last = manifest.last_l0_clock_tick();
-        let files = reader.list(manifest.replay_after_wal_id() + 1..).await?;
-        for file in files.iter().rev() {
-            let mut rows = file.iterator().await?;
-            let mut is_empty = true;
-            while let Some(row) = rows.next().await? {
-                is_empty = false;
-                last = last.max(row.create_ts.unwrap_or(i64::MIN));
-            }
-            // A file without rows fences an earlier writer.
-            if !is_empty {
-                break;
-            }
-        }
-        Ok(last)
-    };
-    match shared.wait(shared.options.read_deadline, read) {
-        Some(Ok(last)) => Ok(last),
-        Some(Err(error)) => Err(of_read(&error)),
-        None => Err(late()),
-    }
+    Ok(SlateKv::start(Arc::clone(shared), db, clock))
 }
