@@ -1,6 +1,6 @@
 //! `trefoil backup create`.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
 use trefoil::Clock;
@@ -68,6 +68,7 @@ impl Arguments {
                 made => namespaces.push(made.with_context(|| name.clone())?),
             }
         }
+        check_parts(&repository, &namespaces)?;
         let document = BackupDocument {
             id: created.replace(['-', ':'], ""),
             created,
@@ -109,6 +110,22 @@ impl Arguments {
         }
         Ok(self.namespace.clone())
     }
+}
+
+/// Looks whether all parts are there before the backup counts: in an object storage nothing can be locked, so
+/// somebody may have removed some meanwhile.
+fn check_parts(repository: &Repository, namespaces: &[BackedUpNamespace]) -> anyhow::Result<()> {
+    let there = repository.parts()?;
+    for namespace in namespaces {
+        let list = repository.list_of(namespace)?;
+        let mut names = list.parts().map(|(_, part)| repository.name_of(&part.hash));
+        if let Some(gone) = names.find(|name| !there.contains(name)) {
+            bail!(
+                "{gone} was removed while the backup was made, which does not count therefore: make it again"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns the newest backup of a namespace, whole or not.

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -345,4 +347,41 @@ fn without_its_key_an_encrypted_repository_tells_nothing() {
     backups.ok("create", &[]);
     let said = backups.fails(1, "create", &["--key-file", &right]);
     assert!(said.contains("is not encrypted"), "{said}");
+}
+
+#[test]
+fn a_backup_of_which_parts_are_removed_meanwhile_does_not_count() {
+    let directory = TempDir::new().unwrap();
+    let (data, repository) = (directory.path().join("data"), directory.path().join("b"));
+    let server = Server::on(&data, &SMALL_PARTS);
+    let backups = Backups::of(&server, &repository);
+    let token = server.client().create_namespace("a-first");
+    server.client_with(&token).write("a-1", &json!({}));
+    // What is read of the other one takes seconds.
+    let large = "x".repeat(100_000);
+    for _ in 0..3 {
+        server.client().write("account-1", &json!({"large": large}));
+    }
+    let mut slow = backups.command("create", &["--limit-rate", "100KiB"]);
+    let slow = slow.spawn().unwrap();
+    let parts = || {
+        let mut parts = files(&repository.join("parts"));
+        parts.retain(|part| part.extension().is_none());
+        parts
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while parts().is_empty() {
+        assert!(Instant::now() < deadline, "nothing is written");
+        thread::sleep(Duration::from_millis(5));
+    }
+    fs::remove_file(&parts()[0]).unwrap();
+    let output = slow.wait_with_output().unwrap();
+    let said = super::errors(&output);
+    assert!(
+        said.contains("was removed while the backup was made"),
+        "{said}"
+    );
+    assert!(backups.ok("list", &[]).is_empty());
+    backups.ok("create", &[]);
+    backups.ok("verify", &[]);
 }
