@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Cause, EventId};
+use crate::{Cause, Denial, EventId};
 
 /// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -120,6 +120,23 @@ pub enum Error {
     /// There is already a namespace of this name.
     #[error("Namespace '{0}' already exists")]
     NamespaceExists(String),
+
+    /// The namespace has no token of this name.
+    #[error("there is no token '{0}'")]
+    TokenNotFound(String),
+
+    /// The namespace already has a token of this name.
+    #[error("there is already a token '{0}'")]
+    TokenExists(String),
+
+    /// The token does not permit this. Do not retry.
+    #[error("the token '{token}' {denial}")]
+    Forbidden {
+        /// The name of the token.
+        token: String,
+        /// What it does not permit.
+        denial: Denial,
+    },
 
     /// More work is waiting than the named limit allows. Retry later.
     #[error("overloaded: {0}")]

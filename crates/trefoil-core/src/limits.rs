@@ -50,6 +50,12 @@ pub const NAMESPACE_ID_BYTES_MAX: usize = 128;
 pub const TOKEN_BYTES_MIN: usize = 16;
 /// The longest token that may be brought along, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 1024;
+/// The most tokens of one namespace.
+pub const TOKENS_PER_NAMESPACE_MAX: usize = 64;
+/// The longest name of a token, in bytes.
+pub const TOKEN_NAME_BYTES_MAX: usize = 64;
+/// The most prefixes of streams, and of keys, that one token is confined to.
+pub const TOKEN_PREFIXES_MAX: usize = 32;
 /// The longest namespace description, in bytes.
 pub const NAMESPACE_DESCRIPTION_BYTES_MAX: usize = 4096;
 /// The largest metadata of a namespace, in bytes of JSON.

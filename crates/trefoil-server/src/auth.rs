@@ -3,7 +3,8 @@
 //! The token is the `token` of the query string or a bearer token. It names its namespace, or was
 //! brought along by the user and is found by its hash. In test mode its secret is not
 //! checked, a missing one stands for the default namespace, and a namespace that does not exist is
-//! created. The token of the default namespace administers the others.
+//! created. What it permits, [`Grant`] says: scopes, and prefixes of streams and keys. The server's own
+//! token and the main token of the default namespace administer all namespaces.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,10 +13,12 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderMap};
 use trefoil::limits::TOKEN_BYTES_MIN;
 use trefoil::{
-    DEFAULT_NAMESPACE, Error, NamespaceId, NewNamespace, OpenDatabase, Token, TokenError, Trace,
+    DEFAULT_NAMESPACE, Error, Grant, NamespaceId, NewNamespace, OpenDatabase, Scope, Token,
+    TokenError, Trace,
 };
 
 use crate::error::{Failure, Result};
+use crate::need::Need;
 use crate::query::QueryString;
 use crate::service::{Shared, blocking};
 
@@ -24,6 +27,8 @@ use crate::service::{Shared, blocking};
 pub(crate) struct Access {
     /// The namespace of the token.
     pub(crate) namespace: NamespaceId,
+    /// What the token permits.
+    pub(crate) grant: Arc<Grant>,
     /// The token of the namespace, if this request made it exist.
     pub(crate) created: Option<Token>,
     /// Whether a peer has sent the request on.
@@ -33,9 +38,10 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    fn of(namespace: NamespaceId) -> Self {
+    fn of(grant: Arc<Grant>) -> Self {
         Self {
-            namespace,
+            namespace: grant.namespace().clone(),
+            grant,
             created: None,
             is_from_peer: false,
             trace: None,
@@ -56,24 +62,33 @@ impl Access {
         }
     }
 
-    /// Refuses everybody but the administrator.
-    pub(crate) fn require_admin(&self) -> Result<()> {
-        if self.namespace.is_default() {
+    /// Refuses what the token does not permit, as far as that can be told by what is asked for.
+    pub(crate) fn require(&self, need: Need) -> Result<()> {
+        match need {
+            Need::Server => self.require_server_admin(),
+            need => Ok(need.check(&self.grant)?),
+        }
+    }
+
+    /// Refuses everybody but the administrator of the server.
+    pub(crate) fn require_server_admin(&self) -> Result<()> {
+        if self.grant.is_server_admin() {
             return Ok(());
         }
-        let message = "Only the token of the default namespace may do this";
+        let message = "Only the token of the server or of the default namespace may do this";
         Err(Failure::unauthorized(message, self.namespace.as_str()))
     }
 
-    /// Refuses everybody but the administrator and the namespace itself.
-    pub(crate) fn require(&self, namespace: &str) -> Result<()> {
-        if self.namespace.is_default() || self.namespace.as_str() == namespace {
+    /// Refuses everybody but the administrator of the server and, with this scope, the namespace itself.
+    pub(crate) fn require_of(&self, namespace: &str, scope: Scope) -> Result<()> {
+        if self.grant.is_server_admin() {
             return Ok(());
         }
-        Err(Failure::unauthorized(
-            "Token not authorized for namespace",
-            namespace,
-        ))
+        if self.namespace.as_str() != namespace {
+            return Err(unknown(namespace));
+        }
+        self.grant.require(scope)?;
+        Ok(self.grant.require_unconfined()?)
     }
 }
 
@@ -110,15 +125,15 @@ async fn authenticate_strictly(
     token: &Token,
     is_from_peer: bool,
 ) -> Result<Access> {
-    if let Some(namespace) = shared.namespaces.authenticate(token) {
-        return Ok(Access::of(namespace));
+    if let Some(grant) = shared.namespaces.admit(token) {
+        return Ok(Access::of(grant));
     }
     if is_from_peer {
         // The peer knows the token, so it was made a moment ago, or was replaced.
         let namespaces = shared.namespaces.clone();
         blocking(move || namespaces.catch_up()).await??;
-        if let Some(namespace) = shared.namespaces.authenticate(token) {
-            return Ok(Access::of(namespace));
+        if let Some(grant) = shared.namespaces.admit(token) {
+            return Ok(Access::of(grant));
         }
     }
     Err(refused(token))
@@ -169,19 +184,21 @@ fn find_token<'a>(headers: &'a HeaderMap, query: QueryString<'a>) -> Result<Cow<
 }
 
 async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result<Access> {
-    if let Some(namespace) = { token.iter() }
-        .filter(|token| token.namespace().is_none())
-        .find_map(|token| shared.namespaces.authenticate(token))
+    // A token that is right permits what it does elsewhere.
+    if let Some(grant) = token
+        .as_ref()
+        .and_then(|token| shared.namespaces.admit(token))
     {
-        return Ok(Access::of(namespace));
+        return Ok(Access::of(grant));
     }
     // An unknown token that names no namespace is like none.
     let token = token.filter(|token| token.namespace().is_some());
     let name = token.as_ref().and_then(Token::namespace);
     let name = name.unwrap_or(DEFAULT_NAMESPACE);
     let namespace = NamespaceId::new(name).map_err(|_| unknown(name))?;
+    let anybody = || Access::of(shared.namespaces.admit_anybody(&namespace));
     if shared.namespaces.entry(name).is_ok() {
-        return Ok(Access::of(namespace));
+        return Ok(anybody());
     }
     let namespaces = shared.namespaces.clone();
     let description = "Auto-created in test mode".to_owned();
@@ -194,10 +211,10 @@ async fn authenticate_leniently(shared: &Shared, token: Option<Token>) -> Result
     match blocking(move || namespaces.create(&id, new)).await? {
         Ok((_, token)) => Ok(Access {
             created: Some(token),
-            ..Access::of(namespace)
+            ..anybody()
         }),
         // Another request was faster.
-        Err(Error::NamespaceExists(_)) => Ok(Access::of(namespace)),
+        Err(Error::NamespaceExists(_)) => Ok(anybody()),
         Err(error) => Err(error.into()),
     }
 }

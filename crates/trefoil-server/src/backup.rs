@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use trefoil::backup::frames::{encode_end, encode_step};
 use trefoil::backup::{BackupBase, BackupStep};
-use trefoil::{Error, Namespaces, OpenDatabase, Trace};
+use trefoil::{Error, Namespaces, OpenDatabase, Scope, Trace};
 
 use crate::auth::Access;
 use crate::budget::Share;
@@ -38,7 +38,7 @@ pub(crate) async fn answer(
 ) -> Result<HttpAnswer> {
     let (namespace, base) = parse(QueryString::of(&parts.uri))?;
     let namespace = namespace.unwrap_or_else(|| access.namespace.to_string());
-    access.require(&namespace)?;
+    access.require_of(&namespace, Scope::Admin)?;
     let Ok(turn) = TURNS.try_acquire() else {
         let text = format!("overloaded: the server makes {BACKUPS_MAX} backups at once");
         return Err(Failure::overloaded(text));

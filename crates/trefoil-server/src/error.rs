@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
-use trefoil::Error;
+use trefoil::{Denial, Error};
 
 use crate::json::{put_number, put_string};
 
@@ -92,6 +92,16 @@ impl Failure {
         self
     }
 
+    /// Adds to the details what a token does not permit.
+    fn with_denial(self, denial: &Denial) -> Self {
+        match denial {
+            Denial::Scope(scope) => self.with_text("scope", scope.name()),
+            Denial::Unnamed => self,
+            Denial::Stream(name) => self.with_text("stream", name),
+            Denial::Key(name) => self.with_text("key", name),
+        }
+    }
+
     /// Says what was being done, if the store failed to do it.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: &str) -> Self {
@@ -177,6 +187,12 @@ impl From<Error> for Failure {
             Error::ImportStopped { error, .. } => Self::from(*error),
             Error::NamespaceNotFound(_) => new(StatusCode::NOT_FOUND, "NAMESPACE_NOT_FOUND"),
             Error::NamespaceExists(_) => new(StatusCode::CONFLICT, "NAMESPACE_EXISTS"),
+            Error::TokenNotFound(_) => new(StatusCode::NOT_FOUND, "TOKEN_NOT_FOUND"),
+            Error::TokenExists(_) => new(StatusCode::CONFLICT, "TOKEN_EXISTS"),
+            Error::Forbidden { token, denial } => {
+                let failure = new(StatusCode::FORBIDDEN, "FORBIDDEN");
+                failure.with_text("token", &token).with_denial(&denial)
+            }
             Error::Overloaded(_) => new(StatusCode::SERVICE_UNAVAILABLE, "OVERLOADED"),
             Error::Closed(_) => new(StatusCode::SERVICE_UNAVAILABLE, "CLOSED"),
             Error::DiskFull(_) => new(StatusCode::INSUFFICIENT_STORAGE, "DISK_FULL"),
@@ -332,16 +348,15 @@ mod tests {
         assert_eq!(described, rows);
     }
 
-    #[test]
-    fn every_error_is_told_as_documented_by_every_protocol() {
-        let rows = documented();
+    /// One error of each kind that clients are told of.
+    fn errors() -> Vec<Error> {
         let id = trefoil::EventId::nil();
         let text = || "x".to_owned();
         let elsewhere = Error::NotOwner {
             namespace: text(),
             owner: None,
         };
-        for error in [
+        vec![
             Error::invalid("x"),
             Error::DataTooLarge { bytes: 2, limit: 1 },
             Error::VersionConflict {
@@ -368,6 +383,12 @@ mod tests {
             Error::RepeatedId(id),
             Error::NamespaceNotFound(text()),
             Error::NamespaceExists(text()),
+            Error::TokenNotFound(text()),
+            Error::TokenExists(text()),
+            Error::Forbidden {
+                token: text(),
+                denial: Denial::Unnamed,
+            },
             Error::Overloaded(text()),
             Error::Closed(text()),
             Error::DiskFull(text()),
@@ -375,7 +396,13 @@ mod tests {
             Error::Poisoned(text()),
             Error::result_lost("x"),
             elsewhere,
-        ] {
+        ]
+    }
+
+    #[test]
+    fn every_error_is_told_as_documented_by_every_protocol() {
+        let rows = documented();
+        for error in errors() {
             let is_unknown = matches!(error, Error::Unknown { .. });
             let may_send = error.is_retryable();
             let grpc = crate::grpc::code_of(&error);

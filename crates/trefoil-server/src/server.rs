@@ -145,6 +145,11 @@ impl Server {
             let (renewed, drain) = (tls.follow(), stop.drain.clone());
             tracker.spawn(async move { drain.run_until_cancelled(renewed).await });
         }
+        let (visiting, closing) = (Arc::clone(&shared), stop.drain.clone());
+        tracker.spawn(async move {
+            let expired = visiting.visits.watch_expiry(visiting.clock());
+            closing.run_until_cancelled(expired).await
+        });
         let accepting: Vec<_> = self
             .acceptors(&tracker, &stop)
             .map(|acceptor| tokio::spawn(acceptor.accept()))

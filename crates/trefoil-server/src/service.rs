@@ -11,7 +11,8 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
 use trefoil::{
-    Clock, Database, Error, NamespaceId, Namespaces, OpenDatabase, RequestStage, Token, Trace,
+    Clock, Database, Error, NamespaceId, Namespaces, OpenDatabase, RequestStage, Scope, Token,
+    Trace,
 };
 
 use crate::auth::{Access, authenticate};
@@ -23,6 +24,7 @@ use crate::error::{Failure, Result};
 use crate::grpc::GrpcPeers;
 use crate::limits::{LOGGED_PATH_BYTES, MOVE_PATIENCE, REQUEST_BYTES};
 use crate::metrics::{CONSOLE_ENDPOINT, Metrics, OTHER_ENDPOINT, RequestLabels};
+use crate::need::Need;
 use crate::openings::{OpeningAccount, Openings};
 use crate::panics::caught;
 use crate::peers::{
@@ -32,8 +34,9 @@ use crate::peers::{
 use crate::query::QueryString;
 use crate::requests::{EndedRequest, RequestLog, Severity, micros};
 use crate::resp::RespClients;
-use crate::response::{self, ErrorCode, HttpAnswer};
+use crate::response::{self, ErrorCode, HttpAnswer, HttpBody};
 use crate::subscriptions::Subscriptions;
+use crate::visits::{NOT_GRANTED, Visits};
 use crate::{
     Config, VERSION, backup, console, dcb, export, import, metrics, openapi, ready, rpc, sse,
 };
@@ -49,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) connections: Arc<Connections>,
     pub(crate) resp: RespClients,
     pub(crate) subscriptions: Subscriptions,
+    pub(crate) visits: Arc<Visits>,
     openings: Arc<Openings>,
     /// The other nodes; `None` if there are none, or they cannot reach this one.
     pub(crate) peers: Option<PeerNodes>,
@@ -62,7 +66,11 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, namespaces: Namespaces, peers: Option<PeerNodes>) -> Self {
         let budget = Budget::new(config.client_memory_max);
+        let visits = Arc::new(Visits::default());
+        let reviewed = Arc::clone(&visits);
+        namespaces.on_token_change(move |review| reviewed.review(review));
         Self {
+            visits,
             connections: Connections::new(config.connections_max, Arc::clone(&budget)),
             requests: RequestLog::new(config.slow_after),
             config,
@@ -111,6 +119,20 @@ impl Shared {
         let opened = self.openings.open(&self.namespaces, id, opening).await;
         trace.add(RequestStage::Open, self.clock().since(began));
         Ok(opened?)
+    }
+}
+
+/// What an endpoint needs that is about a namespace.
+pub(crate) fn endpoint_need(endpoint: &str) -> Need {
+    match endpoint {
+        // Its methods have needs of their own.
+        "/rpc" => Need::Nothing,
+        "/dcb/read" => Need::Whole(Scope::Read),
+        "/dcb/append" => Need::Whole(Scope::Write),
+        "/import" | "/export" => Need::Whole(Scope::Admin),
+        "/backup" => Need::Of(Scope::Admin),
+        "/events" | "/subscribe" => Need::Named(Scope::Subscribe),
+        _ => Need::Server,
     }
 }
 
@@ -304,14 +326,32 @@ impl Exchange<'_> {
         self.guest.make_known();
         self.share.enter(&access.namespace);
         let answer = self.answer_or_forward(&access).await;
-        let mut answer = answer.unwrap_or_else(|failure| self.failed(&failure));
+        let answer = answer.unwrap_or_else(|failure| self.failed(&failure));
+        let mut answer = self.until_revoked(answer, &access);
         if let Some(token) = &access.created {
             put_token(&mut answer, token);
         }
         Ok(answer)
     }
 
+    /// The answer, which is cut off when its token does not count any more, if it takes a while.
+    fn until_revoked(&self, answer: HttpAnswer, access: &Access) -> HttpAnswer {
+        let (head, body) = answer.into_parts();
+        let body = match body {
+            HttpBody::Stream(chunks) => {
+                let Shared {
+                    visits, namespaces, ..
+                } = &*self.shared;
+                let visit = visits.begin(namespaces, &access.grant);
+                HttpBody::Stream(visit.guard(chunks, || NOT_GRANTED.into()))
+            }
+            whole @ HttpBody::Whole(_) => whole,
+        };
+        HttpAnswer::from_parts(head, body)
+    }
+
     async fn answer(&mut self, access: &Access) -> Result<HttpAnswer> {
+        access.require(endpoint_need(self.labels.endpoint))?;
         match self.labels.endpoint {
             "/rpc" => {
                 self.require_method(&[Method::POST])?;

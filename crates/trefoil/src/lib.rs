@@ -70,8 +70,8 @@ pub use database::host::{Host, TurnWork};
 pub use database::options::Options;
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{
-    LogState, MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces, NamespacesOptions,
-    NewNamespace, OpenDatabase,
+    Grant, LogState, MAIN_TOKEN, MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces,
+    NamespacesOptions, NewNamespace, NewToken, OpenDatabase, SERVER_TOKEN, TokenEntry, TokenReview,
 };
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
@@ -88,9 +88,9 @@ pub use stats::{
 pub use time::clock::{Clock, ManualTime, TimeSource};
 pub use trefoil_core::{
     Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,
-    Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, Json, NamespaceId, NewEvent,
-    Payload, Query, QueryItem, Result, Selection, Source, StartAt, Timestamp, Token, TokenError,
-    Tracking, category, limits, parse_event_id,
+    Denial, Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, Json, NamespaceId,
+    NewEvent, Payload, Permission, Query, QueryItem, Result, Scope, Scopes, Selection, Source,
+    StartAt, Timestamp, Token, TokenError, Tracking, category, limits, parse_event_id,
 };
 pub use trefoil_seats as seats;
 pub use trefoil_state::{

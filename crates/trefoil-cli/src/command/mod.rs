@@ -34,6 +34,7 @@ mod stream;
 mod streams;
 mod tail;
 mod terms;
+mod token;
 mod top;
 mod verify;
 mod version;
@@ -81,6 +82,8 @@ enum TrefoilCommand {
     Serve(serve::Arguments),
     /// Create, list, inspect and delete namespaces
     Ns(ns::Arguments),
+    /// Make, list, replace and revoke the tokens of a namespace
+    Token(token::Arguments),
     /// Write one event
     Write(write::Arguments),
     /// Append one event with tags, under conditions
@@ -163,6 +166,7 @@ impl TrefoilCommand {
             Self::Dev(arguments) => arguments.run(output),
             Self::Serve(arguments) => arguments.run(output),
             Self::Ns(arguments) => arguments.run(output),
+            Self::Token(arguments) => arguments.run(output),
             Self::Write(arguments) => arguments.run(output),
             Self::Append(arguments) => arguments.run(output),
             Self::Commit(arguments) => arguments.run(output),

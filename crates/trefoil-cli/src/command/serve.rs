@@ -48,7 +48,7 @@ impl Arguments {
         if settings.ignores_data_dir {
             tracing::warn!("test mode keeps everything in memory: data-dir is not used");
         }
-        run(settings, |bound, token| announce(output, bound, token))
+        run(settings, |bound, tokens| announce(output, bound, tokens))
     }
 }
 
@@ -63,14 +63,19 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Where it listens, for programs, with a token if it is to be told.
-    pub(super) fn to_json(&self, token: Option<&str>) -> serde_json::Value {
+    /// Where it listens, for programs, with tokens if they are to be told.
+    pub(super) fn to_json(
+        &self,
+        token: Option<&str>,
+        admin_token: Option<&str>,
+    ) -> serde_json::Value {
         json!({
             "listening": self.http,
             "grpc": self.grpc,
             "resp": self.resp,
             "peers": self.peers,
             "token": token,
+            "adminToken": admin_token,
         })
     }
 
@@ -106,13 +111,13 @@ impl Bound {
 /// the server listens and with which new token, and serves until a signal comes.
 pub(super) fn run(
     settings: ServerSettings,
-    ready: impl FnOnce(&Bound, Option<&Token>) -> std::io::Result<()>,
+    ready: impl FnOnce(&Bound, &NewTokens) -> std::io::Result<()>,
 ) -> anyhow::Result<()> {
     let namespaces = open(&settings)?;
     let progress = settings.archive.as_ref().map(|_| Arc::default());
     let is_encrypted = settings.tls.is_some();
     let defaults = Config::default();
-    let is_local = settings.web.is_local;
+    let (is_local, is_test) = (settings.web.is_local, settings.test_mode);
     let config = Config {
         client_memory_max: settings
             .client_memory_max
@@ -143,7 +148,12 @@ pub(super) fn run(
             let stop = stop_signal()?;
             let server = Server::bind(config, namespaces.clone()).await?;
             // A token is shown once, so it is made when nothing else can fail any more.
-            let new_token = ensure_default(&namespaces, settings.token.as_ref(), is_local)?;
+            let made = NewTokens {
+                of_default: ensure_default(&namespaces, settings.token.as_ref(), is_local)?,
+                of_server: None,
+            };
+            let may_make = !is_local && !is_test;
+            let made = made.with_admin(&namespaces, settings.admin_token.as_ref(), may_make)?;
             let bound = Bound {
                 http: server.local_addresses(),
                 grpc: server.grpc_addresses(),
@@ -151,9 +161,9 @@ pub(super) fn run(
                 peers: server.peer_addresses(),
                 is_encrypted,
             };
-            if let Err(error) = ready(&bound, new_token.as_ref()) {
-                // Nobody has seen the token: the next start makes another one.
-                if new_token.is_some() {
+            if let Err(error) = ready(&bound, &made) {
+                // Nobody has seen the tokens: the next start makes others.
+                if made.of_default.is_some() {
                     namespaces.delete(DEFAULT_NAMESPACE)?;
                 }
                 return Err(error.into());
@@ -189,6 +199,35 @@ fn archive(
         open().with_context(|| format!("cannot archive to {}", directory.display()))?;
     }
     Archiver::start(namespaces, Box::new(open), progress)
+}
+
+/// Tokens that nobody knows yet.
+#[derive(Debug, Default)]
+pub(super) struct NewTokens {
+    /// That of the default namespace.
+    pub(super) of_default: Option<Token>,
+    /// That of the server.
+    of_server: Option<Token>,
+}
+
+impl NewTokens {
+    /// Makes the token of the server: the given one, or a random one at the first start.
+    fn with_admin(
+        mut self,
+        namespaces: &Namespaces,
+        given: Option<&Token>,
+        may_make: bool,
+    ) -> anyhow::Result<Self> {
+        if given.is_some() {
+            namespaces.ensure_admin(given)?;
+        } else if may_make && self.of_default.is_some() {
+            self.of_server = namespaces.ensure_admin(None)?;
+        }
+        if may_make {
+            tracing::info!("the token of the namespace 'default' administers the server, too");
+        }
+        Ok(self)
+    }
 }
 
 fn open(settings: &ServerSettings) -> anyhow::Result<Namespaces> {
@@ -275,23 +314,24 @@ pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send> 
 }
 
 /// Tells where the server listens, and the token it made. This is the only time it is shown.
-fn announce(
-    output: &mut CommandOutput,
-    bound: &Bound,
-    token: Option<&Token>,
-) -> std::io::Result<()> {
+fn announce(output: &mut CommandOutput, bound: &Bound, tokens: &NewTokens) -> std::io::Result<()> {
+    let of_default = tokens.of_default.as_ref().map(Token::reveal);
+    let of_server = tokens.of_server.as_ref().map(Token::reveal);
     if !output.is_text() {
-        let token = token.map(Token::reveal);
-        output.value(&bound.to_json(token))?;
+        output.value(&bound.to_json(of_default, of_server))?;
         return output.flush();
     }
-    if let Some(token) = token {
-        let rule = "─".repeat(80);
-        let token = token.reveal();
+    let rule = "─".repeat(80);
+    if let Some(token) = of_default {
         output.line(format_args!(
             "{rule}\nDEFAULT NAMESPACE TOKEN:\n{token}\n{rule}"
         ))?;
-        output.line("It is shown this once: only its hash is stored.")?;
+    }
+    if let Some(token) = of_server {
+        output.line(format_args!("ADMIN TOKEN:\n{token}\n{rule}"))?;
+    }
+    if of_default.is_some() {
+        output.line("Tokens are shown this once: only their hashes are stored.")?;
     }
     for url in bound.http_urls() {
         output.line(format_args!("Listening on {url}"))?;

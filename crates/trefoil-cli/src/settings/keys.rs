@@ -204,6 +204,12 @@ const TOKEN: Key = production(secret(eventodb(key(
     String::new,
     "Token of the default namespace, or any text of 16 bytes [default: a random one, printed once]",
 ))));
+const ADMIN_TOKEN: Key = production(secret(key(
+    "admin-token",
+    "TOKEN",
+    String::new,
+    "Token that administers the server, or any text of 16 bytes [default: a random one, printed once with that of the default namespace]",
+)));
 const TEST_MODE: Key = production(eventodb(key(
     "test-mode",
     "BOOL",
@@ -325,6 +331,7 @@ pub(crate) const SERVE_KEYS: &[Key] = &[
     ARCHIVE,
     ARCHIVE_KEY_FILE,
     TOKEN,
+    ADMIN_TOKEN,
     TEST_MODE,
     LOG_LEVEL,
     LOG_FORMAT,

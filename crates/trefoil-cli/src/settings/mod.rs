@@ -13,7 +13,7 @@ mod tls;
 pub(crate) use archive::ArchiveSetting;
 pub(crate) use keys::{DevSettings, Flags, KeySet, ServeSettings};
 pub(crate) use layers::{SettingLayers, Shown};
-pub(crate) use parse::bytes as parse_bytes;
+pub(crate) use parse::{bytes as parse_bytes, duration as parse_duration};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -47,6 +47,8 @@ pub(crate) struct ServerSettings {
     /// `None`: nothing is archived.
     pub(crate) archive: Option<ArchiveSetting>,
     pub(crate) token: Option<Token>,
+    /// The token that administers the server.
+    pub(crate) admin_token: Option<Token>,
     pub(crate) test_mode: bool,
     /// Whether a data directory was given to a server that keeps nothing.
     pub(crate) ignores_data_dir: bool,
@@ -97,6 +99,7 @@ impl ServerSettings {
             archive: archive::setting(layers, test_mode)?,
             storage,
             token: layers.parse("token", parse::token)?,
+            admin_token: layers.parse("admin-token", parse::token)?,
             test_mode,
             ignores_data_dir: test_mode && layers.is_given("data-dir"),
             log_level: layers.parse("log-level", parse::level)?,

@@ -163,7 +163,8 @@ pub(crate) fn bytes(text: &str) -> Parsed<u64> {
     }
 }
 
-pub(super) fn duration(text: &str) -> Parsed<Duration> {
+/// A number of seconds, minutes, hours or days.
+pub(crate) fn duration(text: &str) -> Parsed<Duration> {
     let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
     let seconds = match text[digits.len()..].trim() {
         "s" => 1,
@@ -198,7 +199,7 @@ pub(super) fn client_memory(text: &str) -> Parsed<Option<usize>> {
     }
 }
 
-/// A token of the default namespace. The errors of tokens do not repeat the secret.
+/// A token of the default namespace or of the server. The errors of tokens do not repeat the secret.
 pub(super) fn token(text: &str) -> Parsed<Option<Token>> {
     if text.is_empty() {
         return Ok(None);

@@ -13,7 +13,7 @@ use hyper::Request;
 use hyper::header::{self, HeaderMap};
 use hyper::http::request::Parts;
 use tonic::Code;
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase, Trace};
+use trefoil::{DEFAULT_NAMESPACE, Grant, NamespaceId, OpenDatabase, Scope, Trace};
 use trefoil_grpc::{ErrorType, method};
 
 use super::body::{GrpcAnswer, send};
@@ -23,6 +23,7 @@ use super::{append, health, lookup, read, relay, subscribe};
 use crate::auth::authenticate;
 use crate::budget::Share;
 use crate::connections::{Guest, Protocol};
+use crate::need::Need;
 use crate::panics::caught;
 use crate::query::QueryString;
 use crate::requests::{EndedRequest, Severity, micros};
@@ -59,6 +60,16 @@ impl Method {
             (method::HEALTH_SERVICE, "Check") => Self::HealthCheck,
             (method::HEALTH_SERVICE, "Watch") => Self::HealthWatch,
             _ => Self::Unknown,
+        }
+    }
+
+    /// What it needs to be permitted. Events have no streams here, so nothing is confined to some.
+    fn need(self) -> Need {
+        match self {
+            Self::Read | Self::Head | Self::GetTrackingInfo => Need::Whole(Scope::Read),
+            Self::Subscribe => Need::Whole(Scope::Subscribe),
+            Self::Append => Need::Whole(Scope::Write),
+            Self::HealthCheck | Self::HealthWatch | Self::Unknown => Need::Nothing,
         }
     }
 
@@ -210,40 +221,53 @@ async fn run(
             health::answer(shared, &request, method == Method::HealthWatch)
         }
         _ => {
-            let namespace = authorize(shared, guest, parts, scene).await?;
+            let grant = authorize(shared, guest, parts).await?;
+            method
+                .need()
+                .check(&grant)
+                .map_err(|error| of_error(&error))?;
             let is_alone = shared.peers.is_none();
             let task = CallTask {
                 shared,
                 share: &guest.share,
-                namespace,
+                namespace: scene.namespace.get_or_init(|| grant.namespace().clone()),
                 method,
                 trace: &scene.trace,
             };
-            match is_alone {
-                true => task.answer(&parts.headers, body).await,
-                false => Box::pin(relay::answer(task, guest, parts, body)).await,
-            }
+            let answer = match is_alone {
+                true => task.answer(&parts.headers, body).await?,
+                false => Box::pin(relay::answer(task, guest, parts, body)).await?,
+            };
+            Ok(until_revoked(shared, answer, &grant))
         }
     }
 }
 
-/// Returns the namespace that the client may use.
-async fn authorize<'a>(
-    shared: &Shared,
-    guest: &Guest,
-    parts: &Parts,
-    scene: &'a CallScene,
-) -> Result<&'a NamespaceId> {
-    let namespace = if is_anonymous(shared, parts) {
-        NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?
+/// Returns what the client may use.
+async fn authorize(shared: &Shared, guest: &Guest, parts: &Parts) -> Result<Arc<Grant>> {
+    let grant = if is_anonymous(shared, parts) {
+        let default = NamespaceId::new(DEFAULT_NAMESPACE).map_err(|error| of_error(&error))?;
+        shared.namespaces.admit_anybody(&default)
     } else {
         let query = QueryString::of(&parts.uri);
         let access = authenticate(shared, &parts.headers, query, guest.is_peer);
-        access.await.map_err(of_failure)?.namespace
+        access.await.map_err(of_failure)?.grant
     };
     guest.make_known();
-    guest.share.enter(&namespace);
-    Ok(scene.namespace.get_or_init(|| namespace))
+    guest.share.enter(grant.namespace());
+    Ok(grant)
+}
+
+/// The answer, which fails when its token does not count any more, if it takes a while.
+fn until_revoked(shared: &Shared, answer: GrpcAnswer, grant: &Arc<Grant>) -> GrpcAnswer {
+    match answer {
+        GrpcAnswer::Stream { frames, as_of } => {
+            let visit = shared.visits.begin(&shared.namespaces, grant);
+            let frames = visit.guard(frames, status::not_granted);
+            GrpcAnswer::Stream { frames, as_of }
+        }
+        whole @ GrpcAnswer::Whole(_) => whole,
+    }
 }
 
 impl CallTask<'_> {

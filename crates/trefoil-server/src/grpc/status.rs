@@ -11,6 +11,7 @@ use trefoil_grpc::{ErrorResponse, ErrorType};
 
 use crate::error::Failure;
 use crate::peers::WRONG_NODE;
+use crate::visits::NOT_GRANTED;
 
 /// A result whose error ends a call.
 pub(super) type Result<T, E = Box<Status>> = std::result::Result<T, E>;
@@ -75,6 +76,15 @@ pub(super) fn owner_in(status: &Status) -> Option<&str> {
     owner.to_str().ok().filter(|owner| !owner.is_empty())
 }
 
+/// The token of a call that is under way does not count any more.
+pub(super) fn not_granted() -> Box<Status> {
+    status(
+        Code::Unauthenticated,
+        ErrorType::Authentication,
+        NOT_GRANTED,
+    )
+}
+
 /// An error of the database.
 pub(super) fn of_error(error: &Error) -> Box<Status> {
     let (code, error_type) = match error {
@@ -88,6 +98,7 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
         | Error::RepeatedId(_)
         | Error::PositionExists(_) => (Code::FailedPrecondition, ErrorType::Integrity),
         Error::NamespaceNotFound(_) => (Code::NotFound, ErrorType::Io),
+        Error::Forbidden { .. } => (Code::PermissionDenied, ErrorType::Authentication),
         Error::Overloaded(_) | Error::Closed(_) | Error::NotOwner { .. } => {
             (Code::Unavailable, ErrorType::Io)
         }
@@ -117,6 +128,7 @@ pub(super) fn of_failure(failure: Failure) -> Box<Status> {
     }
     let (code, error_type) = match failure.status {
         _ if failure.code == "OUTCOME_UNKNOWN" => (Code::Unknown, ErrorType::Io),
+        _ if failure.code == "FORBIDDEN" => (Code::PermissionDenied, ErrorType::Authentication),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             (Code::Unauthenticated, ErrorType::Authentication)
         }

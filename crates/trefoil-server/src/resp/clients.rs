@@ -28,13 +28,11 @@ pub(crate) struct RespClients {
     pub(super) refused: AtomicU64,
     /// How many requests they have sent.
     pub(super) requests: AtomicU64,
-    /// How many namespaces were taken from those who used them.
-    revocations: AtomicU64,
     clock: Clock,
     /// When the server began, by the steady clock.
     began: Duration,
     /// All commands.
-    pub(super) catalogue: Catalogue,
+    pub(crate) catalogue: Catalogue,
     /// What is counted of each command.
     pub(super) usage: CommandUsage,
     /// What had been counted of everything else when that was reset.
@@ -61,7 +59,6 @@ impl RespClients {
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             requests: AtomicU64::new(0),
-            revocations: AtomicU64::new(0),
             began: clock.steady(),
             clock,
             usage: CommandUsage::new(catalogue.names()),
@@ -141,29 +138,17 @@ impl RespClients {
     }
 
     /// The clients that a client of this namespace may know of, the oldest first: those of its
-    /// namespace, or everybody for the administrator.
-    pub(super) fn seen_by(&self, namespace: Option<&NamespaceId>) -> Vec<Arc<RespClient>> {
-        let is_admin = namespace.is_some_and(NamespaceId::is_default);
+    /// namespace, or everybody for the administrator of the server.
+    pub(super) fn seen_by(
+        &self,
+        namespace: Option<&NamespaceId>,
+        is_admin: bool,
+    ) -> Vec<Arc<RespClient>> {
         let is_seen = |client: &&Arc<RespClient>| {
             is_admin || client.known.lock().namespace.as_ref() == namespace
         };
         let clients = self.by_id.lock();
         clients.values().filter(is_seen).cloned().collect()
-    }
-
-    /// Changes whenever a namespace is taken from those who used it.
-    pub(super) fn revocations(&self) -> u64 {
-        self.revocations.load(Ordering::SeqCst)
-    }
-
-    /// A namespace is gone or has another token: a client that used it may not use it, nor another one
-    /// that is given its name, without authenticating again.
-    pub(crate) fn revoke(&self, namespace: &NamespaceId) {
-        self.revocations.fetch_add(1, Ordering::SeqCst);
-        for client in self.by_id.lock().values() {
-            let mut known = client.known.lock();
-            known.is_revoked |= known.namespace.as_ref() == Some(namespace);
-        }
     }
 }
 
@@ -194,8 +179,6 @@ pub(super) struct ClientFacts {
     pub(super) library: String,
     pub(super) library_version: String,
     pub(super) namespace: Option<NamespaceId>,
-    /// Whether its namespace was deleted or has another token.
-    pub(super) is_revoked: bool,
     pub(super) protocol: RespVersion,
     /// The last command, and when it came, by the steady clock.
     pub(super) command: &'static str,
@@ -270,15 +253,12 @@ mod tests {
             client
         });
         let seen = |name: &NamespaceId| {
-            let seen = clients.seen_by(Some(name));
+            let seen = clients.seen_by(Some(name), name.is_default());
             seen.iter().map(|client| client.id).collect::<Vec<_>>()
         };
         assert_eq!(seen(&names[0]), [1, 2, 3, 4]);
         assert_eq!(seen(&names[1]), [2, 4]);
-        clients.revoke(&names[1]);
         clients.leave(&entered[3]);
         assert_eq!(seen(&names[1]), [2]);
-        let revoked = entered.map(|client| client.known.lock().is_revoked);
-        assert_eq!(revoked, [false, true, false, true]);
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn of_error(failure: &Error) -> Reply {
         | Error::RepeatedId(_)
         | Error::TrackingConflict { .. } => error(format!("CONFLICT {failure}")),
         Error::Overloaded(_) => error(format!("BUSY {failure}")),
+        Error::Forbidden { .. } => error(format!("NOPERM {failure}")),
         Error::Poisoned(_) => error(format!("READONLY {failure}")),
         Error::Unknown { .. } => error(format!("UNKNOWN {failure}")),
         Error::NotOwner { .. } => error(format!("WRONGNODE {failure}")),

@@ -286,6 +286,7 @@ impl Session {
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return Err(error(text));
         }
+        self.permit_exec(&options).map_err(|reply| abort(&reply))?;
         let (mut plan, wishes) = multi.plan();
         let transaction = &mut plan.transaction;
         transaction.conditions.extend(options.conditions);

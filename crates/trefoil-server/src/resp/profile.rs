@@ -3,18 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId, OpenDatabase};
+use bytes::Bytes;
+use trefoil::{DEFAULT_NAMESPACE, Grant, NamespaceId, OpenDatabase};
 
 use super::clients::RespClient;
+use super::command::FoundCommand;
+use super::criteria::ExecOptions;
 use super::encoder::RespVersion;
-use super::failure::of_failure;
+use super::failure::{of_error, of_failure};
 use super::multi::Multi;
 use super::parser::Trust;
 use super::session::Session;
 use super::wishes::Wishes;
 use super::words::{ReplyResult, error};
 use crate::Config;
+use crate::permit;
 use crate::service::Shared;
+use crate::visits::{NOT_GRANTED, Visit};
 
 /// Whether a client wants replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,17 +66,25 @@ impl Session {
         }
     }
 
-    /// Begins to use a namespace; what was begun in another one is dropped.
-    pub(super) fn enter(&mut self, namespace: NamespaceId) {
-        let mut known = self.client.known.lock();
-        known.namespace = Some(namespace.clone());
-        known.is_revoked = false;
-        drop(known);
+    /// Begins to use a namespace; what was begun in another one is dropped. Returns whether it may be used:
+    /// the token may have been revoked meanwhile.
+    pub(super) fn enter(&mut self, grant: &Arc<Grant>) -> bool {
+        let namespace = grant.namespace().clone();
+        self.client.known.lock().namespace = Some(namespace.clone());
+        self.visit = Some(self.begin_visit(grant));
         self.database = None;
         self.watched = None;
         self.forget_relay();
         self.guest.share.enter(&namespace);
         self.namespace = Some(namespace);
+        self.check_not_revoked().is_ok()
+    }
+
+    fn begin_visit(&self, grant: &Arc<Grant>) -> Visit {
+        let Shared {
+            visits, namespaces, ..
+        } = &*self.shared;
+        visits.begin(namespaces, grant)
     }
 
     /// Goes back to what a client may use that has not shown who it is.
@@ -80,15 +93,16 @@ impl Session {
         let is_open = self.shared.config.test_mode || resp.is_some_and(|resp| resp.anonymous);
         let default = NamespaceId::new(DEFAULT_NAMESPACE).ok();
         self.namespace = default.filter(|_| is_open);
+        self.visit = None;
         if let Some(namespace) = &self.namespace {
             self.guest.share.enter(namespace);
+            let anybody = self.shared.namespaces.admit_anybody(namespace);
+            self.visit = Some(self.begin_visit(&anybody));
         }
         self.database = None;
         self.watched = None;
         self.forget_relay();
-        let mut known = self.client.known.lock();
-        known.namespace = self.namespace.clone();
-        known.is_revoked = false;
+        self.client.known.lock().namespace = self.namespace.clone();
     }
 
     /// Forgets everything that the client has begun or said.
@@ -128,7 +142,8 @@ impl Session {
 
     /// The clients that this one may know of.
     pub(super) fn fellows(&self) -> Vec<Arc<RespClient>> {
-        self.shared.resp.seen_by(self.namespace.as_ref())
+        let namespace = self.namespace.as_ref();
+        self.shared.resp.seen_by(namespace, self.is_administrator())
     }
 
     /// Ends a client. If that is this one, it is answered first.
@@ -142,13 +157,46 @@ impl Session {
 
     /// Refuses a client whose namespace is not its own any more.
     pub(super) fn check_not_revoked(&self) -> ReplyResult<()> {
-        match self.client.known.lock().is_revoked {
+        let clock = self.shared.clock();
+        match self
+            .visit
+            .as_ref()
+            .is_some_and(|visit| visit.is_over(clock))
+        {
             false => Ok(()),
             true => Err(error(format!(
-                "ERR namespace '{}' was deleted or has another token: authenticate again",
+                "ERR namespace '{}' was deleted, or {NOT_GRANTED}: authenticate again",
                 self.user()
             ))),
         }
+    }
+
+    /// Refuses a command that the token of the client does not permit.
+    pub(super) fn permit(&self, found: FoundCommand, words: &[Bytes]) -> ReplyResult<()> {
+        let Some(visit) = self
+            .visit
+            .as_ref()
+            .filter(|_| found.is_permitted_by_token())
+        else {
+            return Ok(());
+        };
+        self.check_not_revoked()?;
+        let permitted = self
+            .shared
+            .resp
+            .catalogue
+            .permit(visit.grant(), found, words);
+        permitted.map_err(|failure| of_error(&failure))
+    }
+
+    /// Refuses conditions of an `EXEC` that the token of the client does not permit.
+    pub(super) fn permit_exec(&self, options: &ExecOptions) -> ReplyResult<()> {
+        let Some(visit) = &self.visit else {
+            return Ok(());
+        };
+        let permitted = permit::conditions(visit.grant(), &options.conditions)
+            .and_then(|()| permit::guards(visit.grant(), &options.guards));
+        permitted.map_err(|failure| of_error(&failure))
     }
 
     /// The database of the client's namespace.
@@ -197,7 +245,8 @@ impl Session {
     }
 
     pub(super) fn is_administrator(&self) -> bool {
-        self.namespace.as_ref().is_some_and(NamespaceId::is_default)
+        let visit = self.visit.as_ref();
+        visit.is_some_and(|visit| visit.grant().is_server_admin())
     }
 
     /// The client is no longer one of those that are connected.

@@ -46,6 +46,7 @@ use super::words::{ReplyResult, error, is};
 use crate::connections::Guest;
 use crate::reply_memory::ReplyMemory;
 use crate::service::Shared;
+use crate::visits::Visit;
 
 /// One client, and what it has begun.
 pub(super) struct Session {
@@ -54,6 +55,8 @@ pub(super) struct Session {
     pub(super) client: Arc<RespClient>,
     pub(super) protocol: RespVersion,
     pub(super) namespace: Option<NamespaceId>,
+    /// The use of that namespace; `None` if there is none.
+    pub(super) visit: Option<Visit>,
     /// The database of the namespace, while requests are being carried out.
     pub(super) database: Option<OpenDatabase>,
     /// The state that is read from, while nothing is waited for.
@@ -156,6 +159,7 @@ impl Session {
             client,
             protocol: RespVersion::default(),
             namespace: None,
+            visit: None,
             database: None,
             glance: None,
             batch: RequestBatch::default(),
@@ -224,7 +228,13 @@ impl Session {
             }
             Ok(found) => {
                 self.tally.count(found.name());
-                self.dispatch(found, words, output).await
+                match self.permit(found, &words) {
+                    Ok(()) => self.dispatch(found, words, output).await,
+                    Err(reply) => {
+                        self.shared.resp.usage.reject(found.name());
+                        self.refuse(reply, output).await
+                    }
+                }
             }
             Err(_) if is_http(&words[0]) => {
                 self.is_closing = true;

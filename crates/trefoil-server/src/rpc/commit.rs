@@ -12,7 +12,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::limits::{CONDITIONS_PER_COMMIT_MAX, EVENTS_PER_COMMIT_MAX};
 use trefoil::{
-    Commit, Committed, Condition, EventId, Guard, OpenDatabase, Reply, Step, Tracking, Transaction,
+    Commit, Committed, Condition, EventId, Guard, OpenDatabase, Reply, Scope, Step, Tracking,
+    Transaction,
 };
 
 use super::place::{PlaceInCommit, failure};
@@ -22,7 +23,9 @@ use crate::criteria::Criteria;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, number, present, put_id, put_number, put_string, text};
 use crate::limits::{COMMANDS_PER_COMMIT_MAX, WORD_MEMORY};
+use crate::need::Need;
 use crate::new_event::{self, event_id};
+use crate::permit;
 use crate::reply_memory::ReplyMemory;
 use crate::response::{self, HttpAnswer};
 use crate::strict;
@@ -30,6 +33,7 @@ use crate::strict;
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let mut words = context.share.for_request();
     let request = parse(&context, call, &mut words)?;
+    permit(&context, &request)?;
     let streams: Vec<Option<String>> = { request.commit.events.iter() }
         .map(|event| event.stream.clone())
         .collect();
@@ -47,6 +51,26 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let out = answer(&committed, &streams, &replies);
     drop(replies);
     Ok(response::json(memory.hold(out)))
+}
+
+/// Refuses what the token does not permit.
+fn permit(context: &Context<'_>, request: &ParsedCommit) -> Result<()> {
+    let grant = &context.access.grant;
+    if grant.permission().is_all() {
+        return Ok(());
+    }
+    let commit = &request.commit;
+    permit::events(grant, &commit.events)?;
+    permit::conditions(grant, &commit.conditions)?;
+    permit::guards(grant, &request.guards)?;
+    if commit.tracking.is_some() {
+        Need::Whole(Scope::Write).check(grant)?;
+    }
+    let catalogue = &context.shared.resp.catalogue;
+    for call in &request.commands {
+        catalogue.permit_on_state(grant, call.spec(), call.arguments())?;
+    }
+    Ok(())
 }
 
 /// Commits; the replies are those of the commands.

@@ -26,6 +26,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
         shape,
         explain,
     } = parse(call)?;
+    context.access.grant.require_source(&read.source)?;
     let database = context.database().await?;
     if explain {
         let explanation = database.explain_async(&read).await?;

@@ -36,16 +36,18 @@ mod stream_write;
 mod sys;
 mod sys_nodes;
 mod sys_settings;
+mod token;
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use trefoil::OpenDatabase;
+use trefoil::{OpenDatabase, Scope};
 
 use crate::auth::Access;
 use crate::budget::Share;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, present, text};
 use crate::metrics::RequestLabels;
+use crate::need::Need;
 use crate::response::HttpAnswer;
 use crate::service::Shared;
 
@@ -100,7 +102,7 @@ fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
         "commit" | "events.tags" | "events.tracking" | "events.types" | "ns.subscriptions"
         | "ns.tracking" | "position.at" | "sys.nodes" => 1,
         "commit.get" | "events.get" | "events.query" | "stream.delete" | "stream.truncate" => 2,
-        seats if seats.starts_with("seats.") => 1,
+        ours if ours.starts_with("seats.") || ours.starts_with("token.") => 1,
         _ => return Ok(()),
     };
     match present(call.argument(n_arguments)) {
@@ -112,13 +114,17 @@ fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
 }
 
 /// Runs a method, and lists all of them with their descriptions in `/openapi.json`. A method without
-/// a description does not compile.
+/// a description, or without what it needs, does not compile.
 macro_rules! methods {
-    ($($name:literal => $run:path,)*) => {
+    ($($name:literal => $run:path, $need:expr;)*) => {
         /// Every method, and the file that describes it.
         pub(crate) const METHODS: &[(&str, &str)] = &[
             $(($name, include_str!(concat!("../openapi/methods/", $name, ".json"))),)*
         ];
+
+        /// What every method needs.
+        #[cfg(test)]
+        const NEEDS: &[(&str, Need)] = &[$(($name, $need),)*];
 
         async fn run(
             context: Context<'_>,
@@ -129,6 +135,7 @@ macro_rules! methods {
             match method {
                 $($name => {
                     labels.method = $name;
+                    context.access.require($need)?;
                     $run(context, call).await
                 })*
                 _ => Err(unknown(method)),
@@ -138,46 +145,50 @@ macro_rules! methods {
 }
 
 methods! {
-    "stream.write" => stream_write::run,
-    "stream.get" => stream_get::run,
-    "stream.last" => stream_last::run,
-    "stream.version" => stream_version::run,
-    "stream.truncate" => stream_truncate::run,
-    "stream.delete" => stream_delete::run,
-    "category.get" => category_get::run,
-    "commit" => commit::run,
-    "commit.get" => commit_get::run,
-    "events.get" => events_get::run,
-    "events.query" => events_query::run,
-    "events.head" => events_head::run,
-    "events.tags" => events_names::tags,
-    "events.tracking" => events_tracking::run,
-    "events.types" => events_names::types,
-    "position.at" => position_at::run,
-    "ns.create" => ns_create::run,
-    "ns.current" => ns_current::run,
-    "ns.delete" => ns_delete::run,
-    "ns.token" => ns_token::run,
-    "ns.list" => ns_list::run,
-    "ns.info" => ns_info::run,
-    "ns.reopen" => ns_reopen::run,
-    "ns.streams" => ns_streams::run,
-    "ns.subscriptions" => ns_subscriptions::run,
-    "ns.tracking" => ns_tracking::run,
-    "ns.categories" => ns_categories::run,
-    "seats.init" => seats::init,
-    "seats.sections" => seats::sections,
-    "seats.stats" => seats::stats,
-    "seats.map" => seats::map,
-    "seats.reserve" => seats::reserve,
-    "seats.finalize" => seats::finalize,
-    "seats.release" => seats::release,
-    "seats.booking" => seats::booking,
-    "seats.check" => seats::check,
-    "sys.version" => sys::version,
-    "sys.health" => sys::health,
-    "sys.nodes" => sys_nodes::run,
-    "sys.settings" => sys_settings::run,
+    "stream.write" => stream_write::run, Need::Named(Scope::Write);
+    "stream.get" => stream_get::run, Need::Named(Scope::Read);
+    "stream.last" => stream_last::run, Need::Named(Scope::Read);
+    "stream.version" => stream_version::run, Need::Named(Scope::Read);
+    "stream.truncate" => stream_truncate::run, Need::Whole(Scope::Admin);
+    "stream.delete" => stream_delete::run, Need::Whole(Scope::Admin);
+    "category.get" => category_get::run, Need::Named(Scope::Read);
+    "commit" => commit::run, Need::Contents;
+    "commit.get" => commit_get::run, Need::Whole(Scope::Read);
+    "events.get" => events_get::run, Need::Whole(Scope::Read);
+    "events.query" => events_query::run, Need::Named(Scope::Read);
+    "events.head" => events_head::run, Need::Whole(Scope::Read);
+    "events.tags" => events_names::tags, Need::Whole(Scope::Read);
+    "events.tracking" => events_tracking::run, Need::Whole(Scope::Read);
+    "events.types" => events_names::types, Need::Whole(Scope::Read);
+    "position.at" => position_at::run, Need::Whole(Scope::Read);
+    "ns.create" => ns_create::run, Need::Server;
+    "ns.current" => ns_current::run, Need::Nothing;
+    "ns.delete" => ns_delete::run, Need::Of(Scope::Admin);
+    "ns.token" => ns_token::run, Need::Of(Scope::Admin);
+    "ns.list" => ns_list::run, Need::Server;
+    "ns.info" => ns_info::run, Need::Of(Scope::Read);
+    "ns.reopen" => ns_reopen::run, Need::Of(Scope::Admin);
+    "ns.streams" => ns_streams::run, Need::Named(Scope::Read);
+    "ns.subscriptions" => ns_subscriptions::run, Need::Whole(Scope::Read);
+    "ns.tracking" => ns_tracking::run, Need::Whole(Scope::Read);
+    "ns.categories" => ns_categories::run, Need::Whole(Scope::Read);
+    "seats.init" => seats::init, Need::Whole(Scope::Seats);
+    "seats.sections" => seats::sections, Need::Whole(Scope::Seats);
+    "seats.stats" => seats::stats, Need::Whole(Scope::Seats);
+    "seats.map" => seats::map, Need::Whole(Scope::Seats);
+    "seats.reserve" => seats::reserve, Need::Whole(Scope::Seats);
+    "seats.finalize" => seats::finalize, Need::Whole(Scope::Seats);
+    "seats.release" => seats::release, Need::Whole(Scope::Seats);
+    "seats.booking" => seats::booking, Need::Whole(Scope::Seats);
+    "seats.check" => seats::check, Need::Whole(Scope::Seats);
+    "sys.version" => sys::version, Need::Nothing;
+    "sys.health" => sys::health, Need::Nothing;
+    "sys.nodes" => sys_nodes::run, Need::Server;
+    "sys.settings" => sys_settings::run, Need::Server;
+    "token.create" => token::create, Need::Of(Scope::Admin);
+    "token.list" => token::list, Need::Of(Scope::Admin);
+    "token.rotate" => token::rotate, Need::Of(Scope::Admin);
+    "token.revoke" => token::revoke, Need::Of(Scope::Admin);
 }
 
 /// The longest method name that an error repeats.
@@ -187,4 +198,43 @@ fn unknown(method: &str) -> Failure {
     let shown: String = method.chars().take(METHOD_NAME_SHOWN_MAX).collect();
     let message = format!("Unknown method: {shown}");
     Failure::new(StatusCode::NOT_FOUND, "METHOD_NOT_FOUND", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::service::endpoint_need;
+
+    /// The endpoints that are about a namespace and have no methods.
+    const ENDPOINTS: [&str; 7] = [
+        "/dcb/read",
+        "/dcb/append",
+        "/import",
+        "/export",
+        "/backup",
+        "/events",
+        "/subscribe",
+    ];
+
+    #[test]
+    fn what_everything_needs_is_documented() {
+        let page = include_str!("../../../../docs/security.md");
+        let table = page.split("| method | scope | with prefixes |").nth(1);
+        let rows = table.unwrap().lines().skip(2);
+        let mut documented = BTreeMap::new();
+        for row in rows.take_while(|row| row.starts_with('|')) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            for name in cells[1].split(", ") {
+                let name = name.trim_matches('`').to_owned();
+                let before = documented.insert(name, (cells[2], cells[3] == "yes"));
+                assert_eq!(before, None, "{row}");
+            }
+        }
+        let endpoints = ENDPOINTS.map(|endpoint| (endpoint, endpoint_need(endpoint)));
+        let needs = NEEDS.iter().copied().chain(endpoints);
+        let needs = needs.map(|(name, need)| (name.to_owned(), need.shown()));
+        assert_eq!(documented, needs.collect());
+    }
 }

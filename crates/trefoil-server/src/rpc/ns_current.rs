@@ -12,7 +12,7 @@ pub(super) async fn run(context: Context<'_>, _: &RpcCall<'_>) -> Result<HttpAns
     let mut out = Vec::new();
     let mut object = ObjectWriter::begin(&mut out);
     object.text("namespace", context.access.namespace.as_str());
-    let is_admin = context.access.require_admin().is_ok();
+    let is_admin = context.access.grant.is_server_admin();
     object.flag("admin", is_admin);
     object.end();
     Ok(response::json(out))

@@ -1,10 +1,10 @@
 //! `["ns.delete", id]`
 //!
 //! Deletes a namespace with everything in it and answers `{"deletedAt", "messagesDeleted",
-//! "namespace"}`. Needs the token of that namespace or of the default one. The default namespace
-//! itself stays: nobody could administer the others without it.
+//! "namespace"}`. Needs the scope `admin` of that namespace, or the administrator of the server. The default
+//! namespace itself stays: nobody could administer the others without it.
 
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId};
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Scope};
 
 use super::Context;
 use super::arguments::namespace_id;
@@ -15,7 +15,7 @@ use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.delete requires 1 argument: namespace ID")?.into_owned();
-    context.access.require(&id)?;
+    context.access.require_of(&id, Scope::Admin)?;
     if id == DEFAULT_NAMESPACE {
         return Err(Failure::invalid("the default namespace cannot be deleted"));
     }
@@ -23,7 +23,6 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let wanted = id.clone();
     let deleted = blocking(move || namespaces.delete(&wanted)).await??;
     if let Ok(id) = NamespaceId::new(&id) {
-        context.shared.resp.revoke(&id);
         context.shared.requests.slow.remove(&id);
     }
     let mut out = Vec::with_capacity(128);

@@ -2,9 +2,9 @@
 //!
 //! Answers `{"createdAt", "description", "lastActivity", "messageCount", "metadata", "namespace",
 //! "settings", "streamCount"}`, and `"refusesWrites"`, the reason, if it takes no writes before it is
-//! opened again. Needs the token of that namespace or of the default one.
+//! opened again. Needs the scope `read` of that namespace, or the administrator of the server.
 
-use trefoil::Trace;
+use trefoil::{Scope, Trace};
 
 use super::Context;
 use super::arguments::namespace_id;
@@ -15,7 +15,7 @@ use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.info requires 1 argument: namespace ID")?.into_owned();
-    context.access.require(&id)?;
+    context.access.require_of(&id, Scope::Read)?;
     let namespaces = context.shared.namespaces.clone();
     let entry = namespaces.entry(&id)?;
     let refusing = namespaces.refusing_writes();

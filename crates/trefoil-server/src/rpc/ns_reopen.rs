@@ -1,7 +1,10 @@
 //! `["ns.reopen", id]`
 //!
 //! Opens a namespace again, as it needs after an I/O error that made it refuse writes, and answers
-//! `{"namespace"}`. Its subscriptions end. Needs the token of that namespace or of the default one.
+//! `{"namespace"}`. Its subscriptions end. Needs the scope `admin` of that namespace, or the administrator of
+//! the server.
+
+use trefoil::Scope;
 
 use super::Context;
 use super::arguments::namespace_id;
@@ -12,7 +15,7 @@ use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.reopen requires 1 argument: namespace ID")?.into_owned();
-    context.access.require(&id)?;
+    context.access.require_of(&id, Scope::Admin)?;
     let (namespaces, wanted) = (context.shared.namespaces.clone(), id.clone());
     blocking(move || namespaces.reopen(&wanted)).await??;
     let mut out = b"{\"namespace\":".to_vec();

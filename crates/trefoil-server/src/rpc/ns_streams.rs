@@ -11,6 +11,7 @@ use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let list = lenient_list(call)?;
+    context.access.grant.require_streams_with(&list.prefix)?;
     let database = context.database().await?;
     let streams = database.streams_async(&list).await?;
     let mut out = vec![b'['];

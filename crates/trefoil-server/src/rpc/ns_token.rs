@@ -1,14 +1,15 @@
 //! `["ns.token", id, {token?}]`
 //!
-//! Gives a namespace another token, `token` or a random one, and answers `{"namespace", "token"}`.
-//! The token is shown this once, and the one before opens nothing any more. Needs the token of
-//! that namespace or of the default one.
+//! Gives a namespace another main token, `token` or a random one, and answers `{"namespace", "token"}`.
+//! The token is shown this once, and the one before opens nothing any more. Needs the scope `admin` of
+//! that namespace, or the administrator of the server.
 
-use trefoil::NamespaceId;
+use trefoil::{MAIN_TOKEN, Scope};
 
 use super::Context;
 use super::arguments::{namespace_id, options};
 use super::ns_create::token_option;
+use super::token::protect_server;
 use crate::error::Result;
 use crate::json::{RpcCall, put_string};
 use crate::response::{self, HttpAnswer};
@@ -17,13 +18,13 @@ use crate::service::blocking;
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let missing = "ns.token requires at least 1 argument: namespace ID";
     let id = namespace_id(call, missing)?.into_owned();
-    context.access.require(&id)?;
+    context.access.require_of(&id, Scope::Admin)?;
+    protect_server(&context, &id, MAIN_TOKEN)?;
     let [token] = options(call.argument(1), ["token"])?;
     let token = token_option(token)?;
     let namespaces = context.shared.namespaces.clone();
     let wanted = id.clone();
     let token = blocking(move || namespaces.rotate_token(&wanted, token)).await??;
-    context.shared.resp.revoke(&NamespaceId::new(&id)?);
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(b"{\"namespace\":");
     put_string(&mut out, &id);

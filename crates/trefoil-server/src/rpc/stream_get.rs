@@ -30,6 +30,7 @@ pub(super) async fn answer_rows(
     read: Selection,
     shape: EventShape,
 ) -> Result<HttpAnswer> {
+    context.access.grant.require_source(&read.source)?;
     let database = context.database().await?;
     let reading = Reading::new(
         Pages::new(database, read)?,

@@ -12,6 +12,7 @@ use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let stream = stream_name(call, "stream.last requires at least 1 argument: streamName")?;
+    context.access.grant.require_stream(Some(&stream))?;
     let [event_type, tags, shape] = options(call.argument(1), ["type", "tags", "as"])?;
     let event_type = type_option(event_type)?;
     let usual = EventShape::Row {

@@ -10,6 +10,7 @@ use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let stream = stream_name(call, "stream.version requires 1 argument: streamName")?;
+    context.access.grant.require_stream(Some(&stream))?;
     let database = context.database().await?;
     let version = match database.may_wait() {
         true => database.version_async(&stream).await?,

@@ -11,10 +11,12 @@ use super::arguments::{number_option, options, stream_name};
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, fields, is_object, present, put_number, text};
 use crate::new_event::{event_id, stored, stored_object};
+use crate::permit;
 use crate::response::{self, HttpAnswer};
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let commit = parse(context.body, call)?;
+    permit::events(&context.access.grant, &commit.events)?;
     let database = context.database().await?;
     let committed = database.commit_async(commit).await;
     let committed =

@@ -45,6 +45,7 @@ pub(crate) async fn answer(
         Ok(request) => request,
         Err(message) => return Ok(response::text(StatusCode::BAD_REQUEST, message)),
     };
+    access.grant.require_source(request.source())?;
     if let Some(position) = position_of_peer(access, parts) {
         request.begin_after(position);
     }

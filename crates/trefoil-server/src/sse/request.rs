@@ -28,6 +28,11 @@ pub(super) struct FeedRequest {
 }
 
 impl FeedRequest {
+    /// Where the events stand.
+    pub(super) fn source(&self) -> &Source {
+        &self.read.source
+    }
+
     /// Leaves out what is not after this position, and nothing else.
     pub(super) fn begin_after(&mut self, position: u64) {
         self.read.from = StartAt::Position(position.saturating_add(1));

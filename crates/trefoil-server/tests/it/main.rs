@@ -23,3 +23,4 @@ mod sessions;
 mod shutdown;
 mod slow_storage;
 mod subscriptions;
+mod tokens;

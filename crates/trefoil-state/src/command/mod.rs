@@ -21,6 +21,7 @@ pub use commands::Commands;
 pub use string::string_range;
 
 use bytes::Bytes;
+use trefoil_core::Scope;
 
 use crate::error::Result;
 use crate::keyspace::Keyspace;
@@ -80,6 +81,8 @@ pub struct CommandSpec {
     pub syntax: &'static str,
     /// What it does, in a line.
     pub summary: &'static str,
+    /// What a client needs to be permitted.
+    pub scope: Scope,
     /// Does it. The arguments are those of the client, the name first; there are as many as the
     /// arity says.
     run: RunCommand,
@@ -104,6 +107,7 @@ impl CommandSpec {
             keys,
             syntax: "",
             summary: "",
+            scope: Scope::State,
             run,
         }
     }
@@ -115,6 +119,13 @@ impl CommandSpec {
     pub const fn described(mut self, syntax: &'static str, summary: &'static str) -> Self {
         self.syntax = syntax;
         self.summary = summary;
+        self
+    }
+
+    /// Returns the command with another scope than [`Scope::State`].
+    #[must_use]
+    pub const fn scoped(mut self, scope: Scope) -> Self {
+        self.scope = scope;
         self
     }
 

@@ -2,10 +2,13 @@
 //! takes the same and returns the same, and works in any runtime.
 
 use std::path::Path;
+use std::time::Duration;
 
 use trefoil_core::{NamespaceId, Result, Token};
 
-use super::{NamespaceEntry, Namespaces, NamespacesOptions, NewNamespace, OpenDatabase};
+use super::{
+    NamespaceEntry, Namespaces, NamespacesOptions, NewNamespace, NewToken, OpenDatabase, TokenEntry,
+};
 use crate::Info;
 use crate::background::task::on_own_thread;
 
@@ -87,6 +90,33 @@ impl Namespaces {
     pub async fn rotate_token_async(&self, id: &str, token: Option<Token>) -> Result<Token> {
         let id = id.to_owned();
         self.elsewhere(move |namespaces| namespaces.rotate_token(&id, token))
+            .await
+    }
+
+    /// The async form of [`Self::create_token`].
+    pub async fn create_token_async(&self, id: &str, new: NewToken) -> Result<(TokenEntry, Token)> {
+        let id = id.to_owned();
+        self.elsewhere(move |namespaces| namespaces.create_token(&id, new))
+            .await
+    }
+
+    /// The async form of [`Self::replace_token`].
+    pub async fn replace_token_async(
+        &self,
+        id: &str,
+        name: &str,
+        token: Option<Token>,
+        overlap: Duration,
+    ) -> Result<Token> {
+        let (id, name) = (id.to_owned(), name.to_owned());
+        self.elsewhere(move |namespaces| namespaces.replace_token(&id, &name, token, overlap))
+            .await
+    }
+
+    /// The async form of [`Self::revoke_token`].
+    pub async fn revoke_token_async(&self, id: &str, name: &str) -> Result<()> {
+        let (id, name) = (id.to_owned(), name.to_owned());
+        self.elsewhere(move |namespaces| namespaces.revoke_token(&id, &name))
             .await
     }
 

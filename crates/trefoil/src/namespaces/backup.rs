@@ -2,8 +2,9 @@
 
 use trefoil_core::{Error, NamespaceId, Result, Token};
 
-use super::entry::{RegistryRecord, TokenHash};
+use super::entry::RegistryRecord;
 use super::registry::{encode, read_entry};
+use super::token::TokenRecord;
 use super::{Namespaces, random_token};
 use crate::backup::{BackupBase, TakeStep, backup_storage, unused};
 use crate::home::StoredEntry;
@@ -51,7 +52,8 @@ fn decode(entry: &[u8]) -> Result<RegistryRecord> {
 }
 
 /// Returns the entry with which a namespace is restored under the name `id`, and its token if it gets
-/// another one: a token made here names its namespace, so it is of no use under another name.
+/// another one instead of all that it had: a token made here names its namespace, so it is of no use
+/// under another name.
 pub(crate) fn restored_entry(
     id: &NamespaceId,
     entry: &[u8],
@@ -65,7 +67,7 @@ pub(crate) fn restored_entry(
     record.entry.id = id.clone();
     record.is_made = true;
     if let Some(token) = &token {
-        record.token_hash = TokenHash::of(token);
+        record.tokens = vec![TokenRecord::main(token, record.entry.created)];
     }
     Ok((encode(&record)?, token))
 }

@@ -3,11 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 use trefoil_core::{Error, NamespaceId, Result, Timestamp, Token};
 
+use super::token::{MAIN_TOKEN, StoredToken, TokenHash, TokenRecord};
+
 /// The version of the registry file's format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The first one: a namespace had one token, `tokenSha256`.
+const FIRST_FORMAT: u32 = 1;
 
 /// The largest weight of one namespace.
 const CACHE_SHARE_MAX: u32 = 1000;
@@ -71,29 +75,11 @@ pub struct NewNamespace {
     pub settings: NamespaceSettings,
 }
 
-/// The SHA-256 of a whole token. The token itself is never stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct TokenHash([u8; 32]);
-
-impl TokenHash {
-    /// The hash of no token, with which a token of an unknown namespace is compared.
-    pub(super) const NOBODY: Self = Self([0; 32]);
-
-    pub(super) fn of(token: &Token) -> Self {
-        Self(Sha256::digest(token.reveal().as_bytes()).into())
-    }
-
-    /// Compares without telling by its duration where the difference lies.
-    pub(super) fn matches(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
 /// One namespace as the registry holds it.
 #[derive(Debug, Clone)]
 pub(super) struct RegistryRecord {
     pub(super) entry: NamespaceEntry,
-    pub(super) token_hash: TokenHash,
+    pub(super) tokens: Vec<TokenRecord>,
     /// Whether its database has been made. If it is not there then, it is lost.
     pub(super) is_made: bool,
 }
@@ -104,7 +90,9 @@ pub(super) struct RegistryRecord {
 struct Stored {
     format: u32,
     id: String,
-    token_sha256: String,
+    /// Of the first format.
+    #[serde(default, skip_serializing)]
+    token_sha256: Option<String>,
     description: String,
     created: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +101,8 @@ struct Stored {
     settings: NamespaceSettings,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     made: bool,
+    #[serde(default)]
+    tokens: Vec<StoredToken>,
     /// Written by hand: it is of all that stands before it.
     #[serde(default, skip_serializing)]
     check: Option<String>,
@@ -135,6 +125,25 @@ fn agrees(text: &[u8], check: &str) -> bool {
 }
 
 impl RegistryRecord {
+    /// Returns the token of this name.
+    pub(super) fn token(&self, name: &str) -> Result<&TokenRecord> {
+        let found = self.tokens.iter().find(|token| token.entry.name == name);
+        found.ok_or_else(|| Error::TokenNotFound(name.to_owned()))
+    }
+
+    /// Returns the token of this name, to be changed.
+    pub(super) fn token_mut(&mut self, name: &str) -> Result<&mut TokenRecord> {
+        let mut tokens = self.tokens.iter_mut();
+        let found = tokens.find(|token| token.entry.name == name);
+        found.ok_or_else(|| Error::TokenNotFound(name.to_owned()))
+    }
+
+    /// Returns whether this is the token that the namespace was created with.
+    pub(super) fn has_main(&self, hash: &TokenHash) -> bool {
+        let main = self.token(MAIN_TOKEN);
+        main.is_ok_and(|main| main.hash.matches(hash))
+    }
+
     pub(super) fn encode(&self) -> Result<Vec<u8>, String> {
         let entry = &self.entry;
         let metadata = entry
@@ -145,12 +154,13 @@ impl RegistryRecord {
         let stored = Stored {
             format: FORMAT,
             id: entry.id.to_string(),
-            token_sha256: hex::encode(self.token_hash.0),
+            token_sha256: None,
             description: entry.description.clone(),
             created: entry.created.to_string(),
             metadata: metadata.map_err(|error| error.to_string())?,
             settings: entry.settings,
             made: self.is_made,
+            tokens: self.tokens.iter().map(StoredToken::from).collect(),
             check: None,
         };
         let mut text = serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())?;
@@ -167,9 +177,11 @@ impl RegistryRecord {
             format: u32,
         }
         let version: Version = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        if version.format != FORMAT {
+        if !(FIRST_FORMAT..=FORMAT).contains(&version.format) {
             let found = version.format;
-            return Err(format!("format is {found}, this version reads {FORMAT}"));
+            return Err(format!(
+                "format is {found}, this version reads {FIRST_FORMAT} to {FORMAT}"
+            ));
         }
         let stored: Stored = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         // Files from before there were checks have none, nor do those that were changed by hand.
@@ -180,14 +192,21 @@ impl RegistryRecord {
         {
             return Err("it is not what `check` says; who changed it by hand removes that".into());
         }
-        let mut hash = [0; 32];
-        hex::decode_to_slice(&stored.token_sha256, &mut hash)
-            .map_err(|error| format!("tokenSha256: {error}"))?;
-        let created = Timestamp::parse(&stored.created);
+        let created = Timestamp::parse(&stored.created)
+            .ok_or_else(|| format!("created is no time: {:?}", stored.created))?;
+        let tokens = match &stored.token_sha256 {
+            Some(hash) => vec![TokenRecord::of_first_format(hash, created)?],
+            None if version.format == FIRST_FORMAT => {
+                return Err("missing field `tokenSha256`".to_owned());
+            }
+            None => { stored.tokens.into_iter() }
+                .map(StoredToken::read)
+                .collect::<Result<_, String>>()?,
+        };
         let entry = NamespaceEntry {
             id: NamespaceId::new(&stored.id).map_err(|error| error.to_string())?,
             description: stored.description,
-            created: created.ok_or_else(|| format!("created is no time: {:?}", stored.created))?,
+            created,
             metadata: stored.metadata.map(|metadata| metadata.get().to_owned()),
             settings: stored.settings,
         };
@@ -197,7 +216,7 @@ impl RegistryRecord {
             .map_err(|error| error.to_string())?;
         Ok(Self {
             entry,
-            token_hash: TokenHash(hash),
+            tokens,
             is_made: stored.made,
         })
     }

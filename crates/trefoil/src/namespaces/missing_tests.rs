@@ -51,7 +51,7 @@ fn a_directory_from_before_opens_as_it_did_and_is_missed_from_then_on() {
     let old: Vec<&str> = lines
         .filter(|line| !line.contains("\"made\"") && !line.contains("\"check\""))
         .collect();
-    let old = old.join("\n").replace("},\n}", "}\n}");
+    let old = old.join("\n").replace("],\n}", "]\n}");
     fs::write(&file, old).unwrap();
     let namespaces = open(data.path());
     write(&namespaces, "side");
@@ -96,7 +96,7 @@ fn a_broken_registry_file_costs_its_namespace_alone_and_is_never_overwritten() {
     let sound = fs::read(&path).unwrap();
     for (text, expected) in [
         ("{", "EOF"),
-        (r#"{"format":2}"#, "format is 2, this version reads 1"),
+        (r#"{"format":3}"#, "format is 3, this version reads 1 to 2"),
     ] {
         fs::write(&path, text).unwrap();
         let namespaces = open(data.path());

@@ -10,6 +10,7 @@ mod backup;
 mod counting;
 mod entry;
 mod follow;
+mod grant;
 #[cfg(test)]
 mod missing_tests;
 mod moving;
@@ -17,15 +18,16 @@ mod pool;
 #[cfg(test)]
 mod pool_tests;
 mod registry;
-mod rotation;
 #[cfg(test)]
 mod tests;
+mod token;
 #[cfg(test)]
 mod token_tests;
+mod tokens;
 mod verify;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -36,9 +38,11 @@ use trefoil_core::{
 
 pub(crate) use backup::{check_entry, entry_text, restored_entry};
 pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
+pub use grant::{Grant, TokenReview};
 pub use pool::{LogState, OpenDatabase};
 pub(crate) use registry::is_made;
-pub(crate) use rotation::rotate_token;
+pub use token::{MAIN_TOKEN, NewToken, SERVER_TOKEN, TokenEntry};
+pub(crate) use tokens::rotate_token;
 pub use verify::RegistryReport;
 pub(crate) use verify::verify;
 
@@ -49,9 +53,10 @@ use crate::stats::TotalStats;
 use crate::time::closed::ClosedDeadlines;
 use crate::time::timer::Sleeper;
 use crate::{Clock, Commands, Database, Options};
-use entry::{RegistryRecord, TokenHash};
+use entry::RegistryRecord;
 use pool::DatabasePool;
 use registry::Registry;
+use token::{TokenHash, TokenRecord};
 
 /// The most namespaces that one home may hold.
 const NAMESPACES_MAX: usize = 100_000;
@@ -153,6 +158,8 @@ struct Inner {
     background: Arc<Background>,
     /// Held while what others have changed is read.
     following: Mutex<()>,
+    /// When it was last written when tokens were used, in milliseconds since 1970.
+    uses_written: AtomicU64,
 }
 
 impl Namespaces {
@@ -201,6 +208,7 @@ impl Namespaces {
             closed,
             background,
             following: Mutex::default(),
+            uses_written: AtomicU64::new(options.database.clock.now().millis()),
             options,
         };
         Ok(Self {
@@ -269,15 +277,16 @@ impl Namespaces {
             Some(token) => token,
             None => random_token(id)?,
         };
+        let now = self.clock().now();
         let record = RegistryRecord {
             entry: NamespaceEntry {
                 id: id.clone(),
                 description: new.description,
-                created: self.clock().now(),
+                created: now,
                 metadata: new.metadata,
                 settings: new.settings,
             },
-            token_hash: TokenHash::of(&token),
+            tokens: vec![TokenRecord::main(&token, now)],
             is_made: false,
         };
         let entry = record.entry.clone();
@@ -321,21 +330,6 @@ impl Namespaces {
     /// Returns what is known of a namespace without opening it.
     pub fn entry(&self, id: &str) -> Result<NamespaceEntry> {
         self.inner.registry.get(id).map(|record| record.entry)
-    }
-
-    /// Returns the namespace that `token` opens; `None` if there is no such namespace or the secret is
-    /// wrong. Takes the same path and time in both cases.
-    pub fn authenticate(&self, token: &Token) -> Option<NamespaceId> {
-        let given = TokenHash::of(token);
-        let record = match token.namespace() {
-            Some(namespace) => self.inner.registry.get(namespace).ok(),
-            None => self.inner.registry.with_token(&given),
-        };
-        let stored = record
-            .as_ref()
-            .map_or(TokenHash::NOBODY, |record| record.token_hash);
-        let matches = stored.matches(&given);
-        record.filter(|_| matches).map(|record| record.entry.id)
     }
 
     /// Returns the database of a namespace, opened if it is not. Blocks the thread while it opens; users
@@ -571,7 +565,7 @@ fn check_token(token: &Token, id: &NamespaceId, bytes_min: usize) -> Result<()> 
 /// Returns nothing, or an error if the default namespace that is there has another token.
 fn check_default(record: &RegistryRecord, token: Option<&Token>) -> Result<Option<Token>> {
     match token {
-        Some(token) if !record.token_hash.matches(&TokenHash::of(token)) => Err(Error::invalid(
+        Some(token) if !record.has_main(&TokenHash::of(token)) => Err(Error::invalid(
             "the given token is not the token of the existing namespace 'default'",
         )),
         _ => Ok(None),

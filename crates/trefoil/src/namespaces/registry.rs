@@ -2,26 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
-use trefoil_core::{Damage, Error, NamespaceId, Result};
+use trefoil_core::{Damage, Error, NamespaceId, Result, Timestamp};
 
-use super::entry::{NamespaceEntry, RegistryRecord, TokenHash};
+use super::entry::{NamespaceEntry, RegistryRecord};
+use super::grant::{Grant, TokenReview};
+use super::token::{TokenHash, TokenRecord};
 use crate::home::{Claim, Erasure, Home, Stamp, StoredEntry};
 
-#[derive(Debug)]
+/// Is told when tokens of a namespace may have changed. It does not wait.
+pub(super) type TokenListener = Box<dyn Fn(&TokenReview<'_>) + Send + Sync>;
+
 pub(super) struct Registry {
     pub(super) home: Arc<dyn Home>,
     namespaces: RwLock<BTreeMap<String, Registered>>,
     /// The entries that cannot be read, by name. Their namespaces are not served, all others are.
     damaged: RwLock<BTreeMap<String, Error>>,
-    /// The namespace of each token, for tokens that do not name it. Whether it still is the token of
-    /// that namespace, its record says.
-    by_token: RwLock<HashMap<TokenHash, String>>,
+    /// What each token grants.
+    by_token: RwLock<HashMap<TokenHash, Arc<Grant>>>,
+    listener: OnceLock<TokenListener>,
     /// One change at a time; readers of the map do not wait for the home.
     change: Mutex<()>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Registry")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A namespace that exists.
@@ -47,6 +60,7 @@ impl Registry {
             namespaces: RwLock::default(),
             damaged: RwLock::default(),
             by_token: RwLock::default(),
+            listener: OnceLock::new(),
             change: Mutex::default(),
         };
         for (name, entry) in registry.home.entries()? {
@@ -103,15 +117,52 @@ impl Registry {
         self.home.claim(id, stamp.incarnation, record.is_made)
     }
 
-    /// Returns the namespace that has a token of this hash.
-    pub(super) fn with_token(&self, token: &TokenHash) -> Option<RegistryRecord> {
-        let id = self.by_token.read().get(token).cloned()?;
-        let record = self.get(&id).ok()?;
-        record.token_hash.matches(token).then_some(record)
+    /// Returns what the token of this hash grants.
+    pub(super) fn grant(&self, token: &TokenHash) -> Option<Arc<Grant>> {
+        self.by_token.read().get(token).cloned()
     }
 
-    fn check_unused(&self, token: &TokenHash) -> Result<()> {
-        match self.with_token(token) {
+    /// Returns what is granted where no token is needed.
+    pub(super) fn open_grant(&self, id: &NamespaceId) -> Arc<Grant> {
+        let registered = self.registered(id.as_str()).ok();
+        let incarnation = registered.map(|registered| registered.stamp.incarnation);
+        Arc::new(Grant::open(id, incarnation))
+    }
+
+    /// Returns until when a grant of before counts; `None` if it does not any more.
+    pub(super) fn still_granted(&self, grant: &Grant) -> Option<Timestamp> {
+        let Some(hash) = &grant.hash else {
+            let now = self.registered(grant.namespace().as_str()).ok();
+            let now = now.map(|registered| registered.stamp.incarnation);
+            let is_same = grant.incarnation.is_none() || grant.incarnation == now;
+            return is_same.then(|| grant.until());
+        };
+        let now = self.grant(hash)?;
+        let is_same = now.incarnation == grant.incarnation && now.token() == grant.token();
+        is_same.then(|| now.until())
+    }
+
+    /// Has somebody told when tokens may have changed. Only the first call counts.
+    pub(super) fn listen(&self, listener: TokenListener) {
+        // The first one stays.
+        let _ = self.listener.set(listener);
+    }
+
+    fn tell(&self, id: &str) {
+        if let (Some(listener), Ok(namespace)) = (self.listener.get(), NamespaceId::new(id)) {
+            listener(&TokenReview {
+                namespace: &namespace,
+                registry: self,
+            });
+        }
+    }
+
+    /// Refuses a token that opens a namespace already.
+    pub(super) fn check_unused(&self, token: &TokenHash, id: &NamespaceId) -> Result<()> {
+        match self.grant(token) {
+            Some(grant) if grant.namespace() == id => {
+                Err(Error::invalid("the given token is in use already"))
+            }
             Some(_) => {
                 let text = "the given token is in use by another namespace";
                 Err(Error::invalid(text))
@@ -143,7 +194,9 @@ impl Registry {
             Err(Error::NamespaceNotFound(_)) => {}
             Err(damaged) => return Err(damaged),
         }
-        self.check_unused(&record.token_hash)?;
+        for hash in record.tokens.iter().flat_map(TokenRecord::hashes) {
+            self.check_unused(&hash, &id)?;
+        }
         if count >= count_max {
             let what = "number of namespaces";
             return Err(Error::over_limit(what, count + 1, count_max));
@@ -170,19 +223,8 @@ impl Registry {
         })
     }
 
-    /// Makes `hash` the one of the namespace's token.
-    pub(super) fn replace_token(&self, id: &NamespaceId, hash: TokenHash) -> Result<()> {
-        self.change(id, |record| {
-            if !record.token_hash.matches(&hash) {
-                self.check_unused(&hash)?;
-            }
-            record.token_hash = hash;
-            Ok(())
-        })
-    }
-
     /// Changes what is known of a namespace; again, if somebody else has done so meanwhile.
-    fn change(
+    pub(super) fn change(
         &self,
         id: &NamespaceId,
         change: impl Fn(&mut RegistryRecord) -> Result<()>,
@@ -254,24 +296,61 @@ impl Registry {
     }
 
     fn put(&self, id: &str, registered: Registered) {
-        let token = registered.record.token_hash;
-        self.by_token.write().insert(token, id.to_owned());
-        let before = self.namespaces.write().insert(id.to_owned(), registered);
-        if let Some(Registered { record, .. }) = before
-            && !record.token_hash.matches(&token)
-        {
-            self.by_token.write().remove(&record.token_hash);
+        let Registered { record, stamp } = &registered;
+        let namespace = &record.entry.id;
+        let grants = record.tokens.iter().flat_map(|token| {
+            let grant = |hash| {
+                (
+                    hash,
+                    Grant::of_token(namespace, stamp.incarnation, token, hash),
+                )
+            };
+            token.hashes().map(grant)
+        });
+        let grants: Vec<(TokenHash, Grant)> = grants.collect();
+        let mut by_token = self.by_token.write();
+        let is_of_it = |grant: &Grant| grant.namespace() == namespace;
+        let before = self.namespaces.read().get(id).map(hashes);
+        let mut used_before = Vec::new();
+        for hash in before.unwrap_or_default() {
+            if by_token.get(&hash).is_some_and(|grant| is_of_it(grant)) {
+                used_before.extend(by_token.remove(&hash).map(|grant| (hash, grant)));
+            }
         }
+        for (hash, grant) in grants {
+            if let Some((_, before)) = used_before.iter().find(|(before, _)| *before == hash) {
+                grant.note_uses_of(before);
+            }
+            by_token.insert(hash, Arc::new(grant));
+        }
+        drop(by_token);
+        self.namespaces.write().insert(id.to_owned(), registered);
         self.damaged.write().remove(id);
+        self.tell(id);
     }
 
     fn forget(&self, id: &str) {
         let forgotten = self.namespaces.write().remove(id);
-        if let Some(Registered { record, .. }) = forgotten {
-            self.by_token.write().remove(&record.token_hash);
+        let mut by_token = self.by_token.write();
+        for hash in forgotten.as_ref().map(hashes).unwrap_or_default() {
+            by_token.remove(&hash);
         }
+        drop(by_token);
         self.damaged.write().remove(id);
+        self.tell(id);
     }
+
+    /// Returns what is granted by the tokens of a namespace.
+    pub(super) fn grants(&self, record: &RegistryRecord) -> Vec<Arc<Grant>> {
+        let hashes = record.tokens.iter().flat_map(TokenRecord::hashes);
+        hashes.filter_map(|hash| self.grant(&hash)).collect()
+    }
+}
+
+/// The hashes of all tokens of a namespace.
+fn hashes(registered: &Registered) -> Vec<TokenHash> {
+    let tokens = registered.record.tokens.iter();
+    tokens.flat_map(TokenRecord::hashes).collect()
 }
 
 pub(super) fn encode(record: &RegistryRecord) -> Result<Vec<u8>> {

@@ -125,10 +125,11 @@ fn the_registry_file_is_readable_and_does_not_hold_the_token() {
     open(data.path()).ensure_default(Some(&token)).unwrap();
     let text = fs::read_to_string(data.path().join("_meta/default.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["format"], 1);
+    assert_eq!(json["format"], 2);
     assert_eq!(json["id"], "default");
     let known = "6fefedfc989ca8bea8ce1b63672607c06fbd0d8b3c0667164cf4f5a02911fb52";
-    assert_eq!(json["tokenSha256"], known);
+    assert_eq!(json["tokens"][0]["name"], "main");
+    assert_eq!(json["tokens"][0]["sha256"], known);
     assert!(!text.contains(token.reveal()));
 }
 

@@ -15,7 +15,7 @@ use trefoil_storage::Storage;
 
 use crate::home::{Claim, Home};
 use crate::index::Manifest;
-use crate::{Database, Options, namespaces};
+use crate::{Clock, Database, Options, namespaces};
 
 pub(crate) use copy::make_namespace;
 pub use copy::{Copied, CopyStep, copy_namespace};
@@ -57,10 +57,10 @@ pub fn repair(claim: Arc<dyn Claim>, options: &Options) -> Result<Repaired> {
     Ok(Repaired { events })
 }
 
-/// Gives a namespace of a home another token, `token` or a random one, and returns it. From then on
+/// Gives a namespace of a home another main token, `token` or a random one, and returns it. From then on
 /// the one that it had opens nothing.
 pub fn rotate_token(home: Arc<dyn Home>, id: &str, token: Option<Token>) -> Result<Token> {
-    namespaces::rotate_token(home, id, token)
+    namespaces::rotate_token(home, id, token, Clock::default().now())
 }
 
 /// Verifies the registry of a home: that its entries are what was written, and that each namespace

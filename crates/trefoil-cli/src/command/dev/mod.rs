@@ -85,7 +85,7 @@ fn announce(
     let token = Token::development();
     let token = token.reveal();
     if !output.is_text() {
-        output.value(&bound.to_json(Some(token)))?;
+        output.value(&bound.to_json(Some(token), None))?;
         return output.flush();
     }
     output.line(

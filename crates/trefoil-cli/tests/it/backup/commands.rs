@@ -323,7 +323,7 @@ fn without_its_key_an_encrypted_repository_tells_nothing() {
         let name = file.to_str().unwrap();
         assert!(!name.contains("secret"), "{name}");
         let bytes = fs::read(&file).unwrap();
-        for word in [secret, "secret-tenant", "tokenSha256"] {
+        for word in [secret, "secret-tenant", "sha256"] {
             let is_there = bytes
                 .windows(word.len())
                 .any(|window| window == word.as_bytes());

@@ -32,6 +32,7 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("docs/operations.md", 2),
     ("docs/performance.md", 1),
     ("docs/runbooks.md", 2),
+    ("docs/security.md", 1),
     ("docs/storage.md", 7),
     ("examples/box-office/README.md", 2),
 ];

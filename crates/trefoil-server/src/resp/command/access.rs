@@ -30,29 +30,17 @@ async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> Reply
     let is_right = |namespace: &NamespaceId| {
         name == DEFAULT_NAMESPACE.as_bytes() || name == namespace.as_str().as_bytes()
     };
-    let mut has_entered = false;
-    loop {
-        let revocations = session.shared().resp.revocations();
-        let token = shown.clone();
-        let token = token.ok_or_else(|| Failure::invalid("Invalid token format"));
-        match admit(session.shared(), token, session.is_of_peer()).await {
-            Ok(access) if is_right(&access.namespace) => {
-                session.enter(access.namespace);
-                session.keep_token(shown.clone());
-            }
-            _ => {
-                if has_entered {
-                    session.leave();
-                }
-                return Err(wrong());
-            }
-        }
-        has_entered = true;
-        // A namespace that was deleted meanwhile may have been looked for before it was entered.
-        if session.shared().resp.revocations() == revocations {
-            return Ok(());
-        }
+    let token = { shown.clone() }.ok_or_else(|| Failure::invalid("Invalid token format"));
+    let admitted = admit(session.shared(), token, session.is_of_peer()).await;
+    let Some(access) = admitted.ok().filter(|access| is_right(&access.namespace)) else {
+        return Err(wrong());
+    };
+    if !session.enter(&access.grant) {
+        session.leave();
+        return Err(wrong());
     }
+    session.keep_token(shown);
+    Ok(())
 }
 
 const NOT_AUTHENTICATED: &str = "NOAUTH HELLO must be called with the client already \

@@ -315,10 +315,11 @@ fn stored_by_sort(words: &[Bytes]) -> Option<&Bytes> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use trefoil::Options;
+    use trefoil::{Options, Scope};
 
     use super::super::{CONTAINERS, OWN};
     use super::*;
+    use crate::need::Need;
 
     fn catalogue() -> Catalogue {
         Catalogue::new(&Options::default().commands)
@@ -397,6 +398,13 @@ mod tests {
             let entry = catalogue
                 .entry(own.name)
                 .unwrap_or_else(|| panic!("{}", own.name));
+            let is_for_admins = own.need == Need::Whole(Scope::Admin);
+            assert_eq!(
+                entry.flags.contains(&"admin"),
+                is_for_admins,
+                "{}",
+                own.name
+            );
             names.remove(own.name);
             assert_eq!(entry.arity, own.arity, "{}", own.name);
         }

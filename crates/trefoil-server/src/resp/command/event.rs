@@ -25,7 +25,7 @@ use crate::pages::Pages;
 use crate::service::reading;
 
 /// What stands for no stream.
-const NO_STREAM: &str = "-";
+pub(super) const NO_STREAM: &str = "-";
 
 /// Reads `EVENT.APPEND`.
 pub(in super::super) fn append(words: &[Bytes]) -> ReplyResult<Step> {

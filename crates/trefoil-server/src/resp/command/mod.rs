@@ -9,6 +9,7 @@ mod config;
 mod documents;
 mod event;
 mod info;
+mod permitted;
 mod plain;
 mod slowlog;
 mod syntax;
@@ -18,15 +19,16 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use trefoil::{CommandSpec, Commands, Reply};
+use trefoil::{CommandSpec, Commands, Reply, Scope};
 
 use super::session::Session;
 use super::wishes::Wish;
 use super::words::{ReplyResult, error};
 use crate::limits::RESP_REPEATED_BYTES_MAX;
+use crate::need::Need;
 
 pub(super) use access::{authenticate, hello};
-pub(super) use catalogue::Catalogue;
+pub(crate) use catalogue::Catalogue;
 pub(super) use event::{EventLookup, append, lookup, requirement};
 pub(super) use info::{InfoSubject, info};
 pub(super) use plain::{sleep, wait_for_log};
@@ -39,6 +41,8 @@ pub(super) struct Own {
     /// The number of words, as in [`CommandSpec::arity`].
     pub(super) arity: i32,
     pub(super) action: CommandAction,
+    /// What it needs to be permitted.
+    pub(super) need: Need,
 }
 
 /// How a command is carried out.
@@ -79,41 +83,59 @@ pub(super) enum AtOnce {
     Reset,
 }
 
-const fn own(name: &'static str, arity: i32, action: CommandAction) -> Own {
+const fn own(name: &'static str, arity: i32, need: Need, action: CommandAction) -> Own {
     Own {
         name,
         arity,
         action,
+        need,
     }
 }
 
+/// A command that any client may use that has shown who it is.
 const fn plain(
     name: &'static str,
     arity: i32,
     run: fn(&mut Session, &[Bytes]) -> ReplyResult,
 ) -> Own {
-    own(name, arity, CommandAction::Plain(run))
+    own(name, arity, Need::Nothing, CommandAction::Plain(run))
 }
 
-const fn at_once(name: &'static str, arity: i32, action: AtOnce) -> Own {
-    own(name, arity, CommandAction::AtOnce(action))
+/// A command that Redis calls one for administrators.
+const fn admin(
+    name: &'static str,
+    arity: i32,
+    run: fn(&mut Session, &[Bytes]) -> ReplyResult,
+) -> Own {
+    let need = Need::Whole(Scope::Admin);
+    own(name, arity, need, CommandAction::Plain(run))
+}
+
+/// A command that looks at events.
+const fn look(name: &'static str, arity: i32, lookup: EventLookup) -> Own {
+    let need = Need::Named(Scope::Read);
+    own(name, arity, need, CommandAction::Look(lookup))
+}
+
+const fn at_once(name: &'static str, arity: i32, need: Need, action: AtOnce) -> Own {
+    own(name, arity, need, CommandAction::AtOnce(action))
 }
 
 /// All of them.
 const OWN: &[Own] = &[
     plain("acl|cat", -2, acl::categories),
     plain("acl|help", 2, acl::help),
-    plain("acl|list", 2, acl::list),
+    admin("acl|list", 2, acl::list),
     plain("acl|whoami", 2, acl::who_am_i),
-    own("auth", -2, CommandAction::Authenticate),
+    own("auth", -2, Need::Nothing, CommandAction::Authenticate),
     plain("client|getname", 2, client::get_name),
     plain("client|getredir", 2, client::get_redirection),
     plain("client|help", 2, client::help),
     plain("client|id", 2, client::id),
     plain("client|info", 2, client::info),
-    plain("client|kill", -3, client::kill),
-    plain("client|list", -2, client::list),
-    plain("client|no-evict", 3, client::on_or_off),
+    admin("client|kill", -3, client::kill),
+    admin("client|list", -2, client::list),
+    admin("client|no-evict", 3, client::on_or_off),
     plain("client|no-touch", 3, client::on_or_off),
     plain("client|reply", 3, client::reply),
     plain("client|setinfo", 4, client::set_info),
@@ -126,49 +148,71 @@ const OWN: &[Own] = &[
     plain("command|help", 2, about::help),
     plain("command|info", -2, about::info),
     plain("command|list", -2, about::list),
-    plain("config|get", -3, config::get),
+    admin("config|get", -3, config::get),
     plain("config|help", 2, config::help),
-    plain("config|resetstat", 2, config::reset_statistics),
-    plain("config|set", -4, config::set),
-    own("debug|sleep", 3, CommandAction::Sleep),
-    at_once("discard", 1, AtOnce::Discard),
+    admin("config|resetstat", 2, config::reset_statistics),
+    admin("config|set", -4, config::set),
+    own(
+        "debug|sleep",
+        3,
+        Need::Whole(Scope::Admin),
+        CommandAction::Sleep,
+    ),
+    at_once("discard", 1, Need::Nothing, AtOnce::Discard),
     plain("echo", 2, plain::echo),
-    own("event.append", -4, CommandAction::Append),
     own(
-        "event.category",
+        "event.append",
+        -4,
+        Need::Named(Scope::Write),
+        CommandAction::Append,
+    ),
+    look("event.category", -2, EventLookup::Category),
+    look("event.head", 1, EventLookup::Head),
+    look("event.last", -2, EventLookup::Last),
+    look("event.query", -1, EventLookup::Query),
+    look("event.read", -2, EventLookup::Stream),
+    own(
+        "event.require",
         -2,
-        CommandAction::Look(EventLookup::Category),
+        Need::Named(Scope::Write),
+        CommandAction::Require,
     ),
-    own("event.head", 1, CommandAction::Look(EventLookup::Head)),
-    own("event.last", -2, CommandAction::Look(EventLookup::Last)),
-    own("event.query", -1, CommandAction::Look(EventLookup::Query)),
-    own("event.read", -2, CommandAction::Look(EventLookup::Stream)),
-    own("event.require", -2, CommandAction::Require),
-    own(
-        "event.version",
-        2,
-        CommandAction::Look(EventLookup::Version),
-    ),
-    at_once("exec", -1, AtOnce::Exec),
-    own("hello", -1, CommandAction::Hello),
-    own("info", -1, CommandAction::Info),
-    at_once("multi", 1, AtOnce::Multi),
+    look("event.version", 2, EventLookup::Version),
+    at_once("exec", -1, Need::Nothing, AtOnce::Exec),
+    own("hello", -1, Need::Nothing, CommandAction::Hello),
+    own("info", -1, Need::Nothing, CommandAction::Info),
+    at_once("multi", 1, Need::Nothing, AtOnce::Multi),
     plain("ping", -1, plain::ping),
-    at_once("quit", -1, AtOnce::Quit),
-    at_once("reset", 1, AtOnce::Reset),
+    at_once("quit", -1, Need::Nothing, AtOnce::Quit),
+    at_once("reset", 1, Need::Nothing, AtOnce::Reset),
     plain("role", 1, plain::role),
     plain("select", 2, plain::select),
-    plain("slowlog|get", -2, slowlog::get),
+    admin("slowlog|get", -2, slowlog::get),
     plain("slowlog|help", 2, slowlog::help),
-    plain("slowlog|len", 2, slowlog::len),
-    plain("slowlog|reset", 2, slowlog::reset),
+    admin("slowlog|len", 2, slowlog::len),
+    admin("slowlog|reset", 2, slowlog::reset),
     plain("time", 1, plain::time),
-    own("trefoil.commitid", 2, CommandAction::Wish(Wish::CommitId)),
-    own("trefoil.strict", 2, CommandAction::Wish(Wish::Strict)),
+    own(
+        "trefoil.commitid",
+        2,
+        Need::Nothing,
+        CommandAction::Wish(Wish::CommitId),
+    ),
+    own(
+        "trefoil.strict",
+        2,
+        Need::Nothing,
+        CommandAction::Wish(Wish::Strict),
+    ),
     plain("unwatch", 1, plain::unwatch),
-    own("wait", 3, CommandAction::AfterWrites(plain::wait)),
-    own("waitaof", 4, CommandAction::WaitForLog),
-    at_once("watch", -2, AtOnce::Watch),
+    own(
+        "wait",
+        3,
+        Need::Nothing,
+        CommandAction::AfterWrites(plain::wait),
+    ),
+    own("waitaof", 4, Need::Nothing, CommandAction::WaitForLog),
+    at_once("watch", -2, Need::Named(Scope::State), AtOnce::Watch),
 ];
 
 /// The commands that have subcommands.
@@ -187,6 +231,14 @@ impl FoundCommand {
         match self {
             Self::State(spec) => spec.name,
             Self::Own(own) => own.name,
+        }
+    }
+
+    /// Returns whether the token decides who may use it.
+    pub(super) fn is_permitted_by_token(self) -> bool {
+        match self {
+            Self::State(_) => true,
+            Self::Own(own) => own.need != Need::Nothing,
         }
     }
 

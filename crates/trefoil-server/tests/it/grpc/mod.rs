@@ -30,7 +30,7 @@ pub(crate) async fn connect(server: &TestServer) -> Client {
         .unwrap()
 }
 
-async fn connect_as(server: &TestServer, token: Option<&str>) -> Result<Client, Status> {
+pub(crate) async fn connect_as(server: &TestServer, token: Option<&str>) -> Result<Client, Status> {
     let connect = Connect {
         url: format!("http://{}", server.grpc),
         token: token.map(str::to_owned),

@@ -7,6 +7,7 @@ mod listing;
 mod lost;
 mod moving;
 mod resp;
+mod tokens;
 
 use std::sync::Arc;
 

@@ -100,7 +100,8 @@ fn whoever_uses_a_deleted_namespace_is_told_and_gets_no_other_of_its_name() {
     assert_eq!(client.say(&format!("AUTH {token}")), "+OK");
     assert_eq!(client.say("SET k 1"), "+OK");
     call(&server, r#"["ns.delete","short"]"#);
-    let told = "-ERR namespace 'short' was deleted or has another token: authenticate again";
+    let told = "-ERR namespace 'short' was deleted, or the token was revoked or replaced, or has \
+                expired: authenticate again";
     assert_eq!(client.say("GET k"), told);
     assert_eq!(client.say("SET k 2"), told);
     let second = create(&server, "short");
