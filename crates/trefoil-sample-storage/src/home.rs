@@ -21,6 +21,8 @@ use crate::storage::Data;
 pub struct VecHome {
     /// In the order of their ids.
     kept: Mutex<Vec<Kept>>,
+    /// The records of the audit log.
+    audit: Mutex<Vec<String>>,
 }
 
 /// One namespace.
@@ -147,6 +149,23 @@ impl Home for VecHome {
     fn due_times(&self) -> Result<Vec<(NamespaceId, u64)>> {
         let due = |kept: &Kept| Some((kept.id.clone(), kept.state.lock().due?));
         Ok(self.kept.lock().iter().filter_map(due).collect())
+    }
+
+    fn append_audit(&self, record: &str) -> Result<u64> {
+        let mut audit = self.audit.lock();
+        audit.push(record.to_owned());
+        Ok(audit.len() as u64)
+    }
+
+    fn read_audit(&self, before: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        let audit = self.audit.lock();
+        let numbered = (1..).zip(audit.iter().cloned());
+        let mut wanted: Vec<_> = numbered
+            .take_while(|(number, _)| *number < before)
+            .collect();
+        wanted.reverse();
+        wanted.truncate(limit);
+        Ok(wanted)
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {

@@ -7,6 +7,7 @@
 //! token and the main token of the default namespace administer all namespaces.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hyper::StatusCode;
@@ -33,6 +34,8 @@ pub(crate) struct Access {
     pub(crate) created: Option<Token>,
     /// Whether a peer has sent the request on.
     pub(crate) is_from_peer: bool,
+    /// Where the request comes from, if that is known.
+    pub(crate) address: Option<SocketAddr>,
     /// What is told how long the stages of the request take, if somebody wants to know.
     pub(crate) trace: Option<Arc<Trace>>,
 }
@@ -44,6 +47,7 @@ impl Access {
             grant,
             created: None,
             is_from_peer: false,
+            address: None,
             trace: None,
         }
     }

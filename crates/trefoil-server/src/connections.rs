@@ -6,6 +6,7 @@
 //! let in for a moment, to ask for `/health` and its like.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,6 +81,8 @@ pub(crate) struct Guest {
     pub(crate) is_surplus: bool,
     /// Whether it is another node's, which sends the requests of many clients over it.
     pub(crate) is_peer: bool,
+    /// Where it comes from, if that is known and not another node.
+    pub(crate) address: Option<SocketAddr>,
     /// Cancelled when it has to make room for another one.
     pub(crate) must_leave: CancellationToken,
     /// What it may take of the memory for clients.
@@ -151,6 +154,7 @@ impl Connections {
             is_known: AtomicBool::new(false),
             is_surplus: !has_room,
             is_peer: false,
+            address: None,
             must_leave,
             share,
         })
@@ -196,6 +200,12 @@ impl Present {
 }
 
 impl Guest {
+    /// Notes where the connection comes from.
+    pub(crate) fn at_address(mut self, address: Option<SocketAddr>) -> Self {
+        self.address = address;
+        self
+    }
+
     /// Returns whether the client has shown who it is.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)

@@ -325,9 +325,11 @@ impl Acceptor {
             ServedProtocol::Resp(threads) => (Protocol::Resp, threads.next()),
             ServedProtocol::Peer(service) => return self.spawn_peer(socket, service),
         };
+        let guest = self.shared.connections.enter(protocol);
+        let address = socket.peer_addr().ok();
         let visit = AcceptedConnection {
             shared: Arc::clone(&self.shared),
-            guest: self.shared.connections.enter(protocol),
+            guest: guest.map(|guest| guest.at_address(address)),
             protocol,
             threads: self.protocol.clone(),
             tls: self.tls.clone(),

@@ -321,6 +321,7 @@ impl Exchange<'_> {
         let mut access =
             authenticate(&self.shared, &self.parts.headers, query, self.guest.is_peer).await?;
         access.trace = Some(Arc::clone(&self.trace));
+        access.address = self.guest.address;
         let access = Arc::new(access);
         self.access = Some(Arc::clone(&access));
         self.guest.make_known();

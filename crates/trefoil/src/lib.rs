@@ -70,8 +70,9 @@ pub use database::host::{Host, TurnWork};
 pub use database::options::Options;
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{
-    Grant, LogState, MAIN_TOKEN, MemoryUse, NamespaceEntry, NamespaceSettings, Namespaces,
-    NamespacesOptions, NewNamespace, NewToken, OpenDatabase, SERVER_TOKEN, TokenEntry, TokenReview,
+    AuditActor, AuditRecord, AuditedAction, Grant, LogState, MAIN_TOKEN, MemoryUse, NamespaceEntry,
+    NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace, NewToken, OpenDatabase,
+    SERVER_TOKEN, TokenEntry, TokenReview,
 };
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};

@@ -1,6 +1,7 @@
 //! The commands, one per file: its arguments, its examples, and what it does.
 
 mod append;
+mod audit;
 mod backup;
 mod categories;
 mod commit;
@@ -84,6 +85,8 @@ enum TrefoilCommand {
     Ns(ns::Arguments),
     /// Make, list, replace and revoke the tokens of a namespace
     Token(token::Arguments),
+    /// Show who did what to namespaces and tokens
+    Audit(audit::Arguments),
     /// Write one event
     Write(write::Arguments),
     /// Append one event with tags, under conditions
@@ -167,6 +170,7 @@ impl TrefoilCommand {
             Self::Serve(arguments) => arguments.run(output),
             Self::Ns(arguments) => arguments.run(output),
             Self::Token(arguments) => arguments.run(output),
+            Self::Audit(arguments) => arguments.run(output),
             Self::Write(arguments) => arguments.run(output),
             Self::Append(arguments) => arguments.run(output),
             Self::Commit(arguments) => arguments.run(output),

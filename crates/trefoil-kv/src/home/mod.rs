@@ -4,6 +4,7 @@
 //! Several nodes may have the same home at a time. Each namespace belongs to one of them. [`names`] says
 //! where everything is, [`node`] and [`peers`] who is alive, and [`ownership`] who may have what.
 
+mod audit;
 mod changes;
 mod claim;
 mod clock_check;
@@ -494,6 +495,14 @@ impl Home for KvHome {
 
     fn changed_entries(&self) -> Result<EntryChanges> {
         self.shared.changes.read(self.shared.objects())
+    }
+
+    fn append_audit(&self, record: &str) -> Result<u64> {
+        audit::append(self.shared.objects(), record)
+    }
+
+    fn read_audit(&self, before: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        audit::read(self.shared.objects(), before, limit)
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {

@@ -10,6 +10,7 @@
 //! nodes/<node>                     a sign of life of a node
 //! nodes/<node>.dead                what this node owned is free
 //! cluster/<name>                   what all nodes share
+//! audit/<number>                   a record of the audit log, counted down from the greatest number
 //! ns/<incarnation>/<generation>/   objects of a generation
 //! <incarnation>                    the store of a namespace, with all its generations
 //! ```
@@ -24,6 +25,7 @@ pub(super) const CHANGES: &str = "changes/";
 pub(super) const DUE: &str = "due/";
 pub(super) const ERASE: &str = "erase/";
 pub(super) const NODES: &str = "nodes/";
+pub(super) const AUDIT: &str = "audit/";
 pub(super) const DEAD: &str = ".dead";
 
 const MINUTE_MILLIS: u64 = 60_000;
@@ -73,6 +75,16 @@ pub(super) fn dead(id: NodeId) -> String {
 
 pub(super) fn shared(name: &str) -> String {
     format!("cluster/{name}")
+}
+
+pub(super) fn audit(number: u64) -> String {
+    format!("{AUDIT}{:016x}", u64::MAX - number)
+}
+
+/// Returns the number of a record of the audit log.
+pub(super) fn audit_number(name: &str) -> u64 {
+    let counted = last_number(name).and_then(|number| u64::try_from(number).ok());
+    counted.map_or(0, |counted| u64::MAX - counted)
 }
 
 pub(super) fn store(incarnation: Incarnation) -> String {

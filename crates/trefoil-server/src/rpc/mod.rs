@@ -1,6 +1,7 @@
 //! `/rpc`: a JSON array of a method and its arguments. One file per method.
 
 mod arguments;
+mod audit;
 mod category_get;
 mod changes;
 mod commit;
@@ -99,8 +100,8 @@ pub(crate) async fn answer(
 fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     let n_arguments = match method {
         "events.head" | "ns.current" | "sys.settings" => 0,
-        "commit" | "events.tags" | "events.tracking" | "events.types" | "ns.subscriptions"
-        | "ns.tracking" | "position.at" | "sys.nodes" => 1,
+        "audit.read" | "commit" | "events.tags" | "events.tracking" | "events.types"
+        | "ns.subscriptions" | "ns.tracking" | "position.at" | "sys.nodes" => 1,
         "commit.get" | "events.get" | "events.query" | "stream.delete" | "stream.truncate" => 2,
         ours if ours.starts_with("seats.") || ours.starts_with("token.") => 1,
         _ => return Ok(()),
@@ -185,6 +186,7 @@ methods! {
     "sys.health" => sys::health, Need::Nothing;
     "sys.nodes" => sys_nodes::run, Need::Server;
     "sys.settings" => sys_settings::run, Need::Server;
+    "audit.read" => audit::read, Need::Server;
     "token.create" => token::create, Need::Of(Scope::Admin);
     "token.list" => token::list, Need::Of(Scope::Admin);
     "token.rotate" => token::rotate, Need::Of(Scope::Admin);

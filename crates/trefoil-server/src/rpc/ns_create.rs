@@ -4,19 +4,20 @@
 //! once. Only for the administrator of the server.
 
 use serde_json::value::RawValue;
-use trefoil::{NamespaceId, NamespaceSettings, NewNamespace, Token};
+use trefoil::{NamespaceId, NamespaceSettings, Namespaces, NewNamespace, Token};
 
 use super::Context;
 use super::arguments::{namespace_id, options, text_option};
+use super::audit::AuditedCall;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, is_object, put_string, put_time};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let (id, new) = parse(call)?;
-    let namespaces = context.shared.namespaces.clone();
-    let (entry, token) = blocking(move || namespaces.create(&id, new)).await??;
+    let audited = AuditedCall::new(&context, "ns.create", id.as_str());
+    let create = move |namespaces: &Namespaces| namespaces.create(&id, new);
+    let (entry, token) = audited.run(&context, create).await?;
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(b"{\"createdAt\":");
     put_time(&mut out, entry.created);

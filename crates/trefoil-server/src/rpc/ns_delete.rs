@@ -4,14 +4,14 @@
 //! "namespace"}`. Needs the scope `admin` of that namespace, or the administrator of the server. The default
 //! namespace itself stays: nobody could administer the others without it.
 
-use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Scope};
+use trefoil::{DEFAULT_NAMESPACE, NamespaceId, Namespaces, Scope};
 
 use super::Context;
 use super::arguments::namespace_id;
+use super::audit::AuditedCall;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, put_number, put_string, put_time};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 
 pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<HttpAnswer> {
     let id = namespace_id(call, "ns.delete requires 1 argument: namespace ID")?.into_owned();
@@ -19,9 +19,10 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     if id == DEFAULT_NAMESPACE {
         return Err(Failure::invalid("the default namespace cannot be deleted"));
     }
-    let namespaces = context.shared.namespaces.clone();
+    let audited = AuditedCall::new(&context, "ns.delete", &id);
     let wanted = id.clone();
-    let deleted = blocking(move || namespaces.delete(&wanted)).await??;
+    let delete = move |namespaces: &Namespaces| namespaces.delete(&wanted);
+    let deleted = audited.run_freeing(&context, delete).await?;
     if let Ok(id) = NamespaceId::new(&id) {
         context.shared.requests.slow.remove(&id);
     }

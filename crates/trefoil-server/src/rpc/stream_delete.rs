@@ -7,7 +7,7 @@ use trefoil::RemoveBefore;
 
 use super::Context;
 use super::arguments::{number_option, stream_name};
-use super::stream_truncate::remove;
+use super::stream_truncate::{audited_removal, remove};
 use crate::error::Result;
 use crate::json::{RpcCall, present};
 use crate::response::HttpAnswer;
@@ -24,5 +24,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     };
     let expected = number_option(expected, "expectedVersion")?;
     let database = context.database().await?;
-    remove(&database, &stream, RemoveBefore::End, expected).await
+    let audited = audited_removal(&context, "stream.delete", &stream, None);
+    let removed = remove(&database, &stream, RemoveBefore::End, expected);
+    audited.run_async(&context, removed).await
 }

@@ -8,6 +8,7 @@ use trefoil::{OpenDatabase, RemoveBefore, Timestamp, Truncated};
 
 use super::Context;
 use super::arguments::{number_option, stream_name};
+use super::audit::AuditedCall;
 use crate::error::{Failure, Result};
 use crate::json::{ObjectWriter, RpcCall, present, text};
 use crate::response::{self, HttpAnswer};
@@ -37,7 +38,27 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
                 .await?
         }
     };
-    remove(&database, &stream, before, expected).await
+    let audited = audited_removal(&context, "stream.truncate", &stream, Some(before));
+    let removed = remove(&database, &stream, before, expected);
+    audited.run_async(&context, removed).await
+}
+
+/// What the audit log is told of a removal.
+pub(super) fn audited_removal(
+    context: &Context<'_>,
+    method: &str,
+    stream: &str,
+    before: Option<RemoveBefore>,
+) -> AuditedCall {
+    let audited = AuditedCall::new(context, method, context.access.namespace.as_str());
+    audited.with_details(|object| {
+        object.text("stream", stream);
+        match before {
+            Some(RemoveBefore::Position(position)) => object.number("globalPosition", position),
+            Some(RemoveBefore::StreamPosition(position)) => object.number("position", position),
+            _ => {}
+        }
+    })
 }
 
 fn parse_place(

@@ -16,16 +16,16 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use trefoil::limits::TOKEN_PREFIXES_MAX;
 use trefoil::{
-    DEFAULT_NAMESPACE, MAIN_TOKEN, NewToken, Permission, SERVER_TOKEN, Scope, Scopes, Timestamp,
-    TokenEntry,
+    DEFAULT_NAMESPACE, MAIN_TOKEN, Namespaces, NewToken, Permission, SERVER_TOKEN, Scope, Scopes,
+    Timestamp, TokenEntry,
 };
 
 use super::Context;
+use super::audit::AuditedCall;
 use super::ns_create::token_option;
 use crate::error::{Failure, Result};
 use crate::json::{ObjectWriter, RpcCall, present, put_array, put_string, put_time, text};
 use crate::response::{self, HttpAnswer};
-use crate::service::blocking;
 use crate::strict;
 
 /// The named fields of the one argument; `None` for those that are missing or `null`.
@@ -98,8 +98,14 @@ pub(super) async fn create(context: Context<'_>, call: &RpcCall<'_>) -> Result<H
     let mut new = NewToken::new(name, permission);
     new.expires = parse_expiry(expires, expires_in, context.shared.clock().now())?;
     new.token = token_option(token)?;
-    let (namespaces, id) = (context.shared.namespaces.clone(), namespace.clone());
-    let (entry, token) = blocking(move || namespaces.create_token(&id, new)).await??;
+    let audited = AuditedCall::new(&context, method, &namespace).with_details(|object| {
+        object.text("name", &new.name);
+        put_permission(object, &new.permission);
+        put_optional_time(object, "expires", new.expires);
+    });
+    let id = namespace.clone();
+    let create = move |namespaces: &Namespaces| namespaces.create_token(&id, new);
+    let (entry, token) = audited.run(&context, create).await?;
     let mut out = Vec::new();
     put_token(&mut out, &namespace, &entry, Some(token.reveal()));
     Ok(response::json(out))
@@ -158,13 +164,16 @@ pub(super) async fn rotate(context: Context<'_>, call: &RpcCall<'_>) -> Result<H
     let overlap = strict::optional_position(overlap, "token.rotate.overlap")?;
     let overlap = Duration::from_secs(overlap.unwrap_or(0));
     let token = token_option(token)?;
-    let namespaces = context.shared.namespaces.clone();
+    let audited = AuditedCall::new(&context, method, &namespace).with_details(|object| {
+        object.text("name", &name);
+        object.number("overlap", overlap.as_secs());
+    });
     let (id, wanted) = (namespace.clone(), name.clone());
-    let replace = move || -> trefoil::Result<_> {
+    let replace = move |namespaces: &Namespaces| {
         let token = namespaces.replace_token(&id, &wanted, token, overlap)?;
         Ok((token, namespaces.tokens(&id)?))
     };
-    let (token, tokens) = blocking(replace).await??;
+    let (token, tokens) = audited.run(&context, replace).await?;
     let mut out = Vec::new();
     match tokens.iter().find(|entry| entry.name == name) {
         Some(entry) => put_token(&mut out, &namespace, entry, Some(token.reveal())),
@@ -180,9 +189,11 @@ pub(super) async fn revoke(context: Context<'_>, call: &RpcCall<'_>) -> Result<H
     let namespace = administered(&context, method, namespace)?;
     let name = strict::name(name, "token.revoke.name")?;
     protect_server(&context, &namespace, &name)?;
-    let namespaces = context.shared.namespaces.clone();
+    let audited = AuditedCall::new(&context, method, &namespace);
+    let audited = audited.with_details(|object| object.text("name", &name));
     let (id, wanted) = (namespace.clone(), name.clone());
-    blocking(move || namespaces.revoke_token(&id, &wanted)).await??;
+    let revoke = move |namespaces: &Namespaces| namespaces.revoke_token(&id, &wanted);
+    audited.run(&context, revoke).await?;
     let mut out = Vec::new();
     let mut object = ObjectWriter::begin(&mut out);
     object.text("namespace", &namespace);
@@ -193,17 +204,27 @@ pub(super) async fn revoke(context: Context<'_>, call: &RpcCall<'_>) -> Result<H
 
 /// What is known of a token, and the token itself if it is to be shown.
 fn put_token(out: &mut Vec<u8>, namespace: &str, entry: &TokenEntry, token: Option<&str>) {
-    let Permission {
-        scopes,
-        streams,
-        keys,
-    } = &entry.permission;
     let mut object = ObjectWriter::begin(out);
     object.text("namespace", namespace);
     object.text("name", &entry.name);
     if let Some(token) = token {
         object.text("token", token);
     }
+    put_permission(&mut object, &entry.permission);
+    put_time(object.field("created"), entry.created);
+    put_optional_time(&mut object, "expires", entry.expires);
+    put_optional_time(&mut object, "lastUsed", entry.last_used);
+    put_optional_time(&mut object, "previousExpires", entry.previous_expires);
+    object.flag("server", entry.is_server);
+    object.end();
+}
+
+fn put_permission(object: &mut ObjectWriter<'_>, permission: &Permission) {
+    let Permission {
+        scopes,
+        streams,
+        keys,
+    } = permission;
     put_array(object.field("scopes"), scopes.iter(), |out, scope| {
         put_string(out, scope.name());
     });
@@ -212,17 +233,11 @@ fn put_token(out: &mut Vec<u8>, namespace: &str, entry: &TokenEntry, token: Opti
             put_string(out, prefix);
         });
     }
-    put_time(object.field("created"), entry.created);
-    for (name, time) in [
-        ("expires", entry.expires),
-        ("lastUsed", entry.last_used),
-        ("previousExpires", entry.previous_expires),
-    ] {
-        match time {
-            Some(time) => put_time(object.field(name), time),
-            None => object.json(name, "null"),
-        }
+}
+
+fn put_optional_time(object: &mut ObjectWriter<'_>, name: &str, time: Option<Timestamp>) {
+    match time {
+        Some(time) => put_time(object.field(name), time),
+        None => object.json(name, "null"),
     }
-    object.flag("server", entry.is_server);
-    object.end();
 }

@@ -26,6 +26,10 @@ pub fn restore_namespace(
     fetch: &mut FetchPart<'_>,
 ) -> Result<Option<Token>> {
     let (entry, token) = namespaces::restored_entry(id, backup.entry.as_bytes(), with_new_token)?;
+    let now = options.clock.now();
+    let (commit, from) = (backup.commit, backup.namespace.as_str());
+    let details = format!("{{\"commit\":{commit},\"from\":\"{from}\"}}");
+    namespaces::audit::note_command(to, now, "backup.restore", id, Some(details))?;
     make_namespace(to, id, &entry, options, &mut |storage| {
         let mut gaps = Gaps::default();
         assemble_log(backup, fetch, storage.group_limits(), &mut |group| {

@@ -24,6 +24,7 @@ pub fn check(home: &dyn Home) {
     generations_take_over_at_once(home);
     due_times_are_kept(home);
     a_namespace_is_verified_and_rebuilt(home);
+    the_audit_log_is_read_backwards(home);
     assert!(home.entries().unwrap().is_empty());
     leave_something(home);
 }
@@ -34,6 +35,7 @@ pub fn check_reopened(home: &dyn Home) {
     let entries = home.entries().unwrap();
     let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, [KEPT]);
+    assert_eq!(home.append_audit("after").unwrap(), 6);
     let id = id(KEPT);
     let entry = home.entry(&id).unwrap().unwrap();
     assert_eq!(entry.bytes, "second text");
@@ -268,6 +270,26 @@ fn a_namespace_is_verified_and_rebuilt(home: &dyn Home) {
     assert_eq!(word(&open(&held, FIRST_GENERATION)), None);
     held.release();
     delete(home, "a");
+}
+
+fn the_audit_log_is_read_backwards(home: &dyn Home) {
+    assert!(home.read_audit(u64::MAX, 10).unwrap().is_empty());
+    for number in 1..=5 {
+        let record = format!("record {number} \u{e9}\"\\");
+        assert_eq!(home.append_audit(&record).unwrap(), number);
+    }
+    let numbers = |before: u64, limit: usize| {
+        let found = home.read_audit(before, limit).unwrap().into_iter();
+        let found = found.map(|(number, record)| {
+            assert_eq!(record, format!("record {number} \u{e9}\"\\"));
+            number
+        });
+        found.collect::<Vec<u64>>()
+    };
+    assert_eq!(numbers(u64::MAX, 10), [5, 4, 3, 2, 1]);
+    assert_eq!(numbers(u64::MAX, 2), [5, 4]);
+    assert_eq!(numbers(4, 2), [3, 2]);
+    assert!(numbers(1, 10).is_empty() && numbers(9, 0).is_empty());
 }
 
 fn leave_something(home: &dyn Home) {

@@ -1,6 +1,6 @@
 //! A home that lives and dies with the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +20,14 @@ use super::{
 #[derive(Debug, Default)]
 pub struct MemoryHome {
     namespaces: Mutex<BTreeMap<NamespaceId, Kept>>,
+    /// The newest records, the oldest first, and the number of the last one.
+    audit: Mutex<(VecDeque<String>, u64)>,
     /// Counts the changes, for incarnations and versions.
     clock: Mutex<u64>,
 }
+
+/// How many records of the audit log are kept.
+const AUDIT_KEPT: usize = 10_000;
 
 /// One namespace.
 #[derive(Debug)]
@@ -150,6 +155,24 @@ impl Home for MemoryHome {
         let namespaces = self.namespaces.lock();
         let due = |(id, kept): (&NamespaceId, &Kept)| Some((id.clone(), kept.data.lock().due?));
         Ok(namespaces.iter().filter_map(due).collect())
+    }
+
+    fn append_audit(&self, record: &str) -> Result<u64> {
+        let (records, last) = &mut *self.audit.lock();
+        if records.len() == AUDIT_KEPT {
+            records.pop_front();
+        }
+        records.push_back(record.to_owned());
+        *last += 1;
+        Ok(*last)
+    }
+
+    fn read_audit(&self, before: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        let (records, last) = &*self.audit.lock();
+        let numbered = (1..=*last).rev().zip(records.iter().rev());
+        let wanted = numbered.filter(|(number, _)| *number < before);
+        let owned = wanted.map(|(number, record)| (number, record.clone()));
+        Ok(owned.take(limit).collect())
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {

@@ -182,6 +182,15 @@ pub trait Home: Send + Sync + Debug {
         Ok(EntryChanges::Some(Vec::new()))
     }
 
+    /// Appends a record, one line of text, to the audit log of the server, which belongs to no namespace.
+    /// Returns its number, one more than that of the record before. It is there for good when this
+    /// returns; of very many records, the oldest go.
+    fn append_audit(&self, record: &str) -> Result<u64>;
+
+    /// Returns records of the audit log with lower numbers than `before`, the newest first, at most
+    /// `limit`, with their numbers.
+    fn read_audit(&self, before: u64, limit: usize) -> Result<Vec<(u64, String)>>;
+
     /// Returns how many bytes may still be written; `None` if there is no limit.
     fn free_bytes(&self) -> Result<Option<u64>>;
 

@@ -6,6 +6,7 @@
 
 mod archive;
 mod asynchronous;
+pub(crate) mod audit;
 mod backup;
 mod counting;
 mod entry;
@@ -36,6 +37,7 @@ use trefoil_core::{
     Cause, DEFAULT_NAMESPACE, Error, NamespaceId, Result, Token, is_json_object, limits,
 };
 
+pub use audit::{AuditActor, AuditRecord, AuditedAction};
 pub(crate) use backup::{check_entry, entry_text, restored_entry};
 pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
 pub use grant::{Grant, TokenReview};

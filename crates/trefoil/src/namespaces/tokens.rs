@@ -9,6 +9,7 @@ use trefoil_core::{
     DEFAULT_NAMESPACE, Error, NamespaceId, Permission, Result, Scope, Timestamp, Token,
 };
 
+use super::audit::note_command;
 use super::entry::RegistryRecord;
 use super::grant::{Grant, TokenReview};
 use super::registry::Registry;
@@ -243,7 +244,10 @@ pub(crate) fn rotate_token(
     token: Option<Token>,
     now: Timestamp,
 ) -> Result<Token> {
-    rotate(&Registry::open(home)?, id, token, TOKEN_BYTES_MIN, now)
+    let registry = Registry::open(home)?;
+    let namespace = registry.get(id)?.entry.id;
+    note_command(&*registry.home, now, "ns.token", &namespace, None)?;
+    rotate(&registry, id, token, TOKEN_BYTES_MIN, now)
 }
 
 fn rotate(

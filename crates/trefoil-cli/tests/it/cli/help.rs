@@ -18,6 +18,7 @@ const COMMANDS: &[&str] = &[
     "token list",
     "token rotate",
     "token revoke",
+    "audit",
     "write",
     "append",
     "commit",

@@ -113,6 +113,14 @@ impl Home for WaitingHome {
         self.inner.due_times()
     }
 
+    fn append_audit(&self, record: &str) -> Result<u64> {
+        self.inner.append_audit(record)
+    }
+
+    fn read_audit(&self, before: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        self.inner.read_audit(before, limit)
+    }
+
     fn free_bytes(&self) -> Result<Option<u64>> {
         self.inner.free_bytes()
     }

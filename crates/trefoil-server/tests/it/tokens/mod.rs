@@ -1,5 +1,6 @@
 //! Tokens: what each permits over every protocol, and what becomes of those who use one that counts no more.
 
+mod audit;
 mod matrix;
 mod methods;
 mod revoked;

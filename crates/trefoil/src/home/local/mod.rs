@@ -3,12 +3,14 @@
 //! ```text
 //! data/_meta/LOCK         held while a process has the directory open
 //! data/_meta/<id>.json    the registry: one small file per namespace
+//! data/_meta/audit-*.log  the audit log
 //! data/<id>/              a namespace: see `claim`
 //! ```
 //!
 //! A namespace exists if and only if its registry file does: renaming that file into place creates
 //! it, renaming it away deletes it.
 
+mod audit;
 mod claim;
 mod due;
 mod entries;
@@ -28,6 +30,7 @@ use trefoil_storage::local::{DirectoryLock, files, private};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Claim, Erasure, Home, Incarnation, Stamp, StoredEntry};
+use audit::AuditFiles;
 use claim::LocalClaim;
 use entries::EntryFiles;
 
@@ -36,6 +39,7 @@ use entries::EntryFiles;
 pub struct LocalHome {
     data: PathBuf,
     entries: EntryFiles,
+    audit: AuditFiles,
     /// How storages are opened, but for the memory for their caches.
     options: LocalOptions,
     lock: Mutex<Option<DirectoryLock>>,
@@ -143,6 +147,7 @@ impl LocalHome {
         })?;
         Ok(Self {
             data: data.to_owned(),
+            audit: AuditFiles::new(entries.directory()),
             entries,
             options,
             lock: Mutex::new(Some(lock)),
@@ -276,6 +281,14 @@ impl Home for LocalHome {
             Some((id, due))
         };
         Ok(names.into_iter().filter_map(due).collect())
+    }
+
+    fn append_audit(&self, record: &str) -> Result<u64> {
+        self.audit.append(record)
+    }
+
+    fn read_audit(&self, before: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        self.audit.read(before, limit)
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {
