@@ -33,7 +33,7 @@ enum TokenAction {
     #[command(
         after_help = "Example:\n  trefoil token create orders --scope read,write --stream order-"
     )]
-    Create(Create),
+    Create(CreateToken),
     /// List the tokens, without showing them
     #[command(after_help = "Example:\n  trefoil token list --json")]
     List {
@@ -78,7 +78,7 @@ struct TokenTarget {
 }
 
 #[derive(Debug, clap::Args)]
-struct Create {
+struct CreateToken {
     /// Its name: letters, digits, '-', '_' and '.'
     name: String,
     /// What it permits [default: everything]
@@ -198,7 +198,7 @@ impl TokenTarget {
     }
 }
 
-fn create(arguments: &Create, output: &mut CommandOutput) -> anyhow::Result<()> {
+fn create(arguments: &CreateToken, output: &mut CommandOutput) -> anyhow::Result<()> {
     let scopes = Some(&arguments.scope).filter(|scopes| !scopes.is_empty());
     let options = json!({
         "name": arguments.name,

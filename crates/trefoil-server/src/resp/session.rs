@@ -42,7 +42,7 @@ use super::read::{Glance, answers_much, look_elsewhere};
 use super::relay::{Errand, Relay, is_wrong_node};
 use super::remembered::RememberedRequest;
 use super::wishes::Wishes;
-use super::words::{ReplyResult, error, is};
+use super::words::{ReplyResult, error, is_http};
 use crate::connections::Guest;
 use crate::reply_memory::ReplyMemory;
 use crate::service::Shared;
@@ -228,13 +228,11 @@ impl Session {
             }
             Ok(found) => {
                 self.tally.count(found.name());
-                match self.permit(found, &words) {
-                    Ok(()) => self.dispatch(found, words, output).await,
-                    Err(reply) => {
-                        self.shared.resp.usage.reject(found.name());
-                        self.refuse(reply, output).await
-                    }
+                if let Err(reply) = self.permit(found, &words) {
+                    self.shared.resp.usage.reject(found.name());
+                    return self.refuse(reply, output).await;
                 }
+                self.dispatch(found, words, output).await
             }
             Err(_) if is_http(&words[0]) => {
                 self.is_closing = true;
@@ -593,10 +591,4 @@ fn is_secret(found: &ReplyResult<FoundCommand>) -> bool {
     };
     let action = own.action;
     matches!(action, CommandAction::Authenticate | CommandAction::Hello)
-}
-
-/// Returns whether a line is the beginning of an HTTP request, which a web page may have been made
-/// to send: nothing after it is to be taken for commands.
-fn is_http(word: &[u8]) -> bool {
-    is(word, "post") || is(word, "host:")
 }

@@ -79,6 +79,12 @@ pub(super) fn is(word: &[u8], keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword.as_bytes())
 }
 
+/// Returns whether a line is the beginning of an HTTP request, which a web page may have been made
+/// to send: nothing after it is to be taken for commands.
+pub(super) fn is_http(word: &[u8]) -> bool {
+    is(word, "post") || is(word, "host:")
+}
+
 /// A word as an integer.
 pub(super) fn integer(word: &[u8]) -> ReplyResult<i64> {
     parse_integer(word).ok_or_else(not_an_integer)

@@ -50,7 +50,7 @@ pub struct AuditRecord {
 /// A record in its form in the log.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct StoredRecord {
+struct StoredAudit {
     time: String,
     action: String,
     namespace: String,
@@ -182,7 +182,7 @@ fn append(
 ) -> Result<u64> {
     let wrong = |error: serde_json::Error| Error::invalid(format!("audit record: {error}"));
     let details = action.details.clone().map(RawValue::from_string);
-    let stored = StoredRecord {
+    let stored = StoredAudit {
         time: now.to_string(),
         action: action.action.clone(),
         namespace: action.namespace.clone(),
@@ -203,7 +203,7 @@ fn append(
 
 fn parse(number: u64, record: &str) -> Result<AuditRecord> {
     let wrong = |what: String| Error::invalid(format!("record {number} of the audit log: {what}"));
-    let stored: StoredRecord =
+    let stored: StoredAudit =
         serde_json::from_str(record).map_err(|error| wrong(error.to_string()))?;
     let time = Timestamp::parse(&stored.time);
     Ok(AuditRecord {
