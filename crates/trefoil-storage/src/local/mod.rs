@@ -247,9 +247,11 @@ impl Storage for LocalStorage {
     }
 
     fn usage(&self) -> Result<Usage> {
+        // Asked once: they may grow meanwhile, and are a part of all maps.
+        let written_map_bytes = self.maps.written_disk_bytes()?;
         let mut usage = Usage {
-            map_bytes: self.maps.disk_bytes()?,
-            written_map_bytes: self.maps.written_disk_bytes()?,
+            map_bytes: written_map_bytes + self.maps.loaded_disk_bytes(),
+            written_map_bytes,
             ..Usage::default()
         };
         self.log.add_usage(&mut usage);
