@@ -138,6 +138,24 @@ fn a_sealed_log_can_be_edited_and_goes_on() {
     assert_eq!(findings(dir.path()), 0);
 }
 
+/// What was cut off may be what its writer wrote again.
+#[test]
+fn what_recovery_has_cut_off_goes_when_something_is_replaced() {
+    let dir = TempDir::new().unwrap();
+    let model = filled(dir.path(), &small(), 5, 79);
+    let storage = open(dir.path(), &small()).unwrap();
+    let torn = dir.path().join("log/torn-0000000001-4096");
+    std::fs::write(&torn, "cut off").unwrap();
+    let position = *model.positions().last().unwrap();
+    let dropped = position..position + 1;
+    storage.drop_items(std::slice::from_ref(&dropped)).unwrap();
+    assert!(torn.exists());
+    storage
+        .replace_items(&[stub(model.positions()[0])])
+        .unwrap();
+    assert!(!torn.exists());
+}
+
 /// Also not in a dictionary, which is trained on items.
 #[test]
 fn nothing_is_left_of_what_was_replaced_or_dropped() {

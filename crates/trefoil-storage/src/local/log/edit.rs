@@ -9,6 +9,7 @@ use zstd::zstd_safe::CDict;
 use crate::Record;
 use crate::contract::no_item;
 use crate::edits::Edits;
+use crate::local::files;
 
 use super::Log;
 use super::blocks::BlockWriter;
@@ -16,6 +17,7 @@ use super::codec::ZstdEncoder;
 use super::compress::Sampler;
 use super::compressed::{CompressedHeader, put_item, table_check};
 use super::index::{GrowingIndex, SegmentIndex};
+use super::names;
 use super::segments::Segment;
 use super::summary::Summary;
 use super::writer::poison;
@@ -24,7 +26,11 @@ impl Log {
     /// Writes every segment again that has something to replace or to drop.
     pub(crate) fn edit(&self, edits: &Edits<'_>) -> Result<()> {
         let _rewriting = self.rewriting.lock();
-        self.check_replaced(&edits.replaced())?;
+        let replaced = edits.replaced();
+        self.check_replaced(&replaced)?;
+        if !replaced.is_empty() {
+            self.remove_torn()?;
+        }
         self.leave_active(edits)?;
         for entry in self.segments().full() {
             if is_touched(&entry.segment, edits) {
@@ -32,6 +38,14 @@ impl Log {
             }
         }
         Ok(())
+    }
+
+    /// Removes what recovery has cut off the log: a writer that got no answer may have written the same
+    /// again, and then it would stay here when it is replaced there.
+    fn remove_torn(&self) -> Result<()> {
+        let disk = self.options.disk.as_ref();
+        let torn = names::torn_paths(&self.dir)?;
+        torn.iter().try_for_each(|path| files::remove(disk, path))
     }
 
     /// Whatever is to be replaced must be there.

@@ -29,6 +29,7 @@ const COMPRESSED: &str = "compressed";
 const SNAPSHOT: &str = "snapshot";
 const SEAL: &str = "seal";
 const MARK: &str = "mark";
+const TORN: &str = "torn-";
 
 /// The path of the file of this kind with this number: that of its segment, or the commit of a
 /// snapshot.
@@ -55,7 +56,20 @@ pub(crate) fn mark_path(dir: &Path) -> PathBuf {
 
 /// Where the bytes of a torn tail are kept.
 pub(crate) fn torn_path(dir: &Path, number: u64, offset: u64) -> PathBuf {
-    dir.join(format!("torn-{number:010}-{offset}"))
+    dir.join(format!("{TORN}{number:010}-{offset}"))
+}
+
+/// Where bytes of torn tails are kept.
+pub(crate) fn torn_paths(dir: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error| Error::io(format!("listing {}", dir.display()), &error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(TORN) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
 }
 
 /// What the file name says; `None` for files that are not the log's.

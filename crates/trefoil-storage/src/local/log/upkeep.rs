@@ -59,6 +59,8 @@ impl Log {
         if self.prepare_next()? {
             return Ok(true);
         }
+        // A segment that is being written again must not come back as it was.
+        let _rewriting = self.rewriting.lock();
         match without_sidecar(&self.segments()) {
             Some(segment) => self.write_sidecar(&segment).map(|()| true),
             None => Ok(false),
