@@ -16,6 +16,12 @@ pub(crate) fn of_read(error: &slatedb::Error) -> KvError {
     }
 }
 
+/// Returns whether opening failed because another one opened at the same time: both write the next version
+/// of an object, and the second is too late.
+pub(crate) fn is_too_late(error: &slatedb::Error) -> bool {
+    error.to_string().contains("version already exists")
+}
+
 /// Returns what an error of a write that was on its way means: it may be there all the same.
 pub(crate) fn of_write(error: &slatedb::Error) -> KvError {
     match error.kind() {

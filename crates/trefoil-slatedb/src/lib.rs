@@ -16,6 +16,6 @@ mod objects;
 mod options;
 mod store;
 
-pub use connect::{ConnectError, StoreUrl};
+pub use connect::{BucketService, ConnectError, StoreUrl};
 pub use engine::SlateEngine;
 pub use options::StoreOptions;

@@ -70,6 +70,11 @@ impl BackupStore for ObjectBackups {
         deleted.map_err(|error| failed("remove", name, error))
     }
 
+    fn remove_partial(&self, _: &str) -> anyhow::Result<()> {
+        // An object is there as a whole or not at all.
+        Ok(())
+    }
+
     fn list(&self, prefix: &str) -> anyhow::Result<Vec<String>> {
         let mut names: Vec<String> = Vec::new();
         loop {

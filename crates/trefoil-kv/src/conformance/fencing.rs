@@ -75,10 +75,18 @@ fn a_stale_opener_disturbs_nobody(here: &dyn KvEngine, there: &dyn KvEngine) {
     assert_eq!(refused.err(), Some(KvError::Fenced), "it was there before");
 }
 
-/// Several open at the same time. One with the highest epoch can write then, and no other.
+/// Several open at the same time, a new store and then one that is there. One with the highest epoch can
+/// write then, and no other.
 fn the_highest_of_many_wins(here: &dyn KvEngine, there: &dyn KvEngine) {
+    for round in 0..5 {
+        race(here, there, 5 * round);
+    }
+}
+
+fn race(here: &dyn KvEngine, there: &dyn KvEngine, before: u64) {
+    let highest = before + 4;
     let opened: Vec<(u64, Arc<dyn Kv>)> = std::thread::scope(|scope| {
-        let openers: Vec<_> = (1..=4_u64)
+        let openers: Vec<_> = (before + 1..=highest)
             .map(|epoch| {
                 let engine = if epoch % 2 == 0 { here } else { there };
                 scope.spawn(move || (epoch, engine.open("fencing/race", epoch)))
@@ -93,13 +101,17 @@ fn the_highest_of_many_wins(here: &dyn KvEngine, there: &dyn KvEngine) {
             })
             .collect()
     });
-    assert_eq!(opened.last().map(|(epoch, _)| *epoch), Some(4));
+    assert_eq!(opened.last().map(|(epoch, _)| *epoch), Some(highest));
     for (epoch, kv) in &opened {
         let written = commit(&**kv, batch(&[("winner", Some(&epoch.to_string()))]));
-        assert_eq!(written.is_ok(), *epoch == 4, "epoch {epoch}: {written:?}");
+        assert_eq!(
+            written.is_ok(),
+            *epoch == highest,
+            "epoch {epoch}: {written:?}"
+        );
     }
-    let after = here.open("fencing/race", 5).unwrap();
-    assert_eq!(get(&*after, "winner"), Some(bytes("4")));
+    let after = here.open("fencing/race", highest + 1).unwrap();
+    assert_eq!(get(&*after, "winner"), Some(bytes(&highest.to_string())));
 }
 
 /// One writes as fast as it can while another takes the store away.

@@ -1,7 +1,10 @@
 //! From a URL to a store that can be used: the client, the counting of requests, the self-test.
 
+mod azure;
+mod client;
 mod counted;
 mod file;
+mod google;
 mod s3;
 mod self_test;
 mod url;
@@ -15,7 +18,7 @@ use object_store::path::Path;
 
 pub(crate) use counted::{CountedStore, RequestCounters};
 pub(crate) use self_test::Abilities;
-pub use url::StoreUrl;
+pub use url::{BucketService, StoreUrl};
 
 /// Why a store cannot be used, in words for whoever gave its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +50,24 @@ pub(crate) async fn connect(
     let (store, prefix): (Arc<dyn ObjectStore>, Path) = match url {
         StoreUrl::Memory => (Arc::new(InMemory::new()), Path::default()),
         StoreUrl::File(directory) => (Arc::new(file::FileStore::open(directory)?), Path::default()),
-        StoreUrl::S3 { bucket, prefix } => (s3::client(bucket, variables)?, prefix.clone()),
+        StoreUrl::Bucket {
+            service,
+            bucket,
+            prefix,
+        } => {
+            // The client makes its connections with whatever provider the process has.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let client = match service {
+                BucketService::S3 => s3::client(bucket, variables),
+                BucketService::Google => google::client(bucket, variables),
+                BucketService::Azure => azure::client(bucket, variables),
+            };
+            let cannot = |error: object_store::Error| {
+                let why = crate::error::explained(&error);
+                ConnectError(format!("cannot use the bucket '{bucket}': {why}"))
+            };
+            (client.map_err(cannot)?, prefix.clone())
+        }
     };
     let counters = Arc::new(RequestCounters::default());
     let store: Arc<dyn ObjectStore> = Arc::new(CountedStore::new(store, Arc::clone(&counters)));

@@ -13,7 +13,7 @@ use object_store::{
     PutOptions, UpdateVersion,
 };
 
-use super::{ConnectError, StoreUrl};
+use super::{BucketService, ConnectError, StoreUrl};
 use crate::error::explained;
 
 /// What differs between stores that can be used.
@@ -23,6 +23,32 @@ pub(crate) struct Abilities {
     pub(crate) is_ordered: bool,
     /// Objects can be replaced on a condition by anybody, not by this process alone.
     pub(crate) is_shared: bool,
+    /// Versions of an object are told apart by their generation, which Google's service counts, and not
+    /// by their ETag.
+    pub(crate) has_generations: bool,
+}
+
+impl Abilities {
+    /// Returns what tells a version of an object from others, of what the store said of it.
+    pub(crate) fn version(
+        &self,
+        e_tag: Option<String>,
+        generation: Option<String>,
+    ) -> Option<String> {
+        match self.has_generations {
+            true => generation,
+            false => e_tag,
+        }
+    }
+
+    /// Returns the condition that an object still has a version.
+    pub(crate) fn unchanged(&self, version: String) -> UpdateVersion {
+        let (e_tag, version) = match self.has_generations {
+            true => (None, Some(version)),
+            false => (Some(version), None),
+        };
+        UpdateVersion { e_tag, version }
+    }
 }
 
 /// Where the test writes, below the prefix.
@@ -38,7 +64,10 @@ pub(super) async fn run(
     prefix: &Path,
     url: &StoreUrl,
 ) -> Result<Abilities, ConnectError> {
-    let is_shared = matches!(url, StoreUrl::S3 { .. });
+    let (is_shared, has_generations) = match url {
+        StoreUrl::Bucket { service, .. } => (true, *service == BucketService::Google),
+        StoreUrl::Memory | StoreUrl::File(_) => (false, false),
+    };
     let unique = crate::objects::unique()
         .map_err(|error| ConnectError(format!("no random numbers: {error}")))?;
     let directory = prefix.clone().join(PROBES).join(unique);
@@ -52,6 +81,7 @@ pub(super) async fn run(
     Ok(Abilities {
         is_ordered: tested?,
         is_shared,
+        has_generations,
     })
 }
 
@@ -131,7 +161,7 @@ impl Probe<'_> {
         let found = found.map_err(|error| self.failed(&error))?;
         match found.attributes.get(&mark).map(AsRef::as_ref) {
             Some("kept") => Ok(()),
-            _ => Err(self.refused("it loses the metadata of objects (x-amz-meta-…)")),
+            _ => Err(self.refused("it loses the metadata of objects")),
         }
     }
 

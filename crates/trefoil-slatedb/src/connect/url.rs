@@ -14,14 +14,48 @@ pub enum StoreUrl {
     Memory,
     /// In a directory, for one process at a time: `file:///path`.
     File(PathBuf),
-    /// In a bucket of an S3 service: `s3://bucket/prefix`. Who may use it, and where the service is,
-    /// is said by the environment.
-    S3 {
-        /// The bucket.
+    /// In a bucket: `s3://bucket/prefix`. Who may use it, and where the service is, is said by the
+    /// environment.
+    Bucket {
+        /// Which sort of service has it.
+        service: BucketService,
+        /// The bucket, which Azure calls a container.
         bucket: String,
         /// What the names of all objects begin with; may be empty.
         prefix: Path,
     },
+}
+
+/// A sort of service that keeps objects in buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketService {
+    /// Amazon S3, and all that speak its protocol: `s3:`.
+    S3,
+    /// Google Cloud Storage: `gs:`.
+    Google,
+    /// Azure Blob Storage: `az:`.
+    Azure,
+}
+
+impl BucketService {
+    const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
+
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Google => "gs",
+            Self::Azure => "az",
+        }
+    }
+
+    /// Returns the variables that say who asks.
+    fn variables(self) -> &'static str {
+        match self {
+            Self::S3 => "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL",
+            Self::Google => "GOOGLE_APPLICATION_CREDENTIALS",
+            Self::Azure => "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+        }
+    }
 }
 
 impl FromStr for StoreUrl {
@@ -30,7 +64,7 @@ impl FromStr for StoreUrl {
     fn from_str(text: &str) -> Result<Self, ConnectError> {
         let Some((scheme, rest)) = text.split_once(':') else {
             return Err(ConnectError(format!(
-                "'{text}' is not a URL; use s3://bucket/prefix, file:///path or memory:"
+                "'{text}' is not a URL; use s3:, gs: or az://bucket/prefix, file:///path or memory:"
             )));
         };
         // What is before an `@` may be a secret.
@@ -40,13 +74,17 @@ impl FromStr for StoreUrl {
             "memory" if rest.is_empty() => Ok(Self::Memory),
             "memory" => Err(wrong("nothing may follow memory:")),
             "file" => file(rest).map_err(|what| wrong(&what)),
-            "s3" => s3(rest).map_err(|what| wrong(&what)),
-            "gs" | "gcs" | "az" | "azure" | "abfs" | "abfss" => Err(wrong(&format!(
-                "{scheme}: is not built in; use a service that speaks S3, by s3://bucket/prefix"
-            ))),
-            _ => Err(wrong(&format!(
-                "{scheme}: is not known; use s3://bucket/prefix, file:///path or memory:"
-            ))),
+            _ => {
+                let mut services = BucketService::ALL.into_iter();
+                let service = services.find(|service| service.scheme() == scheme);
+                let unknown = || {
+                    wrong(&format!(
+                        "{scheme}: is not known; use s3:, gs: or az://bucket/prefix, file:///path or memory:"
+                    ))
+                };
+                let service = service.ok_or_else(unknown)?;
+                bucket(service, rest).map_err(|what| wrong(&what))
+            }
         }
     }
 }
@@ -56,7 +94,11 @@ impl std::fmt::Display for StoreUrl {
         match self {
             Self::Memory => formatter.write_str("memory:"),
             Self::File(path) => write!(formatter, "file://{}", path.display()),
-            Self::S3 { bucket, prefix } => write!(formatter, "s3://{bucket}/{prefix}"),
+            Self::Bucket {
+                service,
+                bucket,
+                prefix,
+            } => write!(formatter, "{}://{bucket}/{prefix}", service.scheme()),
         }
     }
 }
@@ -74,20 +116,18 @@ fn file(rest: &str) -> Result<StoreUrl, String> {
     Ok(StoreUrl::File(PathBuf::from(path)))
 }
 
-fn s3(rest: &str) -> Result<StoreUrl, String> {
-    let Some(rest) = rest.strip_prefix("//") else {
-        return Err("a bucket is missing: s3://bucket/prefix".to_owned());
-    };
+fn bucket(service: BucketService, rest: &str) -> Result<StoreUrl, String> {
+    let missing = || format!("a bucket is missing: {}://bucket/prefix", service.scheme());
+    let rest = rest.strip_prefix("//").ok_or_else(missing)?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     if bucket.is_empty() {
-        return Err("a bucket is missing: s3://bucket/prefix".to_owned());
+        return Err(missing());
     }
     if bucket.contains(['@', ':']) {
-        return Err(
-            "keys and addresses do not belong into the URL: set AWS_ACCESS_KEY_ID, \
-             AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL"
-                .to_owned(),
-        );
+        return Err(format!(
+            "keys and addresses do not belong into the URL: set {}",
+            service.variables()
+        ));
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !bucket.bytes().all(is_plain) {
@@ -98,7 +138,8 @@ fn s3(rest: &str) -> Result<StoreUrl, String> {
         return Err("the prefix may have letters, digits, '-', '_', '.' and '/'".to_owned());
     }
     let prefix = Path::parse(prefix).map_err(|error| format!("the prefix: {error}"))?;
-    Ok(StoreUrl::S3 {
+    Ok(StoreUrl::Bucket {
+        service,
         bucket: bucket.to_owned(),
         prefix,
     })
@@ -119,6 +160,8 @@ mod tests {
             "file:///var/lib/a b",
             "s3://bucket/",
             "s3://b/a/c-1",
+            "gs://bucket/p",
+            "az://container/p",
         ] {
             assert_eq!(text.parse::<StoreUrl>().unwrap().to_string(), text);
         }
@@ -142,8 +185,8 @@ mod tests {
         assert!(refused("s3://bucket/a?b").contains("the prefix may have"));
         assert!(refused("s3://bucket/a//b").contains("the prefix"));
         assert!(refused("s3://bucket/../b").contains("the prefix"));
-        assert!(refused("gs://bucket/p").contains("gs: is not built in"));
-        assert!(refused("az://bucket/p").contains("az: is not built in"));
+        assert!(refused("gs:///p").contains("a bucket is missing: gs://bucket/prefix"));
+        assert!(refused("az://account:key@c/p").contains("AZURE_STORAGE_ACCOUNT_KEY"));
         assert!(refused("ftp://bucket/p").contains("ftp: is not known"));
     }
 

@@ -11,12 +11,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{
-    Attribute, AttributeValue, Attributes, GetOptions, ObjectStore, ObjectStoreExt as _, PutMode,
-    PutOptions, UpdateVersion,
+    Attribute, AttributeValue, Attributes, GetOptions, ObjectMeta, ObjectStore,
+    ObjectStoreExt as _, PutMode, PutOptions,
 };
 use trefoil_core::Timestamp;
 use trefoil_kv::contract::{KvError, KvObjects, KvResult, ObjectVersion};
 
+use crate::connect::{Abilities, Connection};
 use crate::engine::EngineShared;
 use crate::error::{of_get, of_put};
 
@@ -68,7 +69,10 @@ impl StoreObjects {
     fn put(&self, name: &str, bytes: Bytes, mode: PutMode) -> KvResult<Option<ObjectVersion>> {
         let path = self.path(name)?;
         let call = unique().map_err(|error| KvError::Unavailable(error.to_string()))?;
-        let store = Arc::clone(&self.shared.connection.store);
+        let Connection {
+            store, abilities, ..
+        } = &self.shared.connection;
+        let (store, abilities) = (Arc::clone(store), *abilities);
         let deadline = self.shared.options.read_deadline;
         let put = async move {
             let key = Attribute::Metadata(Cow::Borrowed(CALL));
@@ -80,7 +84,7 @@ impl StoreObjects {
                 ..PutOptions::from(mode)
             };
             let failed = match store.put_opts(&path, bytes.into(), options).await {
-                Ok(put) => return version(put.e_tag).map(Some),
+                Ok(put) => return version(abilities, put.e_tag, put.version).map(Some),
                 Err(error) => error,
             };
             use object_store::Error::{AlreadyExists, NotFound, Precondition};
@@ -92,7 +96,12 @@ impl StoreObjects {
             match store.get_opts(&path, head).await {
                 Ok(found) => match found.attributes.get(&key) {
                     Some(found_call) if found_call.as_ref() == call => {
-                        version(found.meta.e_tag).map(Some)
+                        let ObjectMeta {
+                            e_tag,
+                            version: generation,
+                            ..
+                        } = found.meta;
+                        version(abilities, e_tag, generation).map(Some)
                     }
                     _ => Ok(None),
                 },
@@ -133,18 +142,31 @@ impl StoreObjects {
     }
 }
 
-fn version(tag: Option<String>) -> KvResult<ObjectVersion> {
-    tag.map(ObjectVersion)
-        .ok_or_else(|| KvError::Damaged("the store returned no ETag".to_owned()))
+fn version(
+    abilities: Abilities,
+    e_tag: Option<String>,
+    generation: Option<String>,
+) -> KvResult<ObjectVersion> {
+    let version = abilities.version(e_tag, generation).map(ObjectVersion);
+    version.ok_or_else(|| KvError::Damaged("the store returned no ETag or generation".to_owned()))
 }
 
-async fn read(store: Arc<dyn ObjectStore>, path: Path) -> KvResult<Option<(Bytes, ObjectVersion)>> {
+async fn read(
+    store: Arc<dyn ObjectStore>,
+    abilities: Abilities,
+    path: Path,
+) -> KvResult<Option<(Bytes, ObjectVersion)>> {
     let found = match store.get(&path).await {
         Ok(found) => found,
         Err(object_store::Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(of_get(&error)),
     };
-    let version = version(found.meta.e_tag.clone())?;
+    let ObjectMeta {
+        e_tag,
+        version: generation,
+        ..
+    } = found.meta.clone();
+    let version = version(abilities, e_tag, generation)?;
     let bytes = found.bytes().await.map_err(|error| of_get(&error))?;
     Ok(Some((bytes, version)))
 }
@@ -152,9 +174,12 @@ async fn read(store: Arc<dyn ObjectStore>, path: Path) -> KvResult<Option<(Bytes
 impl KvObjects for StoreObjects {
     fn get(&self, name: &str) -> KvResult<Option<(Bytes, ObjectVersion)>> {
         let path = self.path(name)?;
-        let store = Arc::clone(&self.shared.connection.store);
+        let Connection {
+            store, abilities, ..
+        } = &self.shared.connection;
+        let (store, abilities) = (Arc::clone(store), *abilities);
         self.ask(&format!("reading '{name}'"), move || {
-            read(Arc::clone(&store), path.clone())
+            read(Arc::clone(&store), abilities, path.clone())
         })
     }
 
@@ -168,10 +193,7 @@ impl KvObjects for StoreObjects {
         old: &ObjectVersion,
         bytes: Bytes,
     ) -> KvResult<Option<ObjectVersion>> {
-        let old = UpdateVersion {
-            e_tag: Some(old.0.clone()),
-            version: None,
-        };
+        let old = self.shared.connection.abilities.unchanged(old.0.clone());
         self.put(name, bytes, PutMode::Update(old))
     }
 

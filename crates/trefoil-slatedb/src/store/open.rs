@@ -21,7 +21,7 @@ use super::last_time::last_time;
 use super::segments::FirstByte;
 use super::{SlateKv, settings};
 use crate::engine::EngineShared;
-use crate::error::of_read;
+use crate::error::{is_too_late, of_read};
 use crate::objects::StoreObjects;
 
 /// How often an opener with the highest epoch tries again because others opened in between.
@@ -159,6 +159,7 @@ fn build(
     });
     let db = match waited.flatten() {
         Some(Ok(Ok(db))) => db,
+        Some(Ok(Err(error))) if is_too_late(&error) => return Err(KvError::Fenced),
         Some(Ok(Err(error))) => return Err(of_read(&error)),
         Some(Err(error)) => return Err(KvError::Unavailable(error.to_string())),
         None => return Err(late()),

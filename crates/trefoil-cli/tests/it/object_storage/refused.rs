@@ -15,7 +15,8 @@ fn refusal(arguments: &[&str], code: i32) -> String {
 fn what_is_wrong_with_a_url_is_named() {
     let cases = [
         ("/var/lib", "not a URL"),
-        ("gs://bucket/p", "gs: is not built in"),
+        ("gs:///p", "a bucket is missing: gs://bucket/prefix"),
+        ("ftp://bucket/p", "ftp: is not known"),
         ("s3://key:secret@bucket", "AWS_ACCESS_KEY_ID"),
         ("file://relative", "three slashes"),
     ];
