@@ -124,7 +124,8 @@ impl Rounds {
         {
             row.syncs = Some(syncs as f64 / all.elapsed.as_secs_f64());
             row.per_sync = Some(all.requests as f64 / syncs as f64);
-            let own = all.server.commits.zip(all.server.groups);
+            let groups = all.server.groups.filter(|groups| *groups > 0);
+            let own = all.server.commits.zip(groups);
             row.per_group = own.map(|(commits, groups)| commits as f64 / groups as f64);
         }
         Ok(row)

@@ -8,6 +8,9 @@ use clap::ValueEnum;
 
 use crate::options::TREFOIL;
 
+/// Where a server keeps copies of what is in an object storage.
+pub(crate) const CACHE: &str = "cache";
+
 /// A kind of storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StorageKind {
@@ -51,24 +54,38 @@ pub(crate) enum Place {
     File,
     /// Below a URL like `s3://bucket/prefix`. What is written there stays.
     Bucket(String),
+    /// Where another server has its data, by its URL.
+    Shared(String),
 }
 
 impl Place {
     /// Says to a `trefoil` where its data is; `directory` is new.
     pub(crate) fn put_arguments(&self, command: &mut Command, directory: &Path) {
-        let url = match self {
-            Self::Directory => {
-                command.arg("--data-dir").arg(directory);
-                return;
+        match self.url(directory) {
+            None => command.arg("--data-dir").arg(directory),
+            Some(url) => {
+                command.arg("--storage").arg(url);
+                command.arg("--cache-dir").arg(directory.join(CACHE))
             }
-            Self::File => format!("file://{}", directory.join("objects").display()),
+        };
+    }
+
+    /// Returns whether several servers can have their data there.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Bucket(_) | Self::Shared(_))
+    }
+
+    /// Returns the URL of the data of a server with this directory.
+    pub(crate) fn url(&self, directory: &Path) -> Option<String> {
+        match self {
+            Self::Directory => None,
+            Self::File => Some(format!("file://{}", directory.join("objects").display())),
             Self::Bucket(bucket) => {
                 // Its name is random, so no two servers share what is in the bucket.
                 let name = directory.file_name().unwrap_or_default();
-                format!("{bucket}/{}", name.display())
+                Some(format!("{bucket}/{}", name.display()))
             }
-        };
-        command.arg("--storage").arg(url);
-        command.arg("--cache-dir").arg(directory.join("cache"));
+            Self::Shared(url) => Some(url.clone()),
+        }
     }
 }

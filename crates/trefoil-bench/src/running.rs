@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use crate::place::Place;
+use crate::place::{CACHE, Place};
 use crate::report::Row;
 use crate::usage::{Disk, Memory, Meter, Usage};
 
@@ -89,6 +89,20 @@ impl Running {
         })?;
         running.meter.metrics = Some(http);
         Ok(running)
+    }
+
+    /// Returns the directory that is its own.
+    pub(crate) fn directory(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// Removes the copies that a server has of an object storage. It is not running.
+    pub(crate) fn remove_cache(&self) -> Result<()> {
+        let cache = self.data.path().join(CACHE);
+        match cache.exists() {
+            true => Ok(std::fs::remove_dir_all(cache)?),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn id(&self) -> u32 {

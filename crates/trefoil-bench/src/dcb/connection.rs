@@ -98,7 +98,7 @@ pub(crate) enum Connection {
 
 impl Connection {
     pub(crate) async fn open(system: System, driver: Driver, addresses: Addresses) -> Result<Self> {
-        let Addresses { store, resp } = addresses;
+        let Addresses { store, resp, .. } = addresses;
         match (driver, system) {
             (Driver::Lean, _) => Ok(Self::Grpc(Box::new(Grpc::connect(store).await?))),
             (Driver::Resp, _) => Ok(Self::Resp(Resp::connect(resp).await?)),

@@ -11,9 +11,9 @@ use super::asking::{Asking, Expected, read, read_last};
 use super::connection::Request;
 use super::events::{ENTITIES, entity_tag, query};
 use super::history::{EVEN_TAG, History, Plan, RARE_TAG, RARE_TYPE};
-use super::load::{Clients, Until};
+use super::load::{Client, Clients, Until};
 use super::server::Server;
-use super::{Bench, Cell, Entry, TEPHRA, UMADB, aim, ready};
+use super::{Bench, Cell, Entry, TEPHRA, UMADB, aim, elsewhere, ready};
 use crate::outcome::{Figure, Outcome};
 use crate::report::{Report, Target};
 
@@ -24,12 +24,14 @@ const RARE_EVENTS: u64 = 20;
 pub(super) const EVENTS_STEP: u64 = 20_000;
 
 /// Those that change nothing come first.
-const CELLS: [Cell; 6] = [
+const CELLS: [Cell; 8] = [
     Cell::EntityReads,
     Cell::Scan,
     Cell::RareType,
     Cell::HotAndRare,
     Cell::Ready,
+    Cell::ColdReads,
+    Cell::TakeOver,
     Cell::LoadedAppend,
 ];
 
@@ -52,23 +54,34 @@ pub(super) fn run(bench: &Bench<'_>, report: &mut Report) -> Result<()> {
         .collect();
     let mut loaded = loaded?;
     for cell in CELLS.into_iter().filter(|cell| bench.wants(*cell)) {
-        if cell == Cell::Ready {
-            ready::run(bench, &mut loaded, report)?;
-            continue;
+        match cell {
+            Cell::Ready => ready::run(bench, &mut loaded, report)?,
+            Cell::ColdReads => elsewhere::cold_reads(bench, &mut loaded, report)?,
+            Cell::TakeOver => elsewhere::take_over(bench, &mut loaded, report)?,
+            _ => measure_cell(bench, &mut loaded, cell, report)?,
         }
-        let title = title(cell, bench.events);
-        let (unit, figure) = match cell {
-            Cell::RareType | Cell::HotAndRare => ("requests/s", Figure::RequestsPerSecond),
-            _ => ("events/s", Figure::UnitsPerSecond),
-        };
-        let mut rows = bench.rows(&title, bench.entries(), figure, |entry| {
-            measure(bench, &mut loaded[entry.store], entry, cell)
-        })?;
-        aim(&mut rows, &targets(cell));
-        report.table(&title, unit, rows);
     }
     let mut servers = loaded.iter_mut().map(|loaded| &mut loaded.server);
     servers.try_for_each(|server| server.running.check())
+}
+
+fn measure_cell(
+    bench: &Bench<'_>,
+    loaded: &mut [Loaded],
+    cell: Cell,
+    report: &mut Report,
+) -> Result<()> {
+    let title = title(cell, bench.events);
+    let (unit, figure) = match cell {
+        Cell::RareType | Cell::HotAndRare => ("requests/s", Figure::RequestsPerSecond),
+        _ => ("events/s", Figure::UnitsPerSecond),
+    };
+    let mut rows = bench.rows(&title, bench.entries(), figure, |entry| {
+        measure(bench, &mut loaded[entry.store], entry, cell)
+    })?;
+    aim(&mut rows, &targets(cell));
+    report.table(&title, unit, rows);
+    Ok(())
 }
 
 fn title(cell: Cell, events: u64) -> String {
@@ -119,7 +132,10 @@ fn load(bench: &Bench<'_>, server: Server) -> Result<Loaded> {
 fn measure(bench: &Bench<'_>, loaded: &mut Loaded, entry: Entry, cell: Cell) -> Result<Outcome> {
     let server = &loaded.server;
     match cell {
-        Cell::EntityReads => entity_reads(bench, server, entry),
+        Cell::EntityReads => {
+            let readers = (0..READERS).map(|reader| entity_reader(bench, reader as u64));
+            Clients::connect(server, entry.driver, readers)?.measure(bench.time)
+        }
         Cell::Scan => {
             let all = || read(Query::default());
             ask(bench, server, entry, all, bench.events)
@@ -147,12 +163,9 @@ fn ask(
     Clients::connect(server, entry.driver, [asking])?.measure(bench.time)
 }
 
-fn entity_reads(bench: &Bench<'_>, server: &Server, entry: Entry) -> Result<Outcome> {
-    let expected = Expected::Events(bench.events / ENTITIES as u64);
-    let readers = (0..READERS).map(|reader| {
-        let mut random = Rng::with_seed(reader as u64);
-        let make = move || read(query([], [&entity_tag(random.usize(..ENTITIES))]));
-        Asking::new(make, expected)
-    });
-    Clients::connect(server, entry.driver, readers)?.measure(bench.time)
+/// A reader of entities, which differ for each seed.
+pub(super) fn entity_reader(bench: &Bench<'_>, seed: u64) -> impl Client + use<> {
+    let mut random = Rng::with_seed(seed);
+    let make = move || read(query([], [&entity_tag(random.usize(..ENTITIES))]));
+    Asking::new(make, Expected::Events(bench.events / ENTITIES as u64))
 }

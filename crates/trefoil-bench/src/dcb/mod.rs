@@ -5,6 +5,7 @@
 mod appends;
 mod asking;
 mod connection;
+mod elsewhere;
 mod events;
 mod growth;
 mod grpc;
@@ -121,6 +122,10 @@ pub(crate) enum Cell {
     HotAndRare,
     /// The first answer after a restart, and the memory then.
     Ready,
+    /// Reads of all events of an entity by a server that has nothing at hand.
+    ColdReads,
+    /// The first answer of another server on the same storage after a kill.
+    TakeOver,
     /// Conditional appends of one event, 64 clients, to a log with many events.
     LoadedAppend,
     /// What queries and conditions cost as the log grows.

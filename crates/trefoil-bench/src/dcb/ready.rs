@@ -115,7 +115,7 @@ fn start(server: &mut Server) -> Result<Duration> {
 }
 
 /// Writes down what is not yet on disk and drops all pages of files, which only root may do.
-fn drop_pages() -> Result<()> {
+pub(super) fn drop_pages() -> Result<()> {
     rustix::fs::sync();
     std::fs::write("/proc/sys/vm/drop_caches", "3").context("/proc/sys/vm/drop_caches")
 }

@@ -41,6 +41,7 @@ pub(crate) struct Store {
 pub(crate) struct Addresses {
     pub(crate) store: SocketAddr,
     pub(crate) resp: SocketAddr,
+    pub(crate) http: SocketAddr,
 }
 
 /// A store that runs on data of its own.
@@ -56,6 +57,7 @@ impl Server {
         let addresses = Addresses {
             store: free_address()?,
             resp: free_address()?,
+            http: free_address()?,
         };
         let mut server = Self {
             store: store.clone(),
@@ -72,7 +74,7 @@ impl Server {
         self.wait_for_an_answer()
     }
 
-    fn wait_for_an_answer(&mut self) -> Result<()> {
+    pub(crate) fn wait_for_an_answer(&mut self) -> Result<()> {
         let Self {
             store,
             addresses,
@@ -89,6 +91,11 @@ impl Server {
             };
             runtime.block_on(answer).is_ok()
         })
+    }
+
+    /// Returns where Trefoil speaks HTTP.
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.addresses.http
     }
 
     pub(crate) async fn connect(&self, driver: Driver) -> Result<Connection> {
@@ -122,7 +129,7 @@ fn start(store: &Store, directory: &Path, addresses: Addresses) -> Result<Runnin
                 ("grpc-port", addresses.store.port()),
                 ("resp-port", addresses.resp.port()),
             ];
-            Running::trefoil_in(place, program, directory, free_address()?, &ports)
+            Running::trefoil_in(place, program, directory, addresses.http, &ports)
         }
     }
 }
