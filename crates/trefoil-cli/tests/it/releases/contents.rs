@@ -9,6 +9,8 @@ use crate::harness::{ADMIN, Resp, Server, Value};
 
 /// The namespace in which holds end, and so events follow.
 pub(super) const BOX_OFFICE: &str = "box-office";
+/// The namespace of which something is removed, which is used with a token that was added.
+const REMOVING: &str = "tenant-b";
 /// An event whose seats are held for some seconds, and the booking that holds them.
 pub(super) const SOON_EVENT: &str = "soon";
 pub(super) const SOON_BOOKING: &str = "soon-booking";
@@ -35,10 +37,16 @@ pub(super) fn write(server: &Server) -> Vec<(String, String)> {
     let brought = json!(["ns.create", "tenant-a", brought]);
     admin.rpc(&brought).ok();
     let own = |id: &str| (id.to_owned(), server.client().create_namespace(id));
+    let named = |id: &str| {
+        let (_, token) = own(id);
+        let create = json!(["token.create", {"name": "app", "expires": "2200-01-01T00:00:00Z"}]);
+        let created = server.client_with(&token).rpc(&create).ok();
+        (id.to_owned(), created["token"].as_str().unwrap().to_owned())
+    };
     let namespaces = vec![
         ("default".to_owned(), ADMIN.to_owned()),
         ("tenant-a".to_owned(), BROUGHT.to_owned()),
-        own("tenant-b"),
+        named(REMOVING),
         own("empty"),
         own(BOX_OFFICE),
     ];
@@ -49,6 +57,10 @@ pub(super) fn write(server: &Server) -> Vec<(String, String)> {
             "default" => {
                 fill(server, token);
                 change(server, token);
+            }
+            REMOVING => {
+                fill(server, token);
+                remove(server, token);
             }
             _ => fill(server, token),
         }
@@ -102,6 +114,24 @@ fn tags(server: &Server, token: &str) {
     }
     let quiet = json!({"tracking": {"source": "quiet", "position": 1_u64 << 50}});
     client.rpc(&json!(["commit", quiet])).ok();
+}
+
+/// A stream is truncated, one is deleted, and events are redacted. There are a policy and quotas, which are
+/// not reached.
+fn remove(server: &Server, token: &str) {
+    let quotas = json!({"quotas": {"diskBytes": 1_u64 << 40, "connections": 1000}});
+    let settings = json!(["ns.settings", REMOVING, quotas]);
+    server.client().rpc(&settings).ok();
+    let mut client = server.client_with(token);
+    for call in [
+        json!(["stream.truncate", "account-1", {"position": 9}]),
+        json!(["stream.delete", "account-2"]),
+        json!(["retention.set", {"category": "account", "maxCount": 1000}]),
+        json!(["event.redact", {"globalPosition": 5}]),
+        json!(["event.redact", {"globalPosition": 155, "tags": true}]),
+    ] {
+        client.rpc(&call).ok();
+    }
 }
 
 /// Bytes that are not JSON, without ids and with repeated ones, as UmaDB's clients send them.
