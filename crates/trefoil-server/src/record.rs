@@ -12,7 +12,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use trefoil::limits::{EVENT_DATA_BYTES_MAX, JSON_DEPTH_MAX, TAGS_PER_EVENT_MAX};
 use trefoil::{
-    Event, EventId, ImportedEvent, Json, NewEvent, Payload, Timestamp, Tracking, parse_event_id,
+    Event, EventId, ImportedEvent, Json, NewEvent, Payload, StateLine, Timestamp, Tracking,
+    parse_event_id,
 };
 
 use crate::json::{
@@ -20,6 +21,7 @@ use crate::json::{
     put_string, put_time, text,
 };
 use crate::rpc::rows::{put_stream_position, put_tags};
+use crate::state_record::parse_state_line;
 use crate::strict;
 
 /// Appends an event as a line.
@@ -88,19 +90,46 @@ pub(crate) enum ImportedIds {
     NewIfNeeded,
 }
 
+/// What a line of an import holds.
+#[derive(Debug)]
+pub(crate) enum ImportLine {
+    Event(Box<ImportedEvent>),
+    State(StateLine),
+}
+
 const NAMES: [&str; 11] = [
     "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags", "tracking",
 ];
 
+/// The values of these names.
+type RecordValues<'a> = [Option<&'a RawValue>; NAMES.len()];
+
 /// Reads a line.
-pub(crate) fn parse_line(line: &Bytes, ids: ImportedIds) -> Result<ImportedEvent, Refusal> {
+pub(crate) fn parse_line(line: &Bytes, ids: ImportedIds) -> Result<ImportLine, Refusal> {
     let value: &RawValue =
         serde_json::from_slice(line).map_err(|error| Refusal::Json(error.to_string()))?;
-    parse_record(line, value, ids).map_err(Refusal::Record)
+    let values = fields(value, NAMES).ok_or_else(|| "record must be an object".to_owned());
+    let parsed = values.and_then(|values| match is_of_event(value, &values) {
+        true => parse_record(line, values, ids).map(|event| ImportLine::Event(Box::new(event))),
+        false => parse_state_line(value).map(ImportLine::State),
+    });
+    parsed.map_err(Refusal::Record)
 }
 
-fn parse_record(line: &Bytes, value: &RawValue, ids: ImportedIds) -> Result<ImportedEvent, String> {
-    let values = fields(value, NAMES).ok_or("record must be an object")?;
+/// An event says more than what is tracked; a line of the state does not.
+fn is_of_event(value: &RawValue, values: &RecordValues<'_>) -> bool {
+    let is_of_state = || {
+        let found = fields(value, ["state", "timer", "tracking"]);
+        found.is_some_and(|found| found.iter().any(Option::is_some))
+    };
+    values[..NAMES.len() - 1].iter().any(Option::is_some) || !is_of_state()
+}
+
+fn parse_record(
+    line: &Bytes,
+    values: RecordValues<'_>,
+    ids: ImportedIds,
+) -> Result<ImportedEvent, String> {
     let [
         id,
         stream,
@@ -221,9 +250,16 @@ mod tests {
 
     const NO_POSITION: &str = "pos must be a whole number from 0 to 9007199254740991";
 
+    fn parse_event(line: &Bytes, ids: ImportedIds) -> Result<ImportedEvent, Refusal> {
+        match parse_line(line, ids)? {
+            ImportLine::Event(event) => Ok(*event),
+            ImportLine::State(line) => panic!("{line:?}"),
+        }
+    }
+
     fn refused(from: &str, to: &str) -> String {
         assert!(LINE.contains(from), "{from}");
-        match parse_line(&Bytes::from(LINE.replace(from, to)), ImportedIds::Kept) {
+        match parse_event(&Bytes::from(LINE.replace(from, to)), ImportedIds::Kept) {
             Err(Refusal::Record(text)) => text,
             other => panic!("{to}: {other:?}"),
         }
@@ -231,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_line_of_eventodb_is_read() {
-        let read = parse_line(&Bytes::from_static(LINE.as_bytes()), ImportedIds::Kept).unwrap();
+        let read = parse_event(&Bytes::from_static(LINE.as_bytes()), ImportedIds::Kept).unwrap();
         assert_eq!((read.position, read.stream_position), (47, 0));
         assert_eq!(read.time.to_string(), "2025-01-15T09:00:00Z");
         assert_eq!(
@@ -252,11 +288,11 @@ mod tests {
         ] {
             let data64 = format!("\"data64\":\"{packed}\"");
             let line = line.replace("\"data\":{\"amount\":1.0}", &data64);
-            let read = parse_line(&Bytes::from(line), ImportedIds::Kept).unwrap();
+            let read = parse_event(&Bytes::from(line), ImportedIds::Kept).unwrap();
             assert_eq!((read.event.data, read.event.id), (expected, None));
         }
         let line = Bytes::from(LINE.replace("550e8400", "nope"));
-        let read = parse_line(&line, ImportedIds::NewIfNeeded).unwrap();
+        let read = parse_event(&line, ImportedIds::NewIfNeeded).unwrap();
         assert_eq!(read.event.id, None);
     }
 

@@ -1,4 +1,4 @@
-//! `trefoil export`: events as NDJSON, out of the database.
+//! `trefoil export`: events, and the state if asked for, as NDJSON, out of the database.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -20,6 +20,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const EXAMPLES: &str = "Examples:
   trefoil export --output backup.ndjson.gz --gzip
   trefoil export --categories account,order --since 2026-01-01
+  trefoil export --with-state --output all.ndjson
   trefoil export | wc -l";
 
 /// Writes events as NDJSON, oldest first, in the form that `import` takes.
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Only events before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
+    /// Write the state as well: keys, seats, tracked positions and timers
+    #[arg(long, conflicts_with_all = ["categories", "since", "until"])]
+    with_state: bool,
     /// Compress
     #[arg(long)]
     gzip: bool,
@@ -48,32 +52,39 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, json: bool) -> anyhow::Result<()> {
         let bar = progress(None)?;
-        let events = match &self.output {
+        let lines = match &self.output {
             Some(OutputFlag::File(path)) => self.write_file(path, &bar)?,
             _ => self.write_to(io::stdout().lock(), &bar)?.0,
         };
         bar.finish_and_clear();
-        match json {
-            true => eprintln!("{}", json!({"exported": events})),
-            false => eprintln!("exported {events} events"),
+        let ExportedLines { events, state, .. } = lines;
+        match (json, self.with_state) {
+            (true, true) => eprintln!("{}", json!({"exported": events, "state": state})),
+            (true, false) => eprintln!("{}", json!({"exported": events})),
+            (false, true) => eprintln!("exported {events} events and {state} lines of state"),
+            (false, false) => eprintln!("exported {events} events"),
         }
         Ok(())
     }
 
     /// Half an export must not look like a whole one, so that it gets its name at the end.
-    fn write_file(&self, path: &Path, bar: &ProgressBar) -> anyhow::Result<u64> {
+    fn write_file(&self, path: &Path, bar: &ProgressBar) -> anyhow::Result<ExportedLines> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let shown = path.display();
         let file = File::create(&partial).with_context(|| format!("cannot create {shown}"))?;
-        let (events, file) = self.write_to(file, bar)?;
+        let (lines, file) = self.write_to(file, bar)?;
         file.sync_all()
             .with_context(|| format!("cannot write {shown}"))?;
         std::fs::rename(&partial, path).with_context(|| format!("cannot create {shown}"))?;
-        Ok(events)
+        Ok(lines)
     }
 
-    fn write_to<W: Write>(&self, target: W, bar: &ProgressBar) -> anyhow::Result<(u64, W)> {
+    fn write_to<W: Write>(
+        &self,
+        target: W,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<(ExportedLines, W)> {
         let mut query = Vec::new();
         if !self.categories.is_empty() {
             query.push(("categories", self.categories.as_str()));
@@ -81,47 +92,85 @@ impl Arguments {
         let [since, until] = [self.since, self.until].map(|time| time.map(|time| time.to_string()));
         query.extend(since.as_deref().map(|since| ("since", since)));
         query.extend(until.as_deref().map(|until| ("until", until)));
+        query.extend(self.with_state.then_some(("state", "true")));
         let body = self
             .connection
             .client()?
             .get("/export", &query, None)?
             .into_reader();
         let mut target = BufWriter::new(target);
-        let events = match self.gzip {
+        let lines = match self.gzip {
             false => copy(body, &mut target, bar)?,
             true => {
                 let mut encoder = GzEncoder::new(&mut target, Compression::default());
-                let events = copy(body, &mut encoder, bar)?;
+                let lines = copy(body, &mut encoder, bar)?;
                 encoder.finish()?;
-                events
+                lines
             }
         };
         let target = target
             .into_inner()
             .map_err(io::IntoInnerError::into_error)?;
-        Ok((events, target))
+        Ok((lines, target))
+    }
+}
+
+/// What the server's line of an event begins with.
+const EVENT_BEGIN: &[u8] = b"{\"id\":";
+
+/// Counts lines by what they hold.
+#[derive(Debug, Default)]
+struct ExportedLines {
+    events: u64,
+    state: u64,
+    /// How many bytes of the present line were as in that of an event; `None` if one was not.
+    like_event: Option<usize>,
+    has_begun: bool,
+}
+
+impl ExportedLines {
+    fn count(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if !std::mem::replace(&mut self.has_begun, true) {
+                self.like_event = Some(0);
+            }
+            if *byte == b'\n' {
+                match self.like_event {
+                    Some(_) => self.events += 1,
+                    None => self.state += 1,
+                }
+                self.has_begun = false;
+            } else if let Some(n_like) =
+                self.like_event.filter(|n_like| *n_like < EVENT_BEGIN.len())
+            {
+                let is_like = EVENT_BEGIN[n_like] == *byte;
+                self.like_event = is_like.then_some(n_like + 1);
+            }
+        }
     }
 }
 
 /// Copies lines and counts them.
-fn copy(mut from: impl Read, mut to: impl Write, bar: &ProgressBar) -> anyhow::Result<u64> {
+fn copy(
+    mut from: impl Read,
+    mut to: impl Write,
+    bar: &ProgressBar,
+) -> anyhow::Result<ExportedLines> {
     let mut buffer = vec![0; BUFFER_BYTES];
-    let mut lines = 0;
+    let mut lines = ExportedLines::default();
     loop {
         let length = from.read(&mut buffer).map_err(|error| {
             // Not the error of a pipe that nobody reads: that one would go unsaid.
-            anyhow::anyhow!("the export broke off after {lines} events: {error}")
+            let events = lines.events;
+            anyhow::anyhow!("the export broke off after {events} events: {error}")
         })?;
         if length == 0 {
             break;
         }
         to.write_all(&buffer[..length])?;
-        lines += buffer[..length]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count() as u64;
+        lines.count(&buffer[..length]);
         bar.inc(length as u64);
-        bar.set_message(format!("{lines} events"));
+        bar.set_message(format!("{} events", lines.events));
     }
     to.flush()?;
     Ok(lines)

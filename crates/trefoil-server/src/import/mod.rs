@@ -1,10 +1,13 @@
-//! `POST /import?force=true&newIds=true`: events in NDJSON, with the positions and times they bring along.
+//! `POST /import?force=true&newIds=true&state=new`: events in NDJSON, with the positions and times they bring
+//! along.
 //!
 //! The body is read line by line and written in batches, each all or nothing; nothing holds it as
 //! a whole. The answer tells the progress as it goes. With `force` the events replace all that there
-//! are: they are written beside them, and take their place when the last one is there.
+//! are: they are written beside them, and take their place when the last one is there. With `state=new`, lines
+//! may hold state as well, if there is none yet; with `state=more` they go on with that.
 
 mod lines;
+mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +16,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement};
+use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement, StateLine};
 
 use crate::body::BodyReader;
 use crate::budget::{Reservation, Share};
@@ -21,11 +24,12 @@ use crate::error::{Failure, Result};
 use crate::json::{put_display, put_number, put_string};
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_EVENTS};
 use crate::query::QueryString;
-use crate::record::{ImportedIds, Refusal, parse_line};
+use crate::record::{ImportLine, ImportedIds, Refusal, parse_line};
 use crate::response::{HttpAnswer, HttpBody};
 use crate::service::{Shared, blocking};
 use crate::sse::event_stream;
 use lines::BodyLines;
+use state::StateMode;
 
 /// Answers `/import`. The head of the answer goes out when the first batch is done: a client that
 /// waits to be told to send its body is told so by then.
@@ -37,6 +41,7 @@ pub(crate) async fn answer(
     reader: BodyReader,
 ) -> Result<HttpAnswer> {
     let query = QueryString::of(&parts.uri);
+    let state = StateMode::of(query)?;
     let replacement = match query.get("force").as_deref() {
         Some("true") => Some(replace(database.clone()).await?),
         _ => None,
@@ -55,9 +60,12 @@ pub(crate) async fn answer(
             _ => ImportedIds::Kept,
         },
         batch: Vec::new(),
+        state_batch: Vec::new(),
+        state,
         batch_bytes: 0,
         reservation: share.for_request(),
         imported: 0,
+        state_lines: 0,
         began: shared.clock().steady(),
         is_over: false,
     };
@@ -99,10 +107,14 @@ struct RunningImport {
     ids: ImportedIds,
     /// Events that are not written yet, with the numbers of their lines.
     batch: Vec<(u64, ImportedEvent)>,
+    /// Lines of state that are not written yet. There are none while there are events.
+    state_batch: Vec<(u64, StateLine)>,
+    state: StateMode,
     batch_bytes: usize,
     /// The memory that the batch takes.
     reservation: Reservation,
     imported: u64,
+    state_lines: u64,
     /// When it began, by the steady clock.
     began: Duration,
     is_over: bool,
@@ -132,11 +144,11 @@ impl RunningImport {
             return None;
         }
         let frame = match self.next_batch().await {
-            Ok(Some(position)) => progress_frame(self.imported, position),
+            Ok(Some(position)) => progress_frame(self.counts(), position),
             Ok(None) => {
                 self.is_over = true;
                 match self.finish().await {
-                    Ok(()) => done_frame(self.imported, self.shared.clock().since(self.began)),
+                    Ok(()) => done_frame(self.counts(), self.shared.clock().since(self.began)),
                     Err(stop) => error_frame(&stop),
                 }
             }
@@ -173,16 +185,18 @@ impl RunningImport {
     /// Reads and writes one batch. Returns the position of its last event, or `None` if it was the
     /// last batch.
     async fn next_batch(&mut self) -> Result<Option<u64>, ImportStop> {
-        while self.batch.len() < IMPORT_BATCH_EVENTS && self.batch_bytes < IMPORT_BATCH_BYTES {
+        self.begin_state().await?;
+        while self.batch.len() + self.state_batch.len() < IMPORT_BATCH_EVENTS
+            && self.batch_bytes < IMPORT_BATCH_BYTES
+        {
             let line = match self.lines.next().await {
                 Ok(Some(line)) => line,
                 Ok(None) => return self.write().await.map(|_| None),
                 Err(failure) => return Err(self.stop("READ_ERROR", failure.message)),
             };
             self.make_room(line.len()).await?;
-            self.batch_bytes += line.len();
             let number = self.lines.number();
-            let event = parse_line(&line, self.ids).map_err(|refusal| match refusal {
+            let parsed = parse_line(&line, self.ids).map_err(|refusal| match refusal {
                 Refusal::Json(text) => self.stop(
                     "INVALID_JSON",
                     format!("malformed JSON at line {number}: {text}"),
@@ -192,7 +206,22 @@ impl RunningImport {
                     format!("invalid record at line {number}: {text}"),
                 ),
             })?;
-            self.batch.push((number, event));
+            let has_other = match &parsed {
+                ImportLine::Event(_) => !self.state_batch.is_empty(),
+                ImportLine::State(_) => !self.batch.is_empty(),
+            };
+            if has_other {
+                self.write().await?;
+                self.make_room(line.len()).await?;
+            }
+            self.batch_bytes += line.len();
+            match parsed {
+                ImportLine::Event(event) => self.batch.push((number, *event)),
+                ImportLine::State(line) => {
+                    self.check_state_wanted()?;
+                    self.state_batch.push((number, line));
+                }
+            }
         }
         self.write().await
     }
@@ -200,16 +229,17 @@ impl RunningImport {
     /// Takes memory for one more line. If there is none, what is there is written first.
     async fn make_room(&mut self, line_bytes: usize) -> Result<(), ImportStop> {
         let needed = |import: &Self| import.memory() + line_bytes + size_of::<ImportedEvent>();
-        if self.reservation.grow_to(needed(self)).is_err() {
+        if !self.reservation.try_grow_to(needed(self)) {
             self.write().await?;
         }
         let taken = self.reservation.grow_to(needed(self));
-        taken.map_err(|failure| self.stop("OVERLOADED", failure.message))
+        taken.map_err(|failure| self.stop(failure.code, failure.message))
     }
 
     /// Returns about how many bytes the batch takes.
     fn memory(&self) -> usize {
-        self.batch_bytes + self.batch.len() * size_of::<ImportedEvent>()
+        let count = self.batch.len() + self.state_batch.len();
+        self.batch_bytes + count * size_of::<ImportedEvent>()
     }
 
     fn stop(&self, code: &'static str, message: String) -> ImportStop {
@@ -220,7 +250,12 @@ impl RunningImport {
         }
     }
 
+    /// Writes what is waiting. Returns the position of the last event of it, or of the log if there is none;
+    /// `None` if nothing is waiting.
     async fn write(&mut self) -> Result<Option<u64>, ImportStop> {
+        if !self.state_batch.is_empty() {
+            return self.write_state().await.map(Some);
+        }
         let batch = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         let Some((_, last)) = batch.last() else {
@@ -248,42 +283,58 @@ fn write_batch(
         ImportedIds::Kept => database.import(events),
         ImportedIds::NewIfNeeded => database.import_with_new_ids(events),
     };
-    imported.map_err(|error| {
-        let (index, error) = match error {
-            Error::ImportStopped { index, error } => (index, *error),
-            error => (0, error),
-        };
-        let code = match error {
-            Error::PositionExists(_) => "POSITION_EXISTS",
-            Error::Unknown { .. } => "OUTCOME_UNKNOWN",
-            Error::NotOwner { .. } => "WRONG_NODE",
-            _ => "IMPORT_FAILED",
-        };
-        let message = match error {
-            Error::DuplicateId { .. } => format!("{error}; newIds=true gives such events new ids"),
-            _ => error.to_string(),
-        };
-        let line = lines.get(index).copied().unwrap_or(0);
-        ImportStop {
-            code,
-            message,
-            line,
-        }
-    })
+    imported.map_err(|error| stop_at(error, &lines))
 }
 
-fn progress_frame(imported: u64, position: u64) -> Vec<u8> {
-    let mut out = b"data: {\"imported\":".to_vec();
-    put_number(&mut out, imported);
+/// Why an import ends, from an error of the library that has the index of a line.
+fn stop_at(error: Error, lines: &[u64]) -> ImportStop {
+    let (index, error) = match error {
+        Error::ImportStopped { index, error } => (index, *error),
+        error => (0, error),
+    };
+    let code = match error {
+        Error::PositionExists(_) => "POSITION_EXISTS",
+        Error::Unknown { .. } => "OUTCOME_UNKNOWN",
+        Error::NotOwner { .. } => "WRONG_NODE",
+        Error::QuotaExceeded { .. } => "QUOTA_EXCEEDED",
+        _ => "IMPORT_FAILED",
+    };
+    let message = match error {
+        Error::DuplicateId { .. } => format!("{error}; newIds=true gives such events new ids"),
+        _ => error.to_string(),
+    };
+    let line = lines.get(index).copied().unwrap_or(0);
+    ImportStop {
+        code,
+        message,
+        line,
+    }
+}
+
+/// How many events and how many lines of state were imported.
+type ImportCounts = (u64, u64);
+
+fn put_counts(out: &mut Vec<u8>, (events, state): ImportCounts) {
+    out.extend_from_slice(b"\"imported\":");
+    put_number(out, events);
+    if state > 0 {
+        out.extend_from_slice(b",\"state\":");
+        put_number(out, state);
+    }
+}
+
+fn progress_frame(counts: ImportCounts, position: u64) -> Vec<u8> {
+    let mut out = b"data: {".to_vec();
+    put_counts(&mut out, counts);
     out.extend_from_slice(b",\"gpos\":");
     put_number(&mut out, position);
     out.extend_from_slice(b"}\n\n");
     out
 }
 
-fn done_frame(imported: u64, elapsed: Duration) -> Vec<u8> {
-    let mut out = b"data: {\"done\":true,\"imported\":".to_vec();
-    put_number(&mut out, imported);
+fn done_frame(counts: ImportCounts, elapsed: Duration) -> Vec<u8> {
+    let mut out = b"data: {\"done\":true,".to_vec();
+    put_counts(&mut out, counts);
     out.extend_from_slice(b",\"elapsed\":");
     put_display(&mut out, format_args!("{:.1}s", elapsed.as_secs_f64()));
     out.extend_from_slice(b"}\n\n");

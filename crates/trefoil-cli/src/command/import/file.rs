@@ -30,8 +30,11 @@ pub(super) struct FileArguments {
     #[arg(long)]
     gzip: bool,
     /// Delete all events of the namespace first
-    #[arg(long)]
+    #[arg(long, conflicts_with = "with_state")]
     force: bool,
+    /// Take the state as well, into a namespace that has no keys
+    #[arg(long)]
+    with_state: bool,
     /// Do not ask before deleting
     #[arg(long, short, requires = "force")]
     yes: bool,
@@ -57,7 +60,9 @@ impl FileArguments {
                 client,
                 force: self.force,
                 new_ids: self.new_ids,
+                with_state: self.with_state,
                 imported: 0,
+                state: 0,
                 bar,
             },
             sent: 0,
@@ -65,9 +70,15 @@ impl FileArguments {
         lines.run(input)?;
         lines.import.bar.finish_and_clear();
         let imported = lines.import.imported;
-        match output.is_text() {
-            false => output.value(&json!({"imported": imported}))?,
-            true => output.line(format_args!("imported {imported} events"))?,
+        let state = lines.import.state;
+        match (output.is_text(), self.with_state) {
+            (false, true) => output.value(&json!({"imported": imported, "state": state}))?,
+            (false, false) => output.value(&json!({"imported": imported}))?,
+            (true, true) => {
+                let text = format_args!("imported {imported} events and {state} lines of state");
+                output.line(text)?;
+            }
+            (true, false) => output.line(format_args!("imported {imported} events"))?,
         }
         Ok(())
     }

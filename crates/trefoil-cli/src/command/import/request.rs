@@ -16,6 +16,8 @@ struct ImportProgress {
     #[serde(default)]
     imported: u64,
     #[serde(default)]
+    state: u64,
+    #[serde(default)]
     done: bool,
     error: Option<String>,
     message: Option<String>,
@@ -29,7 +31,11 @@ pub(in crate::command) struct ImportRequests {
     pub(in crate::command) force: bool,
     /// Whether events whose ids cannot be kept get new ones.
     pub(in crate::command) new_ids: bool,
+    /// Whether lines may hold state.
+    pub(in crate::command) with_state: bool,
     pub(in crate::command) imported: u64,
+    /// How many lines of state were imported.
+    pub(in crate::command) state: u64,
     pub(in crate::command) bar: ProgressBar,
 }
 
@@ -57,19 +63,24 @@ impl ImportRequests {
         let force = std::mem::take(&mut self.force);
         let options = [("force", force), ("newIds", self.new_ids)];
         let given = options.iter().filter(|(_, is_given)| *is_given);
-        let query: Vec<_> = given.map(|(name, _)| (*name, "true")).collect();
+        let mut query: Vec<_> = given.map(|(name, _)| (*name, "true")).collect();
+        // Once there is some, there is more to come.
+        let mode = if self.state == 0 { "new" } else { "more" };
+        query.extend(self.with_state.then_some(("state", mode)));
         let answer = self.client.post("/import", &query, body)?;
-        let (mut imported, mut done) = (0, false);
+        let (mut imported, mut state, mut done) = (0, 0, false);
         for frame in SseFrames::new(answer.into_reader()) {
             let data = frame.context("the answer of the server broke off")?.data;
             let progress: ImportProgress = serde_json::from_str(&data)
                 .context("the server's answer is not what was expected")?;
             if let Some(code) = progress.error {
                 self.imported += imported;
+                self.state += state;
                 let status = match code.as_str() {
-                    "POSITION_EXISTS" => 409,
+                    "POSITION_EXISTS" | "STATE_EXISTS" => 409,
                     "OUTCOME_UNKNOWN" => 500,
                     "WRONG_NODE" => 421,
+                    "QUOTA_EXCEEDED" => 429,
                     _ => 400,
                 };
                 let error = ServerError {
@@ -81,13 +92,14 @@ impl ImportRequests {
                 let line = progress.line.unwrap_or(0);
                 return Err(ImportFailure::Stopped { line, error });
             }
-            (imported, done) = (progress.imported, progress.done);
+            (imported, state, done) = (progress.imported, progress.state, progress.done);
             tell(&self.bar, self.imported + imported);
         }
         if !done {
             return Err(anyhow!("the server did not finish the import").into());
         }
         self.imported += imported;
+        self.state += state;
         Ok(())
     }
 }
