@@ -47,7 +47,7 @@ mod stored;
 mod string;
 mod survey;
 
-pub use application::{Application, HashReader, Timer};
+pub use application::{Application, HashReader, SetTimer, Timer};
 pub use cleaning::{Expired, ExpiryPlace};
 pub use command::{
     ArgumentReader, Call, CommandAccess, CommandSpec, Commands, Keys, index_range, string_range,

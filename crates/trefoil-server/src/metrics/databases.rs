@@ -121,6 +121,8 @@ fn put_work(out: &mut Exposition, stats: &TotalStats) {
     out.counter("recovery_events", help, stats.replayed_events);
     let help = "Bytes of unfinished writes that were cut from the end of logs";
     out.counter("recovery_cut_bytes", help, stats.cut_bytes);
+    let help = "Events removed by truncations, deletions and retention policies";
+    out.counter("removed_events", help, stats.removed_events);
 }
 
 fn put_each(

@@ -4,6 +4,7 @@
 //! - [`databases`] is what the databases count;
 //! - [`archive`] is how far the continuous archive is;
 //! - [`cluster`] is what a node knows of the others, and asks of the store;
+//! - [`quotas`] is what namespaces have used of their quotas;
 //! - [`process`] is what the operating system knows of the process;
 //! - [`exposition`] is the format.
 //!
@@ -18,6 +19,7 @@ mod errors;
 mod exposition;
 pub(crate) mod labels;
 mod process;
+mod quotas;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,6 +108,7 @@ impl Metrics {
         out.counter("events_imported", help, self.events_imported.get());
         databases::put(&mut out, &shared.namespaces.stats());
         put_namespaces(&mut out, shared);
+        quotas::put(&mut out, shared);
         cluster::put(&mut out, &shared.namespaces);
         let progress = shared.config.archive.as_deref();
         archive::put(&mut out, &shared.namespaces, progress);

@@ -26,6 +26,7 @@ pub(crate) fn of_error(failure: &Error) -> Reply {
         | Error::RepeatedId(_)
         | Error::TrackingConflict { .. } => error(format!("CONFLICT {failure}")),
         Error::Overloaded(_) => error(format!("BUSY {failure}")),
+        Error::QuotaExceeded { .. } => error(format!("QUOTA {failure}")),
         Error::Forbidden { .. } => error(format!("NOPERM {failure}")),
         Error::Poisoned(_) => error(format!("READONLY {failure}")),
         Error::Unknown { .. } => error(format!("UNKNOWN {failure}")),
@@ -38,6 +39,7 @@ pub(crate) fn of_error(failure: &Error) -> Reply {
 pub(super) fn of_failure(failure: &Failure) -> Reply {
     match failure.code {
         "OVERLOADED" => error(format!("BUSY {}", failure.message)),
+        "QUOTA_EXCEEDED" => error(format!("QUOTA {}", failure.message)),
         "OUTCOME_UNKNOWN" => error(format!("UNKNOWN {}", failure.message)),
         "WRONG_NODE" => error(format!("WRONGNODE {}", failure.message)),
         _ => error(format!("ERR {}", failure.message)),

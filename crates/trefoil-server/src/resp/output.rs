@@ -94,7 +94,7 @@ impl<'a> RespOutput<'a> {
             return Ok(());
         }
         // Without memory for more, less is sent at a time.
-        if self.room < RESP_REPLY_BYTES && self.reservation.grow_to(RESP_REPLY_BYTES).is_ok() {
+        if self.room < RESP_REPLY_BYTES && self.reservation.try_grow_to(RESP_REPLY_BYTES) {
             self.room = RESP_REPLY_BYTES;
             return Ok(());
         }

@@ -17,9 +17,13 @@ use super::session::Session;
 use super::wishes::Wishes;
 use super::words::{ReplyResult, error};
 use crate::Config;
+use crate::connections::Guest;
 use crate::permit;
 use crate::service::Shared;
 use crate::visits::{NOT_GRANTED, Visit};
+
+/// How often it is noted that a connection uses its token.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 
 /// Whether a client wants replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,18 +70,36 @@ impl Session {
         }
     }
 
-    /// Begins to use a namespace; what was begun in another one is dropped. Returns whether it may be used:
-    /// the token may have been revoked meanwhile.
-    pub(super) fn enter(&mut self, grant: &Arc<Grant>) -> bool {
+    /// Begins to use a namespace, if its quotas allow that; what was begun in another one is dropped. Returns
+    /// whether it may be used: the token may have been revoked meanwhile.
+    pub(super) fn enter(&mut self, grant: &Arc<Grant>) -> ReplyResult<bool> {
+        self.count_in(grant)?;
         let namespace = grant.namespace().clone();
         self.client.known.lock().namespace = Some(namespace.clone());
         self.visit = Some(self.begin_visit(grant));
         self.database = None;
         self.watched = None;
         self.forget_relay();
-        self.guest.share.enter(&namespace);
         self.namespace = Some(namespace);
-        self.check_not_revoked().is_ok()
+        Ok(self.check_not_revoked().is_ok())
+    }
+
+    /// Has the connection count as one of a namespace, if its quota allows that.
+    fn count_in(&self, grant: &Grant) -> ReplyResult<()> {
+        let Guest { share, is_peer, .. } = &*self.guest;
+        let entered = self.shared.enter(share, grant, *is_peer);
+        entered.map_err(|failure| of_failure(&failure))
+    }
+
+    /// Notes now and then that the token is used.
+    pub(super) fn note_use(&mut self) {
+        if self.began.saturating_sub(self.use_noted) < USE_NOTED_EVERY {
+            return;
+        }
+        self.use_noted = self.began;
+        if let Some(visit) = &self.visit {
+            self.shared.namespaces.note_lasting_use(visit.grant());
+        }
     }
 
     fn begin_visit(&self, grant: &Arc<Grant>) -> Visit {
@@ -92,13 +114,12 @@ impl Session {
         let resp = self.shared.config.resp.as_ref();
         let is_open = self.shared.config.test_mode || resp.is_some_and(|resp| resp.anonymous);
         let default = NamespaceId::new(DEFAULT_NAMESPACE).ok();
-        self.namespace = default.filter(|_| is_open);
-        self.visit = None;
-        if let Some(namespace) = &self.namespace {
-            self.guest.share.enter(namespace);
-            let anybody = self.shared.namespaces.admit_anybody(namespace);
-            self.visit = Some(self.begin_visit(&anybody));
-        }
+        let default = default.filter(|_| is_open);
+        let anybody = default.map(|default| self.shared.namespaces.admit_anybody(&default));
+        // Everybody is the administrator then, who is not counted.
+        let anybody = anybody.filter(|anybody| self.count_in(anybody).is_ok());
+        self.namespace = anybody.as_ref().map(|anybody| anybody.namespace().clone());
+        self.visit = anybody.map(|anybody| self.begin_visit(&anybody));
         self.database = None;
         self.watched = None;
         self.forget_relay();

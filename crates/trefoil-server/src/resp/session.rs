@@ -57,6 +57,8 @@ pub(super) struct Session {
     pub(super) namespace: Option<NamespaceId>,
     /// The use of that namespace; `None` if there is none.
     pub(super) visit: Option<Visit>,
+    /// When it was last noted that the token is used, by the steady clock.
+    pub(super) use_noted: Duration,
     /// The database of the namespace, while requests are being carried out.
     pub(super) database: Option<OpenDatabase>,
     /// The state that is read from, while nothing is waited for.
@@ -160,6 +162,7 @@ impl Session {
             protocol: RespVersion::default(),
             namespace: None,
             visit: None,
+            use_noted: Duration::ZERO,
             database: None,
             glance: None,
             batch: RequestBatch::default(),
@@ -185,6 +188,7 @@ impl Session {
     /// Begins to carry out requests that have arrived together.
     pub(super) fn begin_turn(&mut self) {
         self.began = self.shared.clock().steady();
+        self.note_use();
         self.is_first = true;
         self.trace.clear();
         self.look_around();

@@ -71,8 +71,9 @@ impl Session {
 /// Returns the code of an error and whose fault it is. Faults that have no code of their own are told
 /// by their texts, which are the same over all protocols.
 fn severity_of(text: &str) -> (&'static str, Severity) {
-    const CODES: [(&str, Severity); 8] = [
+    const CODES: [(&str, Severity); 9] = [
         ("BUSY", Severity::Refused),
+        ("QUOTA", Severity::Client),
         ("WRONGNODE", Severity::Client),
         ("READONLY", Severity::Fault),
         ("UNKNOWN", Severity::Fault),

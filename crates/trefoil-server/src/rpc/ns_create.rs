@@ -1,4 +1,4 @@
-//! `["ns.create", id, {description?, token?, metadata?, settings?: {cacheShare?, warm?}}]`
+//! `["ns.create", id, {description?, token?, metadata?, settings?: {cacheShare?, warm?, quotas?}}]`
 //!
 //! Creates a namespace and answers `{"createdAt", "namespace", "token"}`. The token is shown this
 //! once. Only for the administrator of the server.
@@ -9,6 +9,7 @@ use trefoil::{NamespaceId, NamespaceSettings, Namespaces, NewNamespace, Token};
 use super::Context;
 use super::arguments::{namespace_id, options, text_option};
 use super::audit::AuditedCall;
+use super::ns_settings::SettingsChange;
 use crate::error::{Failure, Result};
 use crate::json::{RpcCall, is_object, put_string, put_time};
 use crate::response::{self, HttpAnswer};
@@ -44,9 +45,17 @@ fn parse(call: &RpcCall<'_>) -> Result<(NamespaceId, NewNamespace)> {
         description: description.into_owned(),
         token,
         metadata: metadata.map(|metadata| metadata.get().to_owned()),
-        settings: settings.map_or(Ok(NamespaceSettings::default()), parse_settings)?,
+        settings: parse_settings(settings)?,
     };
     Ok((NamespaceId::new(&id)?, new))
+}
+
+fn parse_settings(settings: Option<&RawValue>) -> Result<NamespaceSettings> {
+    let mut made = NamespaceSettings::default();
+    if let Some(settings) = settings {
+        SettingsChange::parse(settings, "options.settings")?.apply(&mut made);
+    }
+    Ok(made)
 }
 
 /// The option `token`: a token of the namespace `id`. An empty one counts as missing.
@@ -54,12 +63,4 @@ pub(super) fn token_option(token: Option<&RawValue>) -> Result<Option<Token>> {
     let token = text_option(token, "options.token")?.filter(|token| !token.is_empty());
     let token = token.map(|token| Token::read(&token)).transpose();
     token.map_err(|error| Failure::invalid(format!("Invalid token format: {error}")))
-}
-
-fn parse_settings(settings: &RawValue) -> Result<NamespaceSettings> {
-    serde_json::from_str(settings.get()).map_err(|_| {
-        Failure::invalid(
-            "options.settings must be an object with a number cacheShare and a boolean warm",
-        )
-    })
 }

@@ -8,6 +8,7 @@ use trefoil::{Scope, Trace};
 
 use super::Context;
 use super::arguments::namespace_id;
+use super::ns_settings::settings_json;
 use crate::error::Result;
 use crate::json::{RpcCall, put_number, put_string, put_time};
 use crate::response::{self, HttpAnswer};
@@ -45,9 +46,8 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     out.extend_from_slice(entry.metadata.as_deref().unwrap_or("null").as_bytes());
     out.extend_from_slice(b",\"namespace\":");
     put_string(&mut out, entry.id.as_str());
-    let (share, warm) = (entry.settings.cache_share, entry.settings.warm);
-    let settings = format!(",\"settings\":{{\"cacheShare\":{share},\"warm\":{warm}}}");
-    out.extend_from_slice(settings.as_bytes());
+    out.extend_from_slice(b",\"settings\":");
+    out.extend_from_slice(settings_json(&entry.settings)?.as_bytes());
     out.extend_from_slice(b",\"streamCount\":");
     put_number(&mut out, info.streams);
     if let Some((_, reason)) = refusing.into_iter().find(|(id, _)| *id == entry.id) {

@@ -13,6 +13,7 @@ mod keys;
 mod timers;
 
 pub use keys::HashReader;
+pub use timers::SetTimer;
 
 use bytes::Bytes;
 

@@ -8,9 +8,12 @@ use bytes::Bytes;
 
 use super::Timer;
 use crate::cleaning::ExpiryEntry;
-use crate::error::Result;
+use crate::command::arguments::integer;
+use crate::command::{Call, CommandAccess, CommandSpec, Keys};
+use crate::error::{CommandError, Result};
 use crate::keyspace::Keyspace;
-use crate::layout;
+use crate::layout::{self, FIELDS_EXPIRE};
+use crate::reply::Reply;
 
 /// The most timers that one command runs because they are due.
 const TIMERS_PER_COMMAND_MAX: usize = 64;
@@ -18,7 +21,67 @@ const TIMERS_PER_COMMAND_MAX: usize = 64;
 /// At most how many expiries, most of which are no timers, a command looks at.
 const EXPIRIES_PASSED_MAX: usize = 1024;
 
+/// A timer that is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetTimer {
+    /// Which one it is, see [`Timer::new`].
+    pub kind: u8,
+    /// Under which key.
+    pub key: Bytes,
+    /// When it is due, in milliseconds since 1970.
+    pub time: u64,
+}
+
+/// Sets a timer as it was set elsewhere. No client can call it: it is in no table.
+static SET_TIMER: CommandSpec =
+    CommandSpec::new("timer.set", 4, CommandAccess::Write, Keys::NONE, set_again);
+
+fn set_again(keyspace: &mut Keyspace<'_>, arguments: &[Bytes]) -> Result<Reply> {
+    let kind = u8::try_from(integer(&arguments[1])?).ok();
+    let timer = kind.and_then(|kind| keyspace.timer(kind));
+    let timer = timer.ok_or_else(|| unknown_timer(&arguments[1]))?;
+    let time = u64::try_from(integer(&arguments[3])?).unwrap_or_default();
+    keyspace.set_timer(timer, &arguments[2], time)?;
+    Ok(Reply::OK)
+}
+
+fn unknown_timer(kind: &[u8]) -> CommandError {
+    let kind = String::from_utf8_lossy(kind);
+    CommandError::because(format!("ERR no application has a timer of kind {kind}"))
+}
+
+impl SetTimer {
+    /// Returns a command that sets it again.
+    pub fn into_call(self) -> Result<Call> {
+        let number = |number: u64| Bytes::from(number.to_string());
+        let name = Bytes::from_static(SET_TIMER.name.as_bytes());
+        let kind = number(u64::from(self.kind));
+        SET_TIMER.call(vec![name, kind, self.key, number(self.time)])
+    }
+}
+
 impl Keyspace<'_> {
+    /// Returns timers that are set, in the order of time, from an entry on; and the entry at which to go on,
+    /// if there may be more.
+    pub fn set_timers(&self, from: &[u8]) -> trefoil_core::Result<(Vec<SetTimer>, Option<Bytes>)> {
+        let mut found = Vec::new();
+        for (n_passed, expiry) in self.expiries(from).enumerate() {
+            let ExpiryEntry {
+                name,
+                time,
+                what: kind,
+                key,
+            } = expiry.map_err(CommandError::into_error)?;
+            if n_passed == EXPIRIES_PASSED_MAX {
+                return Ok((found, Some(name)));
+            }
+            if kind > FIELDS_EXPIRE {
+                found.push(SetTimer { kind, key, time });
+            }
+        }
+        Ok((found, None))
+    }
+
     /// Sets a timer under a key: it is run once, at this time in milliseconds since 1970 or soon
     /// after, whatever becomes of the key. There may be several under a key, for different times.
     pub fn set_timer(&mut self, timer: &Timer, key: &Bytes, time: u64) -> Result<()> {

@@ -9,6 +9,7 @@ mod expiry;
 pub(crate) mod hash;
 mod keys;
 mod list;
+mod room;
 mod sample;
 mod scan;
 mod set;

@@ -1,5 +1,7 @@
 //! Namespaces as a continuous archive sees them.
 
+use std::sync::Arc;
+
 use trefoil_core::{NamespaceId, Result};
 
 use super::Namespaces;
@@ -31,7 +33,8 @@ impl Namespaces {
         self.inner.pool.look_after(get, |database| {
             let engine = database.engine()?;
             let source = ArchiveSource {
-                storage: std::sync::Arc::clone(&engine.storage),
+                storage: Arc::clone(&engine.storage),
+                store: Arc::clone(&engine.store),
                 clock: self.clock().clone(),
                 created,
                 generation: engine.generation,

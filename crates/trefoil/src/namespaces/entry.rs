@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use trefoil_core::{Error, NamespaceId, Result, Timestamp, Token};
 
+use super::quota::Quotas;
 use super::token::{MAIN_TOKEN, StoredToken, TokenHash, TokenRecord};
 
 /// The version of the registry file's format.
@@ -39,6 +40,9 @@ pub struct NamespaceSettings {
     pub cache_share: u32,
     /// Whether it is opened at start rather than when it is first used.
     pub warm: bool,
+    /// How much of everything it may take.
+    #[serde(skip_serializing_if = "Quotas::is_empty")]
+    pub quotas: Quotas,
 }
 
 impl Default for NamespaceSettings {
@@ -46,6 +50,7 @@ impl Default for NamespaceSettings {
         Self {
             cache_share: 1,
             warm: false,
+            quotas: Quotas::default(),
         }
     }
 }
@@ -53,7 +58,7 @@ impl Default for NamespaceSettings {
 impl NamespaceSettings {
     pub(super) fn validate(self) -> Result<()> {
         if (1..=CACHE_SHARE_MAX).contains(&self.cache_share) {
-            return Ok(());
+            return self.quotas.validate();
         }
         Err(Error::invalid(format!(
             "cache share is {}, it must lie between 1 and {CACHE_SHARE_MAX}",

@@ -18,6 +18,7 @@ mod moving;
 mod pool;
 #[cfg(test)]
 mod pool_tests;
+pub(crate) mod quota;
 mod registry;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub(crate) use backup::{check_entry, entry_text, restored_entry};
 pub use entry::{NamespaceEntry, NamespaceSettings, NewNamespace};
 pub use grant::{Grant, TokenReview};
 pub use pool::{LogState, OpenDatabase};
+pub use quota::{Quota, QuotaKeeper, Quotas};
 pub(crate) use registry::is_made;
 pub use token::{MAIN_TOKEN, NewToken, SERVER_TOKEN, TokenEntry};
 pub(crate) use tokens::rotate_token;
@@ -463,6 +465,7 @@ impl Inner {
     fn open_database(&self, id: &NamespaceId) -> Result<Database> {
         let mut options = self.options.database.clone();
         options.cache_bytes = self.cache_bytes(id)?;
+        options.quota_keeper = self.registry.quota_keeper(id).unwrap_or_default();
         let claim = self.registry.claim(id)?;
         let database = Database::open_sharing(claim, &options, Arc::clone(&self.background))?;
         // Before anything is written to it: what the registry does not know of is not missed.

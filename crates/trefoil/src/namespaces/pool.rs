@@ -416,6 +416,25 @@ impl DatabasePool {
         }
     }
 
+    /// Returns how many bytes of a namespace are on disk; `None` if it is neither open nor was it closed for
+    /// lack of room. It does not count as used.
+    pub(super) fn disk_bytes(&self, id: &NamespaceId) -> Option<u64> {
+        let state = self.state.lock();
+        let opened = state.open.get(id).map(|used| Arc::clone(&used.slot));
+        let counted = state.counted.get(id).cloned();
+        drop(state);
+        let Some(slot) = opened else {
+            let Info {
+                log_used_bytes,
+                index_bytes,
+                state_bytes,
+                ..
+            } = counted?;
+            return Some(log_used_bytes + index_bytes + state_bytes);
+        };
+        slot.database.get()?.as_ref().ok()?.disk_bytes().ok()
+    }
+
     /// Returns how many bytes of memory cached blocks of all open databases take.
     pub(super) fn cached_bytes(&self) -> u64 {
         let open = self.all_open();

@@ -10,6 +10,7 @@ use trefoil_core::{Damage, Error, NamespaceId, Result, Timestamp};
 
 use super::entry::{NamespaceEntry, RegistryRecord};
 use super::grant::{Grant, TokenReview};
+use super::quota::QuotaKeeper;
 use super::token::{TokenHash, TokenRecord};
 use crate::home::{Claim, Erasure, Home, Stamp, StoredEntry};
 
@@ -42,14 +43,20 @@ impl std::fmt::Debug for Registry {
 struct Registered {
     record: RegistryRecord,
     stamp: Stamp,
+    quota_keeper: Arc<QuotaKeeper>,
 }
 
 impl Registered {
+    fn new(record: RegistryRecord, stamp: Stamp) -> Self {
+        Self {
+            record,
+            stamp,
+            quota_keeper: Arc::default(),
+        }
+    }
+
     fn read(name: &str, entry: &StoredEntry) -> Result<Self> {
-        Ok(Self {
-            record: read_entry(name, entry)?,
-            stamp: entry.stamp,
-        })
+        Ok(Self::new(read_entry(name, entry)?, entry.stamp))
     }
 }
 
@@ -113,7 +120,7 @@ impl Registry {
 
     /// Claims a namespace.
     pub(super) fn claim(&self, id: &NamespaceId) -> Result<Arc<dyn Claim>> {
-        let Registered { record, stamp } = self.registered(id.as_str())?;
+        let Registered { record, stamp, .. } = self.registered(id.as_str())?;
         self.home.claim(id, stamp.incarnation, record.is_made)
     }
 
@@ -155,6 +162,26 @@ impl Registry {
                 registry: self,
             });
         }
+    }
+
+    /// Returns what keeps a namespace to its quotas.
+    pub(super) fn quota_keeper(&self, id: &NamespaceId) -> Option<Arc<QuotaKeeper>> {
+        let namespaces = self.namespaces.read();
+        let found = namespaces.get(id.as_str());
+        found.map(|found| Arc::clone(&found.quota_keeper))
+    }
+
+    /// Returns those of which there is something to tell, by namespace.
+    pub(super) fn quota_keepers(&self) -> Vec<(NamespaceId, Arc<QuotaKeeper>)> {
+        let namespaces = self.namespaces.read();
+        let found = namespaces
+            .values()
+            .filter(|found| found.quota_keeper.is_of_interest());
+        let of = |found: &Registered| {
+            let id = found.record.entry.id.clone();
+            (id, Arc::clone(&found.quota_keeper))
+        };
+        found.map(of).collect()
     }
 
     /// Refuses a token that opens a namespace already.
@@ -203,7 +230,7 @@ impl Registry {
         }
         let created = self.home.create(&id, &encode(&record)?);
         let stamp = created.inspect_err(|_| self.look_again(&id))?;
-        self.put(id.as_str(), Registered { record, stamp });
+        self.put(id.as_str(), Registered::new(record, stamp));
         Ok(())
     }
 
@@ -231,12 +258,14 @@ impl Registry {
     ) -> Result<()> {
         let _change = self.change.lock();
         loop {
-            let Registered { mut record, stamp } = self.registered(id.as_str())?;
+            let Registered {
+                mut record, stamp, ..
+            } = self.registered(id.as_str())?;
             change(&mut record)?;
             let replaced = self.home.replace(id, stamp, &encode(&record)?);
             match replaced.inspect_err(|_| self.look_again(id))? {
                 Some(stamp) => {
-                    self.put(id.as_str(), Registered { record, stamp });
+                    self.put(id.as_str(), Registered::new(record, stamp));
                     return Ok(());
                 }
                 None => self.refresh(id)?,
@@ -295,8 +324,12 @@ impl Registry {
         Ok(())
     }
 
-    fn put(&self, id: &str, registered: Registered) {
-        let Registered { record, stamp } = &registered;
+    fn put(&self, id: &str, mut registered: Registered) {
+        if let Some(before) = self.namespaces.read().get(id) {
+            registered.quota_keeper = Arc::clone(&before.quota_keeper);
+        }
+        let Registered { record, stamp, .. } = &registered;
+        registered.quota_keeper.set(record.entry.settings.quotas);
         let namespace = &record.entry.id;
         let grants = record.tokens.iter().flat_map(|token| {
             let grant = |hash| {

@@ -103,6 +103,10 @@ fn a_namespace_survives_reopening_with_all_that_was_said_of_it() {
         settings: NamespaceSettings {
             cache_share: 7,
             warm: true,
+            quotas: Quotas {
+                disk_bytes: Some(1),
+                ..Quotas::default()
+            },
         },
     };
     let (entry, token) = namespaces.create(&id("tenant-a"), new).unwrap();
@@ -112,6 +116,8 @@ fn a_namespace_survives_reopening_with_all_that_was_said_of_it() {
     assert_eq!(namespaces.entry("tenant-a").unwrap(), entry);
     assert_eq!(namespaces.authenticate(&token), Some(id("tenant-a")));
     assert_eq!(entry.settings.cache_share, 7);
+    let keeper = namespaces.quota_keeper(&id("tenant-a"));
+    assert_eq!(keeper.limit(Quota::DiskBytes), Some(1));
     assert_eq!(
         entry.metadata.as_deref(),
         Some(r#"{"plan": "big", "n": 1.0}"#)
@@ -340,6 +346,7 @@ fn what_breaks_a_rule_is_refused() {
     let settings = NamespaceSettings {
         cache_share: 0,
         warm: false,
+        ..NamespaceSettings::default()
     };
     assert!(refused(NewNamespace { settings, ..base }).contains("cache share"));
     assert!(namespaces.list().unwrap().is_empty());
@@ -507,6 +514,7 @@ fn a_warm_namespace_is_opened_at_start() {
     let settings = NamespaceSettings {
         cache_share: 1,
         warm: true,
+        ..NamespaceSettings::default()
     };
     let new = NewNamespace {
         settings,

@@ -74,6 +74,15 @@ impl Namespaces {
         }
     }
 
+    /// Notes that what was granted a while ago is still used. The entry may have been changed since then, and
+    /// has other grants now.
+    pub fn note_lasting_use(&self, grant: &Grant) {
+        let hash = grant.hash.as_ref();
+        if let Some(current) = hash.and_then(|hash| self.inner.registry.grant(hash)) {
+            self.note_use(&current);
+        }
+    }
+
     /// Returns until when a grant counts, see [`Grant::until`]; `None` if it does not any more.
     pub fn still_granted(&self, grant: &Grant) -> Option<Timestamp> {
         self.inner.registry.still_granted(grant)

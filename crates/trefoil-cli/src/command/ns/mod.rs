@@ -1,5 +1,6 @@
 //! `trefoil ns`: namespaces.
 
+mod set;
 mod token;
 
 use serde::{Deserialize, Serialize};
@@ -16,11 +17,12 @@ Examples:
   trefoil ns create tenant-a --description 'Our first tenant'
   trefoil ns list
   trefoil ns info tenant-a --json
+  trefoil ns set tenant-a --disk 10GiB
   trefoil ns reopen tenant-a
   trefoil ns token tenant-a --rotate
   trefoil ns delete tenant-a --yes";
 
-/// Creates, lists, inspects, reopens and deletes namespaces, and gives them other tokens.
+/// Creates, lists, inspects, changes, reopens and deletes namespaces, and gives them other tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -44,6 +46,9 @@ enum NamespaceAction {
         #[command(flatten)]
         connection: ConnectionArguments,
     },
+    /// Change how a namespace is operated, and its quotas
+    #[command(after_help = set::EXAMPLES)]
+    Set(set::Arguments),
     /// Show counts and times of a namespace
     #[command(after_help = "Example:\n  trefoil ns info tenant-a")]
     Info {
@@ -162,6 +167,7 @@ impl Arguments {
         match self.action {
             NamespaceAction::Create(arguments) => create(arguments, output),
             NamespaceAction::Token(arguments) => arguments.run(output),
+            NamespaceAction::Set(arguments) => arguments.run(output),
             NamespaceAction::List { connection } => list(&connection.client()?, output),
             NamespaceAction::Info { id, connection } => info(&connection.client()?, &id, output),
             NamespaceAction::Reopen { id, connection } => {

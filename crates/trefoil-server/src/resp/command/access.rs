@@ -35,7 +35,7 @@ async fn become_owner(session: &mut Session, name: &[u8], token: &[u8]) -> Reply
     let Some(access) = admitted.ok().filter(|access| is_right(&access.namespace)) else {
         return Err(wrong());
     };
-    if !session.enter(&access.grant) {
+    if !session.enter(&access.grant)? {
         session.leave();
         return Err(wrong());
     }

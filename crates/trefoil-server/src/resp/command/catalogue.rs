@@ -383,6 +383,8 @@ mod tests {
             let writes = spec.access == CommandAccess::Write;
             assert_eq!(entry.flags.contains(&"write"), writes, "{}", spec.name);
             assert_eq!(entry.flags.contains(&"readonly"), !writes, "{}", spec.name);
+            let takes_room = entry.flags.contains(&"denyoom");
+            assert_eq!(takes_room, spec.takes_room(), "{}", spec.name);
             let keys = [spec.keys.first, spec.keys.last, spec.keys.step].map(i64::from);
             assert_eq!(entry.range(), keys, "{}", spec.name);
             let is_movable = |spec: &KeySpec| !matches!(spec.place, KeyPlace::Range { .. });

@@ -6,6 +6,7 @@ mod grpc;
 mod listing;
 mod lost;
 mod moving;
+mod quotas;
 mod resp;
 mod tokens;
 
@@ -89,9 +90,13 @@ fn owner_and_others(mut nodes: Vec<TestNode>) -> (TestNode, Vec<TestNode>) {
 
 /// The value of a counter.
 fn metric(node: &TestNode, line: &str) -> u64 {
+    metric_so_far(node, line).unwrap_or_else(|| panic!("there is no {line}"))
+}
+
+/// The same of one that is there when something was counted.
+fn metric_so_far(node: &TestNode, line: &str) -> Option<u64> {
     let reply = request(node.server.address, "GET", "/metrics", "", b"");
     let text = reply.text().to_owned();
-    let found = text.lines().find_map(|found| found.strip_prefix(line));
-    let value = found.unwrap_or_else(|| panic!("{line} in {text}"));
-    value.trim().parse().unwrap()
+    let value = text.lines().find_map(|found| found.strip_prefix(line))?;
+    Some(value.trim().parse().unwrap())
 }

@@ -1,9 +1,12 @@
 //! `token.*`: who may call them, what they answer, and what they refuse.
 
+use std::time::Duration;
+
 use serde_json::json;
-use trefoil::{Scope, Token};
+use trefoil::{Clock, ManualTime, NamespacesOptions, Options, Scope, Timestamp, Token};
 
 use super::{TokenServer, scoped};
+use crate::resp;
 
 #[test]
 fn a_token_is_made_listed_replaced_and_revoked() {
@@ -177,4 +180,24 @@ fn what_makes_no_sense_is_refused_and_named() {
         text,
         "number of tokens of the namespace is 65, the limit is 64"
     );
+}
+
+#[test]
+fn a_session_that_lasts_uses_its_token_all_the_time() {
+    let time = ManualTime::new(Timestamp(1_800_000_000_000_000_000));
+    let database = Options::default().with_clock(Clock::new(time.clone()));
+    let server = TokenServer::with(NamespacesOptions::default().with_database(database));
+    let main = server.create("shop");
+    let token = server.token("shop", "till", scoped(&[Scope::State]));
+    let mut redis = resp::Client::connect(&server.server);
+    assert_eq!(redis.ask(&["AUTH", &token]), "+OK");
+    let used = || {
+        let tokens = server.call(&main, r#"["token.list"]"#);
+        tokens[1]["lastUsed"].clone()
+    };
+    let first = used();
+    time.advance(Duration::from_secs(3600));
+    assert_eq!(used(), first);
+    assert_eq!(redis.say("SET k 1"), "+OK");
+    assert_eq!(used(), "2027-01-15T09:00:00Z", "after {first}");
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod matrix;
 mod methods;
+mod quotas;
 mod revoked;
 
 use serde_json::Value;

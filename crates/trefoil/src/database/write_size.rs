@@ -1,0 +1,79 @@
+//! How much a write takes, compared with the quotas of its namespace before it is queued.
+
+use trefoil_core::{Commit, ImportedEvent, Result};
+use trefoil_state::CommandAccess;
+
+use super::Database;
+use crate::namespaces::quota::WriteSize;
+use crate::write::transaction::{Step, Transaction};
+
+impl Database {
+    pub(super) fn take_commit(&self, commit: &Commit) -> Result<()> {
+        self.take(|| WriteSize {
+            events: commit.events.len() as u64,
+            bytes: commit.events.iter().map(|event| event.size() as u64).sum(),
+            takes_room: true,
+        })
+    }
+
+    pub(super) fn take_import(&self, events: &[ImportedEvent]) -> Result<()> {
+        self.take(|| WriteSize {
+            events: events.len() as u64,
+            bytes: events.iter().map(|event| event.event.size() as u64).sum(),
+            takes_room: true,
+        })
+    }
+
+    pub(super) fn take_transaction(&self, transaction: &Transaction) -> Result<()> {
+        self.take(|| {
+            let steps = &transaction.steps;
+            WriteSize {
+                events: steps.iter().filter(|step| may_append(step)).count() as u64,
+                bytes: transaction.size() as u64,
+                takes_room: steps.iter().any(takes_room),
+            }
+        })
+    }
+
+    /// Takes what a write needs of the quotas, or refuses it.
+    fn take(&self, size: impl FnOnce() -> WriteSize) -> Result<()> {
+        let keeper = &self.inner.options.quota_keeper;
+        if !keeper.limits_writes() {
+            return Ok(());
+        }
+        let background = &self.inner.background;
+        let now = background.clock.steady();
+        if keeper.must_measure(now) {
+            let database = self.clone();
+            // If too much waits already, it is tried again a second later.
+            let _ = background.look(self.engine()?.reader(), move || database.measure());
+        }
+        keeper.take(size(), now)
+    }
+
+    /// Finds out how much room is taken on disk.
+    fn measure(&self) {
+        match self.disk_bytes() {
+            Ok(bytes) => self.inner.options.quota_keeper.measured(bytes),
+            Err(error) => tracing::debug!(%error, "the room on disk is not known"),
+        }
+    }
+}
+
+/// A command of an application may append events, which is not known before: it counts as one.
+fn may_append(step: &Step) -> bool {
+    match step {
+        Step::Append { .. } => true,
+        Step::Call(call) => {
+            let spec = call.spec();
+            spec.is_of_application() && spec.access == CommandAccess::Write
+        }
+    }
+}
+
+fn takes_room(step: &Step) -> bool {
+    match step {
+        Step::Append { .. } => true,
+        Step::Call(call) => call.spec().takes_room(),
+    }
+}

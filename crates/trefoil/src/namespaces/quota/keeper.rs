@@ -1,0 +1,241 @@
+//! Keeps one namespace to its quotas: what it has written is measured here, and all that is refused is
+//! counted here. It outlives the database, which may be closed and opened again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use trefoil_core::{Error, Result};
+
+use super::{Quota, Quotas};
+
+/// What keeps a namespace to its quotas.
+#[derive(Debug)]
+pub struct QuotaKeeper {
+    /// In the order of [`Quota`].
+    limits: [AtomicU64; Quota::EVERY.len()],
+    /// How often each has refused something.
+    refusals: [AtomicU64; Quota::EVERY.len()],
+    writes: Mutex<WriteAllowance>,
+}
+
+/// What stands for no limit.
+const UNLIMITED: u64 = u64::MAX;
+
+/// How long a measurement of the disk is good for.
+const MEASURED_FOR: Duration = Duration::from_secs(1);
+
+/// What a write asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WriteSize {
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+    /// Whether it takes room; else it only makes some.
+    pub(crate) takes_room: bool,
+}
+
+#[derive(Debug, Default)]
+struct WriteAllowance {
+    /// How many events may be appended now; below zero after a large commit.
+    events: f64,
+    /// When that was computed, by the steady clock.
+    computed: Option<Duration>,
+    /// How many bytes there were on disk when that was measured.
+    measured: Option<u64>,
+    /// The bytes of writes since then.
+    written: u64,
+    /// When it was last asked to measure.
+    asked: Option<Duration>,
+}
+
+impl Default for QuotaKeeper {
+    fn default() -> Self {
+        Self {
+            limits: Quota::EVERY.map(|_| AtomicU64::new(UNLIMITED)),
+            refusals: Default::default(),
+            writes: Mutex::default(),
+        }
+    }
+}
+
+impl QuotaKeeper {
+    pub(in crate::namespaces) fn set(&self, quotas: Quotas) {
+        for quota in Quota::EVERY {
+            let limit = quotas.get(quota).unwrap_or(UNLIMITED);
+            self.limits[quota as usize].store(limit, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns a quota; `None` if there is none of that kind.
+    pub fn limit(&self, quota: Quota) -> Option<u64> {
+        let limit = self.limits[quota as usize].load(Ordering::Relaxed);
+        (limit != UNLIMITED).then_some(limit)
+    }
+
+    /// Returns how often a quota has refused something since the start.
+    pub fn refusals(&self, quota: Quota) -> u64 {
+        self.refusals[quota as usize].load(Ordering::Relaxed)
+    }
+
+    /// Returns whether there is anything to tell of it.
+    pub(in crate::namespaces) fn is_of_interest(&self) -> bool {
+        let is_used = |quota| self.limit(quota).is_some() || self.refusals(quota) > 0;
+        Quota::EVERY.into_iter().any(is_used)
+    }
+
+    /// Counts that something was refused, and returns the error that says so.
+    pub fn refuse(&self, quota: Quota) -> Error {
+        self.refusals[quota as usize].fetch_add(1, Ordering::Relaxed);
+        Error::QuotaExceeded {
+            quota: quota.name(),
+            // It may have been removed meanwhile.
+            limit: self.limit(quota).unwrap_or(0),
+        }
+    }
+
+    /// Returns whether writes have to be measured: those of most namespaces have not.
+    pub(crate) fn limits_writes(&self) -> bool {
+        let quotas = [Quota::DiskBytes, Quota::EventsPerSecond];
+        quotas.into_iter().any(|quota| self.limit(quota).is_some())
+    }
+
+    /// Returns whether the disk should be measured now. The caller has that done elsewhere: it may wait.
+    pub(crate) fn must_measure(&self, now: Duration) -> bool {
+        if self.limit(Quota::DiskBytes).is_none() {
+            return false;
+        }
+        let asked = &mut self.writes.lock().asked;
+        let is_due = asked.is_none_or(|asked| now.saturating_sub(asked) >= MEASURED_FOR);
+        if is_due {
+            *asked = Some(now);
+        }
+        is_due
+    }
+
+    /// Notes how many bytes there are on disk.
+    pub(crate) fn measured(&self, bytes: u64) {
+        let mut writes = self.writes.lock();
+        writes.measured = Some(bytes);
+        writes.written = 0;
+    }
+
+    /// Takes what a write needs, or refuses it and takes nothing.
+    pub(crate) fn take(&self, size: WriteSize, now: Duration) -> Result<()> {
+        let (events_max, bytes_max) = (
+            self.limit(Quota::EventsPerSecond),
+            self.limit(Quota::DiskBytes),
+        );
+        let mut writes = self.writes.lock();
+        if size.takes_room && bytes_max.is_some_and(|limit| writes.has_filled(limit)) {
+            return Err(self.refuse(Quota::DiskBytes));
+        }
+        if let Some(limit) = events_max.filter(|_| size.events > 0)
+            && !writes.take_events(size.events, limit, now)
+        {
+            return Err(self.refuse(Quota::EventsPerSecond));
+        }
+        writes.written = writes.written.saturating_add(size.bytes);
+        Ok(())
+    }
+}
+
+impl WriteAllowance {
+    /// Returns whether so many bytes are on disk, as far as that is known.
+    fn has_filled(&self, limit: u64) -> bool {
+        let measured = self.measured;
+        measured.is_some_and(|measured| measured.saturating_add(self.written) >= limit)
+    }
+
+    /// The allowance grows by the quota each second, up to the quota. A commit that is larger than what is
+    /// left is taken as long as something is left, and those after it wait until it is made up for.
+    fn take_events(&mut self, events: u64, limit: u64, now: Duration) -> bool {
+        let most = limit as f64;
+        let grown = match self.computed {
+            Some(computed) => self.events + now.saturating_sub(computed).as_secs_f64() * most,
+            None => most,
+        };
+        self.events = grown.min(most);
+        self.computed = Some(now);
+        if self.events <= 0.0 {
+            return false;
+        }
+        self.events -= events as f64;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(events: u64, bytes: u64) -> WriteSize {
+        WriteSize {
+            events,
+            bytes,
+            takes_room: true,
+        }
+    }
+
+    fn keeper(quota: Quota, limit: u64) -> QuotaKeeper {
+        let (keeper, mut quotas) = (QuotaKeeper::default(), Quotas::default());
+        assert!(!keeper.limits_writes());
+        quotas.set(quota, Some(limit));
+        keeper.set(quotas);
+        assert!(keeper.limits_writes());
+        keeper
+    }
+
+    #[test]
+    fn events_are_taken_at_the_rate_of_the_quota() {
+        let keeper = keeper(Quota::EventsPerSecond, 10);
+        let at = |millis: u64, events: u64| {
+            let taken = keeper.take(size(events, 0), Duration::from_millis(millis));
+            taken.map_err(|error| error.to_string())
+        };
+        at(0, 10).unwrap();
+        let refused = "the namespace has used up its quota eventsPerSecond, which is 10";
+        assert_eq!(at(0, 1).unwrap_err(), refused);
+        at(0, 0).unwrap();
+        at(100, 1).unwrap();
+        // A large commit is taken if something is left, and made up for afterwards.
+        at(1100, 25).unwrap();
+        assert!(at(2500, 1).is_err());
+        at(2700, 1).unwrap();
+        assert_eq!(keeper.refusals(Quota::EventsPerSecond), 2);
+        keeper.set(Quotas::default());
+        assert!(!keeper.limits_writes());
+    }
+
+    #[test]
+    fn nothing_is_written_beyond_the_quota_of_the_disk_but_what_makes_room() {
+        let keeper = keeper(Quota::DiskBytes, 1000);
+        let second = Duration::from_secs(1);
+        // It is not known yet how much there is.
+        assert!(keeper.must_measure(second));
+        assert!(!keeper.must_measure(second));
+        keeper.take(size(1, 10), second).unwrap();
+        keeper.measured(900);
+        keeper.take(size(1, 100), second).unwrap();
+        keeper.take(size(1, 1), second).unwrap_err();
+        keeper.take(WriteSize::default(), second).unwrap();
+        // It is measured again though everything is refused: somebody may have made room.
+        assert!(keeper.must_measure(2 * second));
+        keeper.measured(100);
+        keeper.take(size(1, 1), 2 * second).unwrap();
+        assert_eq!(keeper.refusals(Quota::DiskBytes), 1);
+    }
+
+    #[test]
+    fn what_the_disk_refuses_takes_no_events() {
+        let keeper = QuotaKeeper::default();
+        keeper.set(Quotas {
+            disk_bytes: Some(1),
+            events_per_second: Some(1),
+            ..Quotas::default()
+        });
+        keeper.measured(1);
+        keeper.take(size(1, 1), Duration::ZERO).unwrap_err();
+        keeper.measured(0);
+        keeper.take(size(1, 0), Duration::ZERO).unwrap();
+    }
+}
