@@ -119,7 +119,10 @@ export declare class Conflict extends TrefoilError {
 /** A state command failed. Nothing was written. */
 export declare class CommandFailed extends TrefoilError {
 }
-/** The server cannot be reached, is overloaded, has no space, or another node has the namespace. Nothing was written. */
+/**
+ * The server cannot be reached, is overloaded, has no space, or another node has the namespace; or the namespace has
+ * used up a quota. Nothing was written.
+ */
 export declare class Unavailable extends TrefoilError {
 }
 /** It is not known whether the commit was written. Its id tells: commit it again with the same id. */

@@ -47,7 +47,10 @@ export class Unauthorized extends TrefoilError {}
 export class Conflict extends TrefoilError {}
 /** A state command failed. Nothing was written. */
 export class CommandFailed extends TrefoilError {}
-/** The server cannot be reached, is overloaded, has no space, or another node has the namespace. Nothing was written. */
+/**
+ * The server cannot be reached, is overloaded, has no space, or another node has the namespace; or the namespace has
+ * used up a quota. Nothing was written.
+ */
 export class Unavailable extends TrefoilError {}
 /** It is not known whether the commit was written. Its id tells: commit it again with the same id. */
 export class OutcomeUnknown extends TrefoilError {}
@@ -59,7 +62,7 @@ const ERRORS = {
   STREAM_VERSION_CONFLICT: Conflict, CONDITION_FAILED: Conflict, GUARD_FAILED: Conflict,
   TRACKING_CONFLICT: Conflict, DUPLICATE_ID: Conflict, COMMAND_FAILED: CommandFailed,
   OVERLOADED: Unavailable, CLOSED: Unavailable, DISK_FULL: Unavailable, WRONG_NODE: Unavailable,
-  OUTCOME_UNKNOWN: OutcomeUnknown,
+  QUOTA_EXCEEDED: Unavailable, OUTCOME_UNKNOWN: OutcomeUnknown,
 };
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, PAGE] = [20, 1000, 1000];
 

@@ -54,6 +54,13 @@ const SOAKS: &[Soak] = &[
         length: 20,
     },
     Soak {
+        name: "retention",
+        target: &["--package=trefoil", "--test=it"],
+        test: "retention_space::space_comes_back",
+        variable: "TREFOIL_SOAK_EVENTS",
+        length: 5_000_000,
+    },
+    Soak {
         name: "simulation",
         target: &["--package=trefoil-kv", "--lib"],
         test: "home::simulation_tests::nothing_acknowledged_is_lost_and_nothing_stale_is_read",

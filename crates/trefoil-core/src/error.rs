@@ -138,6 +138,15 @@ pub enum Error {
         denial: Denial,
     },
 
+    /// The namespace has used up one of its quotas. Retry later, or have the quota raised.
+    #[error("the namespace has used up its quota {quota}, which is {limit}")]
+    QuotaExceeded {
+        /// The name of the quota.
+        quota: &'static str,
+        /// What it is.
+        limit: u64,
+    },
+
     /// More work is waiting than the named limit allows. Retry later.
     #[error("overloaded: {0}")]
     Overloaded(String),
@@ -278,7 +287,11 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Overloaded(_) | Self::DiskFull(_) | Self::Closed(_) | Self::NotOwner { .. }
+            Self::Overloaded(_)
+                | Self::QuotaExceeded { .. }
+                | Self::DiskFull(_)
+                | Self::Closed(_)
+                | Self::NotOwner { .. }
         )
     }
 }

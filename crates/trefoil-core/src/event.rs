@@ -239,7 +239,9 @@ const HAS_STREAM: u8 = 1;
 const HAS_METADATA: u8 = 2;
 const DATA_IS_BINARY: u8 = 4;
 const HAS_TRACKING: u8 = 8;
-const KNOWN_FLAGS: u8 = HAS_STREAM | HAS_METADATA | DATA_IS_BINARY | HAS_TRACKING;
+/// What it said was removed.
+pub(crate) const REDACTED: u8 = 16;
+const KNOWN_FLAGS: u8 = HAS_STREAM | HAS_METADATA | DATA_IS_BINARY | HAS_TRACKING | REDACTED;
 
 /// Flags, id and time.
 const FIXED_BYTES: usize = 1 + 16 + 8;
@@ -461,6 +463,11 @@ impl Event {
     /// Returns the body.
     pub fn data(&self) -> &[u8] {
         self.part(self.data)
+    }
+
+    /// Returns whether what the event said was removed: this is a stub.
+    pub fn is_redacted(&self) -> bool {
+        self.has(REDACTED)
     }
 
     /// Returns whether the body is JSON.

@@ -16,6 +16,7 @@ mod namespace;
 mod payload;
 mod permission;
 mod query;
+mod redaction;
 mod selection;
 mod time;
 mod touch;

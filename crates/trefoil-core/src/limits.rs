@@ -60,6 +60,9 @@ pub const TOKEN_PREFIXES_MAX: usize = 32;
 pub const NAMESPACE_DESCRIPTION_BYTES_MAX: usize = 4096;
 /// The largest metadata of a namespace, in bytes of JSON.
 pub const NAMESPACE_METADATA_BYTES_MAX: usize = 64 * 1024;
+/// The least quota of memory of a namespace, in bytes: twice what the largest step of an answer takes that
+/// waits for memory.
+pub const MEMORY_QUOTA_MIN: u64 = 16 * 1024 * 1024;
 /// The largest consumer group.
 pub const CONSUMER_GROUP_SIZE_MAX: u64 = 32_767;
 /// The deepest nesting of JSON that is accepted.
@@ -85,3 +88,7 @@ pub const STATE_BYTES_PER_COMMIT_MAX: usize = 256 * 1024 * 1024;
 pub const GUARDS_PER_TRANSACTION_MAX: usize = 10_000;
 /// The longest id of a transaction, in bytes.
 pub const COMMIT_ID_BYTES_MAX: usize = 255;
+/// The most retention policies of a namespace.
+pub const RETENTION_POLICIES_MAX: u64 = 1000;
+/// The highest maximum age of a retention policy, in seconds: a hundred years.
+pub const RETENTION_SECONDS_MAX: u64 = 100 * 365 * 24 * 60 * 60;

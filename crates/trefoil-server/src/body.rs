@@ -85,10 +85,12 @@ impl<B: IncomingBody> BodyReader<B> {
     pub(crate) async fn whole(mut self, mut reservation: Reservation) -> Result<Whole> {
         let announced = self.incoming.size_hint().lower();
         if announced > REQUEST_BYTES_MAX as u64 {
-            return Err(self.refuse());
+            return Err(self.refuse(too_large()));
         }
         let first = self.chunk().await?.unwrap_or_default();
-        reservation.grow_to(first.len())?;
+        if let Err(failure) = reservation.grow_to(first.len()) {
+            return Err(self.refuse(failure));
+        }
         let Some(second) = self.chunk().await? else {
             return Ok(Whole {
                 bytes: first,
@@ -99,10 +101,12 @@ impl<B: IncomingBody> BodyReader<B> {
         let mut next = Some(second);
         while let Some(chunk) = next {
             if bytes.len() + chunk.len() > REQUEST_BYTES_MAX {
-                return Err(self.refuse());
+                return Err(self.refuse(too_large()));
             }
             // A buffer that grows by doubling may take twice what is in it.
-            reservation.grow_to(2 * (bytes.len() + chunk.len()))?;
+            if let Err(failure) = reservation.grow_to(2 * (bytes.len() + chunk.len())) {
+                return Err(self.refuse(failure));
+            }
             bytes.extend_from_slice(&chunk);
             next = self.chunk().await?;
         }
@@ -117,11 +121,16 @@ impl<B: IncomingBody> BodyReader<B> {
         discard(&mut self.incoming).await;
     }
 
-    fn refuse(self) -> Failure {
+    /// Throws away the rest, so that the client sees why.
+    fn refuse(self, failure: Failure) -> Failure {
         discard_in_background(self.incoming);
-        let message = format!("request body is too large, the limit is {REQUEST_BYTES_MAX} bytes");
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_REQUEST", message)
+        failure
     }
+}
+
+fn too_large() -> Failure {
+    let message = format!("request body is too large, the limit is {REQUEST_BYTES_MAX} bytes");
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_REQUEST", message)
 }
 
 async fn received(

@@ -193,6 +193,11 @@ impl From<Error> for Failure {
                 let failure = new(StatusCode::FORBIDDEN, "FORBIDDEN");
                 failure.with_text("token", &token).with_denial(&denial)
             }
+            Error::QuotaExceeded { quota, limit } => {
+                new(StatusCode::TOO_MANY_REQUESTS, "QUOTA_EXCEEDED")
+                    .with_text("quota", quota)
+                    .with_number("limit", limit)
+            }
             Error::Overloaded(_) => new(StatusCode::SERVICE_UNAVAILABLE, "OVERLOADED"),
             Error::Closed(_) => new(StatusCode::SERVICE_UNAVAILABLE, "CLOSED"),
             Error::DiskFull(_) => new(StatusCode::INSUFFICIENT_STORAGE, "DISK_FULL"),
@@ -385,6 +390,10 @@ mod tests {
             Error::NamespaceExists(text()),
             Error::TokenNotFound(text()),
             Error::TokenExists(text()),
+            Error::QuotaExceeded {
+                quota: "x",
+                limit: 1,
+            },
             Error::Forbidden {
                 token: text(),
                 denial: Denial::Unnamed,

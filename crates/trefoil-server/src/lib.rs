@@ -67,6 +67,7 @@ mod served_file;
 mod server;
 mod service;
 mod sse;
+mod state_record;
 mod stream;
 mod strict;
 mod subscriptions;

@@ -95,8 +95,8 @@ pub(crate) const PEER_DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const PEER_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many may be about to show that at the same time.
 pub(crate) const PEER_HANDSHAKES_MAX: usize = 256;
-/// How long the owner of a namespace is looked for while the namespace moves.
-pub(crate) const MOVE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the owner of a namespace is looked for while the namespace moves: longer than a take-over lasts.
+pub(crate) const MOVE_PATIENCE: Duration = Duration::from_secs(15);
 /// The same for a subscription, which nobody waits for.
 pub(crate) const SUBSCRIPTION_MOVE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the answer of another node may take to begin.

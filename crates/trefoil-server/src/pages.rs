@@ -20,13 +20,17 @@ pub(crate) struct Pages {
 impl Pages {
     pub(crate) fn new(database: OpenDatabase, read: Selection) -> Result<Self> {
         let head = database.head()?;
-        let read = read.as_of(head);
-        Ok(Self {
+        Ok(Self::as_of(database, read, head))
+    }
+
+    /// The same, as of a position that the log has.
+    pub(crate) fn as_of(database: OpenDatabase, read: Selection, head: u64) -> Self {
+        Self {
             // The next page could not be had of another node.
             database: database.staying(),
-            read,
+            read: read.as_of(head),
             head,
-        })
+        }
     }
 
     /// The database that is read.

@@ -56,10 +56,6 @@ impl Allowance for Asked {
         let gone = || Error::Closed("nobody waits for the reply any more".to_owned());
         let mut reservation = self.0.lock();
         let reservation = reservation.as_mut().ok_or_else(gone)?;
-        reservation.grow_to(bytes).map_err(|failure| {
-            let text = failure.message;
-            let text = text.strip_prefix("overloaded: ").unwrap_or(&text);
-            Error::Overloaded(text.to_owned())
-        })
+        reservation.demand(bytes)
     }
 }

@@ -11,13 +11,13 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
 use trefoil::{
-    Clock, Database, Error, NamespaceId, Namespaces, OpenDatabase, RequestStage, Scope, Token,
-    Trace,
+    Clock, Database, Error, Grant, NamespaceId, Namespaces, OpenDatabase, RequestStage, Scope,
+    Token, Trace,
 };
 
 use crate::auth::{Access, authenticate};
 use crate::body::{BodyReader, Whole, discard_in_background};
-use crate::budget::{Budget, Reservation, Share};
+use crate::budget::{Budget, PageTurns, Reservation, Share};
 use crate::connection::UnderWay;
 use crate::connections::{Connections, Guest, Protocol};
 use crate::error::{Failure, Result};
@@ -85,6 +85,19 @@ impl Shared {
             leaving: CancellationToken::new(),
             closing: CancellationToken::new(),
         }
+    }
+
+    /// Has a connection work for the namespace of a grant, if the quota allows it. What a peer sends on was
+    /// counted there, and the administrator of the server can always look after it.
+    pub(crate) fn enter(&self, share: &Share, grant: &Grant, is_peer: bool) -> Result<()> {
+        let is_counted = !is_peer && !grant.is_server_admin();
+        let quotas = |id: &NamespaceId| self.namespaces.quota_keeper(id);
+        share.enter(grant.namespace(), is_counted, quotas)
+    }
+
+    /// Returns the turns of a namespace's subscriptions.
+    pub(crate) fn page_turns(&self, id: &NamespaceId) -> PageTurns {
+        self.budget.page_turns(id, self.namespaces.quota_keeper(id))
     }
 
     /// Returns the clock of all namespaces.
@@ -325,7 +338,8 @@ impl Exchange<'_> {
         let access = Arc::new(access);
         self.access = Some(Arc::clone(&access));
         self.guest.make_known();
-        self.share.enter(&access.namespace);
+        self.shared
+            .enter(&self.share, &access.grant, self.guest.is_peer)?;
         let answer = self.answer_or_forward(&access).await;
         let answer = answer.unwrap_or_else(|failure| self.failed(&failure));
         let mut answer = self.until_revoked(answer, &access);

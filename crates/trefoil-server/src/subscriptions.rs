@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use trefoil::{NamespaceId, QueryItem, Selection, Source, Timestamp};
+use trefoil::{Error, NamespaceId, QueryItem, Quota, Selection, Source, Timestamp};
 
 use crate::json::{ObjectWriter, put_array, put_string};
 use crate::service::Shared;
@@ -16,9 +16,11 @@ const QUERY_BYTES_MAX: usize = 4096;
 /// All open subscriptions, by namespace and in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    open: Mutex<BTreeMap<(NamespaceId, u64), Arc<OpenSubscription>>>,
+    open: Mutex<OpenByNamespace>,
     last_id: AtomicU64,
 }
+
+type OpenByNamespace = BTreeMap<(NamespaceId, u64), Arc<OpenSubscription>>;
 
 /// One of them.
 #[derive(Debug)]
@@ -59,6 +61,11 @@ impl Subscriptions {
         (open.len(), lags.filter_map(of_one).max().unwrap_or(0))
     }
 
+    /// Returns how many a namespace has.
+    pub(crate) fn count_of(&self, namespace: &NamespaceId) -> u64 {
+        count_in(&self.open.lock(), namespace)
+    }
+
     /// Returns at most `limit` subscriptions of a namespace whose ids are higher than `after`.
     pub(crate) fn list(
         &self,
@@ -74,6 +81,11 @@ impl Subscriptions {
     }
 }
 
+fn count_in(open: &OpenByNamespace, namespace: &NamespaceId) -> u64 {
+    let (first, last) = ((namespace.clone(), 0), (namespace.clone(), u64::MAX));
+    open.range(first..=last).count() as u64
+}
+
 /// An open subscription, for as long as this lives.
 pub(crate) struct Subscriber {
     shared: Arc<Shared>,
@@ -81,13 +93,13 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Notes that somebody follows what `read` selects.
+    /// Notes that somebody follows what `read` selects, if the quota of the namespace allows one more.
     pub(crate) fn new(
         shared: Arc<Shared>,
         namespace: &NamespaceId,
         (protocol, endpoint): (&'static str, &'static str),
         read: &Selection,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let subscriptions = &shared.subscriptions;
         let query = query_of(read);
         let entry = Arc::new(OpenSubscription {
@@ -101,8 +113,15 @@ impl Subscriber {
             events: AtomicU64::new(0),
         });
         let key = (namespace.clone(), entry.id);
-        subscriptions.open.lock().insert(key, Arc::clone(&entry));
-        Self { shared, entry }
+        let quotas = shared.namespaces.quota_keeper(namespace);
+        let mut open = subscriptions.open.lock();
+        let limit = quotas.limit(Quota::Subscriptions);
+        if limit.is_some_and(|limit| count_in(&open, namespace) >= limit) {
+            return Err(quotas.refuse(Quota::Subscriptions));
+        }
+        open.insert(key, Arc::clone(&entry));
+        drop(open);
+        Ok(Self { shared, entry })
     }
 
     pub(crate) fn shared(&self) -> &Shared {

@@ -64,6 +64,7 @@ mod state;
 mod stats;
 mod time;
 pub mod tools;
+mod transfer;
 mod write;
 
 pub use database::host::{Host, TurnWork};
@@ -71,8 +72,8 @@ pub use database::options::Options;
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{
     AuditActor, AuditRecord, AuditedAction, Grant, LogState, MAIN_TOKEN, MemoryUse, NamespaceEntry,
-    NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace, NewToken, OpenDatabase,
-    SERVER_TOKEN, TokenEntry, TokenReview,
+    NamespaceSettings, Namespaces, NamespacesOptions, NewNamespace, NewToken, OpenDatabase, Quota,
+    QuotaKeeper, Quotas, SERVER_TOKEN, TokenEntry, TokenReview,
 };
 pub use read::Page;
 pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strategy};
@@ -80,13 +81,14 @@ pub use read::listing::{CategoryInfo, List, NameInfo, StreamInfo};
 pub use read::look::StateSnapshot;
 pub use read::stored_commit::StoredCommit;
 pub use read::subscription::Subscription;
-pub use removal::{RemoveBefore, Truncated};
+pub use removal::{KnownRedaction, RemoveBefore, RetentionPolicy, RetentionTarget, Truncated};
 pub use state::{ChangePage, ChangedEntry, EntryEdit, StateChange, Watch, Word};
 pub use stats::{
     BackgroundWork, Histogram, HistogramSnapshot, RequestStage, StatsSnapshot, Striped, TotalStats,
     Trace, WorkStats,
 };
 pub use time::clock::{Clock, ManualTime, TimeSource};
+pub use transfer::{StateExport, StateLine};
 pub use trefoil_core::{
     Appended, Cause, Commit, Committed, Condition, ConsumerGroup, DEFAULT_NAMESPACE, Damage,
     Denial, Direction, Error, Event, EventId, Filter, Ids, ImportedEvent, Json, NamespaceId,
@@ -96,7 +98,7 @@ pub use trefoil_core::{
 pub use trefoil_seats as seats;
 pub use trefoil_state::{
     Allowance, Call, CommandAccess, CommandError, CommandSpec, Commands, EntryMeaning, KeyFacts,
-    Keys, Meter, Reply, Survey, ValueKind,
+    Keys, Meter, Reply, SetTimer, Survey, ValueKind,
 };
 pub use write::transaction::{Executed, Guard, Step, Transaction, Wanted};
 

@@ -65,7 +65,7 @@ class CommandFailed(TrefoilError):
 class Unavailable(TrefoilError):
     """The server cannot be reached, is overloaded, has no space, or another node has the namespace.
 
-    Nothing was written.
+    Or the namespace has used up a quota. Nothing was written.
     """
 
 
@@ -79,6 +79,7 @@ ERRORS: dict[str, type[TrefoilError]] = {
     **dict.fromkeys(["STREAM_VERSION_CONFLICT", "CONDITION_FAILED", "GUARD_FAILED"], Conflict),
     **dict.fromkeys(["TRACKING_CONFLICT", "DUPLICATE_ID"], Conflict),
     **dict.fromkeys(["OVERLOADED", "CLOSED", "DISK_FULL", "WRONG_NODE"], Unavailable),
+    "QUOTA_EXCEEDED": Unavailable,
     "COMMAND_FAILED": CommandFailed,
     "OUTCOME_UNKNOWN": OutcomeUnknown,
 }

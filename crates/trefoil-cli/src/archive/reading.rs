@@ -6,8 +6,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use trefoil::archive::{ArchivePiece, ArchivedLine, PieceName};
 use trefoil::backup::{BackedUpState, NamespaceBackup, PartReference, RestorePoint};
-use trefoil::{Error, Timestamp};
+use trefoil::{Error, KnownRedaction, Timestamp};
 
+use super::redacting::followed;
 use super::shelf::{ArchiveShelf, EntryDocument, LineNames, ShelfNames};
 use crate::backups::Repository;
 use crate::exit::NotFound;
@@ -111,6 +112,28 @@ impl<'a> ArchiveReader<'a> {
         let pieces = { shelf.names.lines.values() }.flat_map(|line| &line.pieces);
         let pieces = pieces.map(|piece| piece.millis).max();
         pieces.max(shelf.names.entries.last().copied())
+    }
+
+    /// Returns the redactions of a namespace that the archive has followed, of all its logs; `None` if it
+    /// does not reach up to a commit.
+    pub(crate) fn redactions(
+        &self,
+        name: &str,
+        commit: u64,
+    ) -> anyhow::Result<Option<Vec<KnownRedaction>>> {
+        let Some(shelf) = self.shelves.get(name) else {
+            return Ok(None);
+        };
+        let lines = &shelf.names.lines;
+        let end = |line: &LineNames| line.chain().last().map_or(0, |last| last.last);
+        if !lines.values().any(|line| end(line) >= commit) {
+            return Ok(None);
+        }
+        let mut redactions = Vec::new();
+        for (begun, line) in lines {
+            redactions.extend(followed(&shelf.shelf, *begun, line)?);
+        }
+        Ok(Some(redactions))
     }
 
     /// Returns a namespace as of a point, or as it was last.

@@ -5,11 +5,12 @@
 //! | `entries/1763300000000` | its entry in the registry from that time on, or that it was deleted |
 //! | `1763300000000/line` | that its log began then: it was archived for the first time, made anew, or restored to an earlier point |
 //! | `1763300000000/pieces/…` | commits of that log, see `PieceName` |
+//! | `1763300000000/redactions/1763300100000` | redactions that the pieces of that log have followed |
 //! | `1763300000000/bases/…7/list` | the list of the parts of a snapshot of the state |
 //! | `1763300000000/bases/…7/ab12…` | such a part, by its hash |
 //!
 //! Times are in milliseconds since 1970. All of it is written once. Small pieces are replaced by larger
-//! ones, which have the same commits.
+//! ones, which have the same commits, and pieces with redacted events by others without them.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use trefoil::archive::{ArchivePiece, ArchivedLine, PieceName};
 use trefoil::backup::{BackedUpState, PartReference};
 
+use super::redacting::RedactionsDocument;
 use crate::backups::Repository;
 
 const ARCHIVE: &str = "archive/";
@@ -63,6 +65,8 @@ pub(super) struct LineNames {
     pub(super) bases: Vec<u64>,
     /// Parts of snapshots that may not be.
     pub(super) base_parts: Vec<(u64, String)>,
+    /// When redactions were followed.
+    pub(super) redactions: Vec<u64>,
 }
 
 impl<'a> ArchiveShelf<'a> {
@@ -154,6 +158,35 @@ impl<'a> ArchiveShelf<'a> {
         self.repository.remove_named(&self.piece_name(begun, name))
     }
 
+    /// Removes what was not written to its end.
+    pub(super) fn remove_partial(&self, begun: u64) -> anyhow::Result<()> {
+        self.repository.remove_partial(&self.line_folder(begun))
+    }
+
+    fn redactions_name(&self, begun: u64, millis: u64) -> String {
+        format!("{}redactions/{millis:013}", self.line_folder(begun))
+    }
+
+    pub(super) fn add_redactions(
+        &self,
+        begun: u64,
+        millis: u64,
+        document: &RedactionsDocument,
+    ) -> anyhow::Result<()> {
+        let name = self.redactions_name(begun, millis);
+        self.repository.add_document(&name, document)
+    }
+
+    pub(super) fn redactions(&self, begun: u64, millis: u64) -> anyhow::Result<RedactionsDocument> {
+        self.repository
+            .document(&self.redactions_name(begun, millis))
+    }
+
+    pub(super) fn remove_redactions(&self, begun: u64, millis: u64) -> anyhow::Result<()> {
+        let name = self.redactions_name(begun, millis);
+        self.repository.remove_named(&name)
+    }
+
     fn base_folder(&self, begun: u64, commit: u64) -> String {
         format!("{}bases/{commit:020}/", self.line_folder(begun))
     }
@@ -203,6 +236,7 @@ impl LineNames {
     fn add(&mut self, words: &[&str]) {
         match words {
             ["pieces", name] => self.pieces.extend(PieceName::parse(name)),
+            ["redactions", millis] => self.redactions.extend(millis.parse::<u64>()),
             ["bases", commit, name] => {
                 if let Ok(commit) = commit.parse() {
                     match *name {

@@ -1,12 +1,13 @@
-//! Shipping one namespace: the next commits become a piece, many small pieces a large one, and a new
-//! snapshot of the state a base.
+//! Shipping one namespace: the next commits become a piece, many small pieces a large one, a new snapshot
+//! of the state a base, and what was redacted goes.
 
 use anyhow::{Context as _, anyhow};
-use trefoil::archive::{ArchivePiece, PieceName};
+use trefoil::archive::{ArchivePiece, ArchiveSource, PieceName};
 use trefoil::backup::{BackedUpState, BackupSnapshot, BackupStep, PartReference, content_hash};
 use trefoil::{Error, NamespaceId, Namespaces};
 use trefoil_server::ArchiveProgress;
 
+use super::redacting::{LineEnd, follow};
 use super::shelf::{ArchiveShelf, EntryDocument, LineDocument, LineNames};
 use crate::backups::Repository;
 
@@ -29,6 +30,10 @@ pub(super) struct ShippedLine {
     pub(super) commit: u64,
     /// When that was there, in milliseconds since 1970; 0 if nothing was shipped.
     pub(super) millis: u64,
+    /// The position of the last event that was shipped.
+    position: u64,
+    /// Whether there may be redactions that the archive has yet to follow.
+    owes_redactions: bool,
     /// The small pieces at the end.
     small: Vec<PieceName>,
     /// Pieces of which a larger one has the commits. They stay for a while: somebody may be restoring.
@@ -92,11 +97,15 @@ impl Shipper<'_> {
         if let Some(piece) = read.piece {
             let written = shelf.add_piece(line.begun, &piece)?;
             line.add(piece.name());
+            line.owes_redactions |= piece.may_tell_of_redactions();
             self.progress.shipped(id, line.commit, written);
         }
         if let Some(snapshot) = read.snapshot.filter(|snapshot| line.needs(snapshot)) {
             let written = self.ship_base(&shelf, id, line, snapshot)?;
             self.progress.shipped(id, line.commit, written);
+        }
+        if line.owes_redactions {
+            self.redact(&shelf, id, line)?;
         }
         if line.small_is_full() {
             let written = merge(&shelf, line)?;
@@ -156,7 +165,9 @@ impl Shipper<'_> {
             };
             if is_it {
                 shelf.remove_unfinished(begun, &names)?;
-                return Ok(ShippedLine::new(read, begun).with(&chain, &names));
+                let mut line = ShippedLine::new(read, begun);
+                line.look(&names);
+                return Ok(line);
             }
         }
         let now = self.namespaces.clock().now().millis();
@@ -169,6 +180,28 @@ impl Shipper<'_> {
         }
         shelf.add_line(begun, document)?;
         Ok(ShippedLine::new(read, begun))
+    }
+
+    /// Makes the archive follow redactions.
+    fn redact(
+        self,
+        shelf: &ArchiveShelf<'_>,
+        id: &NamespaceId,
+        line: &mut ShippedLine,
+    ) -> anyhow::Result<()> {
+        let redactions = self.namespaces.archive(id, ArchiveSource::redactions)?;
+        let newest = LineEnd {
+            begun: line.begun,
+            position: line.position,
+        };
+        let now = self.namespaces.clock().now().millis();
+        if follow(shelf, newest, &redactions.unwrap_or_default(), now)? {
+            let names = shelf.names()?;
+            let names = names.lines.get(&line.begun);
+            line.look(names.context("the line is gone")?);
+        }
+        line.owes_redactions = false;
+        Ok(())
     }
 
     /// Ships the snapshot of the state, unless there is another one by now.
@@ -226,21 +259,24 @@ impl ShippedLine {
             begun,
             commit: 0,
             millis: 0,
+            position: 0,
+            owes_redactions: true,
             small: Vec::new(),
             replaced: Vec::new(),
             base: 0,
         }
     }
 
-    /// Adds what was shipped earlier.
-    fn with(mut self, chain: &[PieceName], names: &LineNames) -> Self {
-        for piece in chain {
+    /// Takes over what is there.
+    fn look(&mut self, names: &LineNames) {
+        let chain = names.chain();
+        self.small.clear();
+        for piece in &chain {
             self.add(*piece);
         }
         let pieces = names.pieces.iter().filter(|piece| !chain.contains(piece));
         self.replaced = pieces.copied().collect();
         self.base = names.bases.iter().max().copied().unwrap_or(0);
-        self
     }
 
     fn is_of(&self, document: &LineDocument, generation: u64) -> bool {
@@ -250,6 +286,7 @@ impl ShippedLine {
     /// A piece was shipped.
     fn add(&mut self, piece: PieceName) {
         (self.commit, self.millis) = (piece.last, piece.millis);
+        self.position = piece.position;
         let is_like = |small: &PieceName| small.has_changes == piece.has_changes;
         if piece.bytes >= SMALL_PIECE_BYTES || !self.small.iter().all(is_like) {
             self.small.clear();

@@ -1,8 +1,8 @@
 //! Choosing what a namespace is restored from: the archive, or the newest backup that reaches back to a
 //! point and has the state as it was then.
 
-use trefoil::Timestamp;
 use trefoil::backup::{NamespaceBackup, PartReference, RestorePoint, backup_until};
+use trefoil::{KnownRedaction, Timestamp};
 
 use super::{BackupDocument, Repository};
 use crate::archive::ArchiveReader;
@@ -153,6 +153,19 @@ impl<'a> Candidates<'a> {
                 Err(NotFound(text).into())
             }
             (None, None) => Err(self.nothing().into()),
+        }
+    }
+
+    /// Returns what the archive of the repository knows of redactions of a namespace; `None` if it has none
+    /// that reaches as far as the backup.
+    pub(crate) fn redactions(
+        &self,
+        backup: &NamespaceBackup,
+    ) -> anyhow::Result<Option<Vec<KnownRedaction>>> {
+        let (name, commit) = (backup.namespace.as_str(), backup.commit);
+        match &self.archive {
+            Some(archive) => archive.redactions(name, commit),
+            None => ArchiveReader::open(self.repository)?.redactions(name, commit),
         }
     }
 

@@ -236,6 +236,11 @@ impl Repository {
         self.store.delete(name)
     }
 
+    /// Removes what was not written to its end, below `prefix`, which ends with a `/`.
+    pub(crate) fn remove_partial(&self, prefix: &str) -> anyhow::Result<()> {
+        self.store.remove_partial(prefix)
+    }
+
     /// Returns the names that begin with `prefix`, which ends with a `/`.
     pub(crate) fn names(&self, prefix: &str) -> anyhow::Result<Vec<String>> {
         self.store.list(prefix)

@@ -39,6 +39,10 @@ pub(crate) trait BackupStore: Send + Sync {
     /// Removes a piece. One that does not exist is removed, too.
     fn delete(&self, name: &str) -> anyhow::Result<()>;
 
+    /// Removes what was not created to its end, of the pieces that begin with `prefix`, which ends with a
+    /// `/`.
+    fn remove_partial(&self, prefix: &str) -> anyhow::Result<()>;
+
     /// Returns the names that begin with `prefix`, which ends with a `/` or is empty.
     fn list(&self, prefix: &str) -> anyhow::Result<Vec<String>>;
 }
@@ -107,6 +111,7 @@ impl DirectoryStore {
         self.directory.join(name)
     }
 
+    /// Adds the names of all files below a folder, which ends with a `/` or is empty.
     fn add_names(&self, folder: &str, names: &mut Vec<String>) -> anyhow::Result<()> {
         let entries = match std::fs::read_dir(self.path(folder)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -123,7 +128,7 @@ impl DirectoryStore {
             let full = format!("{folder}{name}");
             if entry.file_type()?.is_dir() {
                 self.add_names(&format!("{full}/"), names)?;
-            } else if !name.ends_with(PARTIAL) {
+            } else {
                 names.push(full);
             }
         }
@@ -168,9 +173,17 @@ impl BackupStore for DirectoryStore {
         }
     }
 
+    fn remove_partial(&self, prefix: &str) -> anyhow::Result<()> {
+        let mut names = Vec::new();
+        self.add_names(prefix, &mut names)?;
+        names.retain(|name| name.ends_with(PARTIAL));
+        names.iter().try_for_each(|name| self.delete(name))
+    }
+
     fn list(&self, prefix: &str) -> anyhow::Result<Vec<String>> {
         let mut names = Vec::new();
         self.add_names(prefix, &mut names)?;
+        names.retain(|name| !name.ends_with(PARTIAL));
         Ok(names)
     }
 }

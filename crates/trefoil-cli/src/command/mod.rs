@@ -25,8 +25,10 @@ mod plan;
 mod query;
 mod read;
 mod ready;
+mod redact;
 mod repair;
 mod report;
+mod retention;
 mod seats;
 mod serve;
 mod source;
@@ -119,6 +121,10 @@ enum TrefoilCommand {
     Report(report::Arguments),
     /// Truncate and delete streams
     Stream(stream::Arguments),
+    /// Set, list and remove policies of how long events are kept
+    Retention(retention::Arguments),
+    /// Remove what an event says, for ever
+    Redact(redact::Arguments),
     /// List streams
     Streams(streams::Arguments),
     /// List categories
@@ -187,6 +193,8 @@ impl TrefoilCommand {
             Self::Nodes(arguments) => arguments.run(output),
             Self::Report(arguments) => arguments.run(output),
             Self::Stream(arguments) => arguments.run(output),
+            Self::Retention(arguments) => arguments.run(output),
+            Self::Redact(arguments) => arguments.run(output),
             Self::Streams(arguments) => arguments.run(output),
             Self::Categories(arguments) => arguments.run(output),
             Self::Export(arguments) => arguments.run(output.format.is_json()),

@@ -25,6 +25,8 @@ mod openapi;
 mod packages;
 mod python;
 mod releases;
+mod removal;
+mod retention;
 mod seats;
 mod soak;
 mod sse;

@@ -152,13 +152,14 @@ def tightness(validator, value):
     for path in places(value):
         n_changes += 1
         check(not validator.is_valid(changed(value, path, WRONG)), "too wide", path, value)
-        if path and isinstance(path[-1], str) and path[-1] not in OPTIONAL:
+        is_optional = bool(path) and (path[-1] in OPTIONAL or "quotas" in path)
+        if path and isinstance(path[-1], str) and not is_optional:
             without = changed(value, path, ABSENT)
             check(not validator.is_valid(without), "may be absent", path, value)
     return n_changes
 
 
-# Fields that an answer need not have.
+# Fields that an answer need not have, besides all quotas.
 OPTIONAL = {"tags", "tracking", "refusesWrites", "refusingWrites", "section", "secret", "owner"}
 # Of a change of the state: what is told of an entry depends on what is known of it.
 OPTIONAL |= {"key", "keys", "collection", "expiresAt", "score", "bytes"}

@@ -254,7 +254,8 @@ async fn authorize(shared: &Shared, guest: &Guest, parts: &Parts) -> Result<Arc<
         access.await.map_err(of_failure)?.grant
     };
     guest.make_known();
-    guest.share.enter(grant.namespace());
+    let entered = shared.enter(&guest.share, &grant, guest.is_peer);
+    entered.map_err(of_failure)?;
     Ok(grant)
 }
 

@@ -102,7 +102,9 @@ pub(super) fn of_error(error: &Error) -> Box<Status> {
         Error::Overloaded(_) | Error::Closed(_) | Error::NotOwner { .. } => {
             (Code::Unavailable, ErrorType::Io)
         }
-        Error::DiskFull(_) => (Code::ResourceExhausted, ErrorType::Io),
+        Error::DiskFull(_) | Error::QuotaExceeded { .. } => {
+            (Code::ResourceExhausted, ErrorType::Io)
+        }
         Error::Unknown { .. } => (Code::Unknown, ErrorType::Io),
         Error::Damaged(_) => (Code::DataLoss, ErrorType::Corruption),
         Error::Internal(_) => (Code::Internal, ErrorType::Internal),
@@ -136,7 +138,9 @@ pub(super) fn of_failure(failure: Failure) -> Box<Status> {
         StatusCode::PAYLOAD_TOO_LARGE => (Code::OutOfRange, ErrorType::InvalidArgument),
         StatusCode::REQUEST_TIMEOUT => (Code::DeadlineExceeded, ErrorType::Io),
         StatusCode::SERVICE_UNAVAILABLE => (Code::Unavailable, ErrorType::Io),
-        StatusCode::INSUFFICIENT_STORAGE => (Code::ResourceExhausted, ErrorType::Io),
+        StatusCode::INSUFFICIENT_STORAGE | StatusCode::TOO_MANY_REQUESTS => {
+            (Code::ResourceExhausted, ErrorType::Io)
+        }
         status if status.is_client_error() => (Code::InvalidArgument, ErrorType::InvalidArgument),
         _ => (Code::Internal, ErrorType::Internal),
     };

@@ -38,9 +38,10 @@ pub(super) fn answer(
         };
         read.from = StartAt::Position(from);
     }
-    let turns = shared.budget.page_turns(namespace);
+    let turns = shared.page_turns(namespace);
     let shared = Arc::clone(shared);
     let subscriber = Subscriber::new(shared, namespace, ("gRPC", "Subscribe"), &read);
+    let subscriber = subscriber.map_err(|error| of_error(&error))?;
     let feed = GrpcFeed {
         subscription: database
             .subscribe(read)

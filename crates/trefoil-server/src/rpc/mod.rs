@@ -6,6 +6,7 @@ mod category_get;
 mod changes;
 mod commit;
 mod commit_get;
+mod event_redact;
 mod events_get;
 mod events_head;
 mod events_names;
@@ -19,15 +20,17 @@ mod ns_delete;
 mod ns_info;
 mod ns_list;
 mod ns_reopen;
+mod ns_settings;
 mod ns_streams;
 mod ns_subscriptions;
 mod ns_token;
 mod ns_tracking;
 mod place;
 mod position_at;
+mod retention;
 pub(crate) mod rows;
 mod seats;
-mod state;
+pub(crate) mod state;
 mod stream_delete;
 mod stream_get;
 mod stream_last;
@@ -100,10 +103,16 @@ pub(crate) async fn answer(
 fn check_arguments(method: &str, call: &RpcCall<'_>) -> Result<()> {
     let n_arguments = match method {
         "events.head" | "ns.current" | "sys.settings" => 0,
-        "audit.read" | "commit" | "events.tags" | "events.tracking" | "events.types"
-        | "ns.subscriptions" | "ns.tracking" | "position.at" | "sys.nodes" => 1,
-        "commit.get" | "events.get" | "events.query" | "stream.delete" | "stream.truncate" => 2,
-        ours if ours.starts_with("seats.") || ours.starts_with("token.") => 1,
+        "audit.read" | "commit" | "event.redact" | "events.tags" | "events.tracking"
+        | "events.types" | "ns.subscriptions" | "ns.tracking" | "position.at" | "sys.nodes" => 1,
+        "commit.get" | "events.get" | "events.query" | "ns.settings" | "stream.delete"
+        | "stream.truncate" => 2,
+        ours if ["retention.", "seats.", "token."]
+            .iter()
+            .any(|of| ours.starts_with(of)) =>
+        {
+            1
+        }
         _ => return Ok(()),
     };
     match present(call.argument(n_arguments)) {
@@ -155,12 +164,15 @@ methods! {
     "category.get" => category_get::run, Need::Named(Scope::Read);
     "commit" => commit::run, Need::Contents;
     "commit.get" => commit_get::run, Need::Whole(Scope::Read);
+    "event.redact" => event_redact::run, Need::Whole(Scope::Admin);
     "events.get" => events_get::run, Need::Whole(Scope::Read);
     "events.query" => events_query::run, Need::Named(Scope::Read);
     "events.head" => events_head::run, Need::Whole(Scope::Read);
     "events.tags" => events_names::tags, Need::Whole(Scope::Read);
     "events.tracking" => events_tracking::run, Need::Whole(Scope::Read);
     "events.types" => events_names::types, Need::Whole(Scope::Read);
+    "retention.set" => retention::set, Need::Whole(Scope::Admin);
+    "retention.list" => retention::list, Need::Whole(Scope::Read);
     "position.at" => position_at::run, Need::Whole(Scope::Read);
     "ns.create" => ns_create::run, Need::Server;
     "ns.current" => ns_current::run, Need::Nothing;
@@ -169,6 +181,7 @@ methods! {
     "ns.list" => ns_list::run, Need::Server;
     "ns.info" => ns_info::run, Need::Of(Scope::Read);
     "ns.reopen" => ns_reopen::run, Need::Of(Scope::Admin);
+    "ns.settings" => ns_settings::run, Need::Server;
     "ns.streams" => ns_streams::run, Need::Named(Scope::Read);
     "ns.subscriptions" => ns_subscriptions::run, Need::Whole(Scope::Read);
     "ns.tracking" => ns_tracking::run, Need::Whole(Scope::Read);

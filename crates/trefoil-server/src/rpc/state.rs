@@ -78,7 +78,8 @@ pub(super) fn guard(parts: &GuardParts<'_>, what: &str) -> Result<Guard> {
     })
 }
 
-fn word(value: &RawValue, what: &str) -> Result<Bytes> {
+/// A word of a command.
+pub(crate) fn word(value: &RawValue, what: &str) -> Result<Bytes> {
     if let Some(text) = text(value) {
         return Ok(Bytes::from(text.into_owned()));
     }

@@ -51,12 +51,12 @@ impl FeedHere {
             &search.namespace,
             ("HTTP", endpoint),
             &read,
-        );
+        )?;
         let subscription = database.subscribe(read);
         let feed = Self {
             subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
             share: search.share.clone(),
-            turns: search.shared.budget.page_turns(&search.namespace),
+            turns: search.shared.page_turns(&search.namespace),
             _database: database,
             subscriber,
             kind: search.kind,

@@ -22,5 +22,6 @@ mod resp;
 mod sessions;
 mod shutdown;
 mod slow_storage;
+mod state_export;
 mod subscriptions;
 mod tokens;

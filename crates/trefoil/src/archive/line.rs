@@ -27,14 +27,17 @@ impl ArchivedLine {
     /// Returns the pieces that are the log from its first commit on as far as they reach, in order.
     pub fn chain(&self) -> Vec<PieceName> {
         let mut pieces = self.pieces.clone();
-        // Of those that are the same, the one that has the changes.
-        pieces.sort_by_key(|piece| (piece.first, piece.last, piece.has_changes));
+        // Of those that are the same, the one that has the changes, and was written last.
+        pieces.sort_by_key(|piece| (piece.first, piece.last, piece.has_changes, piece.edition));
         // By the commits at which they end, those that a chain leads to.
         let mut reached: BTreeMap<u64, PieceName> = BTreeMap::new();
         for piece in pieces {
             if piece.first == 1 || reached.contains_key(&(piece.first - 1)) {
-                let known = reached.get(&piece.last);
-                if known.is_none_or(|known| !known.has_changes || piece.has_changes) {
+                // Of those that end at the same commit, the largest, if it has the changes.
+                let is_better = |known: &PieceName| {
+                    known.first == piece.first || (piece.has_changes && !known.has_changes)
+                };
+                if reached.get(&piece.last).is_none_or(is_better) {
                     reached.insert(piece.last, piece);
                 }
             }

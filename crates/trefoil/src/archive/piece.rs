@@ -3,12 +3,13 @@
 //! ```text
 //! piece    marks: bytes | log: bytes | whether the changes are there: 0 or 1 | changes: bytes
 //! mark     commit: varint | when it was there: varint, milliseconds since 1970 | whether it was the last: 0 or 1
-//! name     first commit - last commit - last position - last mark's time - bytes - c or e
+//! name     first commit - last commit - last position - last mark's time - bytes - c or e [- edition]
 //! ```
 //!
 //! The log and the changes are as in the parts of a backup. A mark says that a commit had been made by
 //! then, and all before it; and if it was the last one, that all others were made later. The names alone
-//! tell where a point is.
+//! tell where a point is. A piece that was written again has the next edition, so that it has another
+//! name in any case.
 
 use trefoil_core::{Error, Result, put_bytes, put_varint, take_bytes, take_varint};
 
@@ -30,6 +31,8 @@ pub struct ArchivePiece {
     pub first: u64,
     /// The position of the last event up to the last commit.
     pub position: u64,
+    /// How often it was written again because events were redacted.
+    pub edition: u32,
     /// When the commits were read; the last one is of the last commit.
     pub marks: Vec<ArchiveMark>,
     /// The commits with their events, as in a part of a backup.
@@ -59,6 +62,7 @@ impl ArchivePiece {
             millis: self.marks.last().map_or(0, |mark| mark.millis),
             bytes: (self.log.len() + changes) as u64,
             has_changes: self.changes.is_some(),
+            edition: self.edition,
         }
     }
 
@@ -111,6 +115,7 @@ impl ArchivePiece {
         bytes.is_empty().then_some(Self {
             first: name.first,
             position: name.position,
+            edition: name.edition,
             marks,
             log,
             changes: has_changes.then_some(changes),
@@ -124,6 +129,7 @@ impl ArchivePiece {
             return false;
         }
         self.position = next.position;
+        self.edition = self.edition.max(next.edition);
         self.marks.extend(next.marks);
         self.log.extend(next.log);
         if let (Some(changes), Some(next)) = (&mut self.changes, next.changes) {
@@ -148,6 +154,8 @@ pub struct PieceName {
     pub bytes: u64,
     /// Whether it has what the commits changed of the state.
     pub has_changes: bool,
+    /// How often it was written again because events were redacted.
+    pub edition: u32,
 }
 
 impl PieceName {
@@ -162,6 +170,7 @@ impl PieceName {
             "e" => false,
             _ => return None,
         };
+        let edition = words.next().map_or(Some(0), |word| word.parse().ok())?;
         let is_whole = words.next().is_none() && 0 < first && first <= last;
         is_whole.then_some(Self {
             first,
@@ -170,6 +179,7 @@ impl PieceName {
             millis,
             bytes,
             has_changes,
+            edition,
         })
     }
 }
@@ -184,11 +194,16 @@ impl std::fmt::Display for PieceName {
             millis,
             bytes,
             has_changes,
+            edition,
         } = self;
         let kind = if *has_changes { 'c' } else { 'e' };
         write!(
             formatter,
             "{first:020}-{last:020}-{position:020}-{millis:013}-{bytes}-{kind}"
-        )
+        )?;
+        match edition {
+            0 => Ok(()),
+            edition => write!(formatter, "-{edition}"),
+        }
     }
 }

@@ -6,13 +6,17 @@ use trefoil_core::{Result, Timestamp};
 use trefoil_storage::Storage;
 
 use super::piece::{ArchiveMark, ArchivePiece};
+use super::redacting::have_same_commits;
 use crate::Clock;
 use crate::backup::{BackupSnapshot, TakeStep, read_commits, read_snapshot};
+use crate::removal::{KnownRedaction, known_redactions};
+use crate::state::StateStore;
 
 /// A namespace that is archived.
 #[derive(Debug)]
 pub struct ArchiveSource {
     pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) store: Arc<StateStore>,
     pub(crate) clock: Clock,
     pub(crate) created: Timestamp,
     pub(crate) generation: u64,
@@ -45,8 +49,8 @@ impl ArchiveSource {
         }
     }
 
-    /// Returns whether the log has the commits of a piece that was read earlier: the same events, and the
-    /// same changes unless they were dropped since.
+    /// Returns whether the log has the commits of a piece that was read earlier: the same events, unless
+    /// they were redacted or dropped since, and the same changes unless they were dropped.
     pub fn has(&self, piece: &ArchivePiece) -> Result<bool> {
         let (mut after, last) = (piece.first - 1, piece.last());
         if self.end() < last {
@@ -65,7 +69,7 @@ impl ArchiveSource {
         let is_different = |changes: &Vec<u8>| piece.changes.as_ref() != Some(changes);
         let has_other_changes =
             piece.changes.is_some() && changes.as_ref().is_some_and(is_different);
-        Ok(log == piece.log && !has_other_changes)
+        Ok(!has_other_changes && have_same_commits(&log, &piece.log))
     }
 
     fn read(&self, after: u64, until: u64, millis: u64) -> Result<ArchivePiece> {
@@ -73,6 +77,7 @@ impl ArchiveSource {
         Ok(ArchivePiece {
             first: after + 1,
             position: read.position,
+            edition: 0,
             marks: vec![ArchiveMark {
                 commit: read.log.last,
                 millis,
@@ -81,6 +86,11 @@ impl ArchiveSource {
             log: read.log.bytes,
             changes: read.changes,
         })
+    }
+
+    /// Returns all redactions, in the order of their positions.
+    pub fn redactions(&self) -> Result<Vec<KnownRedaction>> {
+        known_redactions(&self.store)
     }
 
     /// Returns the snapshot of the state that the storage has, if it has one.

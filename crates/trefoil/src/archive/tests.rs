@@ -13,8 +13,8 @@ use crate::backup::{
 };
 use crate::home::MemoryHome;
 use crate::{
-    Call, Clock, Commit, Database, ManualTime, Namespaces, NamespacesOptions, NewEvent,
-    NewNamespace, Options, Reply, Selection, TimeSource as _, Transaction,
+    Call, Clock, Commit, Database, KnownRedaction, ManualTime, Namespaces, NamespacesOptions,
+    NewEvent, NewNamespace, Options, Reply, Selection, TimeSource as _, Transaction,
 };
 
 /// An archive in memory.
@@ -108,7 +108,7 @@ impl KeptArchive {
         check_backup(list, &mut |part| self.fetch(part)).unwrap();
         let home = Arc::new(MemoryHome::new());
         let (options, fetch) = (Options::default(), &mut |part: &_| self.fetch(part));
-        restore_namespace(home.as_ref(), &id(), list, false, &options, fetch).unwrap();
+        restore_namespace(home.as_ref(), &id(), list, &[], false, &options, fetch).unwrap();
         let namespaces = Namespaces::open_in(home, NamespacesOptions::default()).unwrap();
         seen(&namespaces.database(&id()).unwrap())
     }
@@ -335,4 +335,86 @@ fn another_log_is_told_from_the_one_that_was_shipped() {
     };
     assert!(ArchivePiece::decode(&damaged, &piece.encode()).is_err());
     assert!(ArchivePiece::decode(&piece.name(), &piece.encode()[1..]).is_err());
+}
+
+fn name(first: u64, last: u64, has_changes: bool, edition: u32) -> PieceName {
+    PieceName {
+        first,
+        last,
+        position: last,
+        millis: last,
+        bytes: 1,
+        has_changes,
+        edition,
+    }
+}
+
+#[test]
+fn a_chain_takes_the_largest_pieces_and_the_latest_editions() {
+    // Small pieces stay for a while after they were put together.
+    let large = name(1, 3, true, 0);
+    let mut pieces: Vec<PieceName> = (1..=3).map(|at| name(at, at, true, 0)).collect();
+    pieces.extend([large, name(4, 5, true, 0), name(4, 5, true, 1)]);
+    let chain = |pieces: &[PieceName]| {
+        let pieces = pieces.to_vec();
+        let bases = Vec::new();
+        ArchivedLine { pieces, bases }.chain()
+    };
+    assert_eq!(chain(&pieces), [large, name(4, 5, true, 1)]);
+    // Changes are worth more.
+    pieces[3].has_changes = false;
+    assert_eq!(chain(&pieces).len(), 4);
+    for name in pieces {
+        assert_eq!(PieceName::parse(&name.to_string()), Some(name));
+    }
+}
+
+#[test]
+fn a_piece_is_redacted_and_still_known_as_the_same_commits() {
+    let (namespaces, database, time) = tenant();
+    let mut kept = KeptArchive::default();
+    write(&database, &time, 0..6);
+    let secret = NewEvent::new("user-1", "Registered", r#"{"name":"confidential"}"#);
+    let position = database.commit(Commit::new([secret])).unwrap().position;
+    kept.ship(&namespaces);
+    let names = kept.line.chain();
+    let piece = kept.piece(&names[0]).unwrap();
+    assert!(!piece.may_tell_of_redactions());
+    database.redact(position, false).unwrap();
+    let (known, told) = namespaces
+        .archive(&id(), |source| {
+            let told = source.next(piece.last())?.unwrap();
+            Ok((source.redactions()?, told))
+        })
+        .unwrap()
+        .unwrap();
+    assert!(told.may_tell_of_redactions());
+    assert_eq!((known.len(), known[0].position), (1, position));
+    let by_position = |known: KnownRedaction| [(known.position, known)].into();
+    let redacted = piece.redacted(&by_position(known[0])).unwrap().unwrap();
+    let has = |piece: &ArchivePiece| {
+        let bytes = piece.encode();
+        bytes.windows(12).any(|window| window == b"confidential")
+    };
+    assert_eq!((has(&piece), has(&redacted)), (true, false));
+    assert_ne!(piece.name(), redacted.name());
+    assert_eq!(redacted.redacted(&by_position(known[0])).unwrap(), None);
+    // An event with another id is another one.
+    let other = KnownRedaction {
+        id: trefoil_core::EventId::from_u128(1),
+        ..known[0]
+    };
+    assert_eq!(piece.redacted(&by_position(other)).unwrap(), None);
+    // Before and after the log has followed.
+    for _ in 0..2 {
+        for piece in [&piece, &redacted] {
+            let is_it = namespaces.archive(&id(), |source| source.has(piece));
+            assert_eq!(is_it.unwrap(), Some(true));
+        }
+        database.compact().unwrap();
+    }
+    let mut wrong = redacted.clone();
+    wrong.log.truncate(wrong.log.len() - 1);
+    let is_it = namespaces.archive(&id(), |source| source.has(&wrong));
+    assert_eq!(is_it.unwrap(), Some(false));
 }

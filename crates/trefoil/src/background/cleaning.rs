@@ -11,6 +11,7 @@ use std::time::Duration;
 use trefoil_core::Result;
 
 use crate::background::Lane;
+use crate::background::deferred::{DROPS, REDACTIONS, RETENTION};
 use crate::database::engine::{Engine, report, unanswered};
 use crate::state::StateStore;
 use crate::time::NEVER;
@@ -33,7 +34,10 @@ impl Sleeper for Engine {
             expiries, garbage, ..
         } = &*self.store;
         let cleaning = expiries.next_start().min(garbage.next_start());
-        cleaning.min(self.quiet_deadline())
+        cleaning
+            .min(self.quiet_deadline())
+            .min(self.removal.deadline())
+            .min(self.retention_deadline())
     }
 
     fn wake(self: Arc<Self>, now: u64) {
@@ -46,6 +50,18 @@ impl Sleeper for Engine {
         if self.quiet_deadline() <= now {
             self.schedule_quiet_checkpoint();
         }
+        if self.drop_deadline() <= now {
+            self.put_off_dropping(now);
+            self.defer(DROPS);
+        }
+        if self.redact_deadline() <= now {
+            self.put_off_redacting(now);
+            self.defer(REDACTIONS);
+        }
+        if self.retention_deadline() <= now {
+            self.put_off_retention(now);
+            self.defer(RETENTION);
+        }
     }
 }
 
@@ -56,7 +72,10 @@ impl Engine {
             NEVER => NEVER,
             deadline => deadline.max(self.clock().now().millis() + GARBAGE_PATIENCE),
         };
-        self.store.expiries.deadline().min(garbage)
+        let cleaning = self.store.expiries.deadline().min(garbage);
+        cleaning
+            .min(self.removal.deadline())
+            .min(self.retention_deadline_when_closed())
     }
 
     fn schedule_expiring(self: &Arc<Self>) {
@@ -93,6 +112,18 @@ impl Engine {
             }
         }
         self.collecting.perform(|| self.clean(&self.store.garbage));
+        if self.retention_deadline() <= self.clock().now().millis() {
+            let passes = &self.removal.retention.passes;
+            let applied = passes.perform(|| self.apply_all_policies());
+            report("applying retention policies", applied);
+        }
+        if self.redact_deadline() <= self.clock().now().millis() {
+            report("redaction of events", self.finish_redactions());
+        }
+        if self.drop_deadline() <= self.clock().now().millis() {
+            let dropped = self.removal.drops.perform(|| self.drop_or_wait(false));
+            report("dropping of removed events", dropped.map(drop));
+        }
     }
 
     /// Takes one step. Returns whether another one has to wait.

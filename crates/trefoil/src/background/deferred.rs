@@ -58,6 +58,30 @@ pub(crate) const MERGES: DeferredWork = DeferredWork {
     step: Engine::merge_or_wait,
 };
 
+/// Dropping of removed events.
+pub(crate) const DROPS: DeferredWork = DeferredWork {
+    name: "dropping of removed events",
+    lane: Lane::Upkeep,
+    exclusive: |engine| &engine.removal.drops,
+    step: Engine::drop_or_wait,
+};
+
+/// Putting stubs in the place of redacted events, which does not wait.
+pub(crate) const REDACTIONS: DeferredWork = DeferredWork {
+    name: "redaction of events",
+    lane: Lane::Upkeep,
+    exclusive: |engine| &engine.removal.redacting,
+    step: |engine, _| engine.follow_redactions(),
+};
+
+/// Applying policies by which events are removed, in short steps.
+pub(crate) const RETENTION: DeferredWork = DeferredWork {
+    name: "applying retention policies",
+    lane: Lane::Collect,
+    exclusive: |engine| &engine.removal.retention.passes,
+    step: Engine::apply_policies,
+};
+
 /// Snapshots of the state.
 pub(crate) const SNAPSHOTS: DeferredWork = DeferredWork {
     name: "snapshot of the state",

@@ -27,8 +27,11 @@ pub use check::{CheckedBackup, check_backup};
 pub use listing::{BackedUpState, NamespaceBackup, PartReference};
 pub use part::{BackupPart, PartKind, content_hash};
 pub use point::{RestorePoint, backup_until};
-pub use restore::{FetchPart, restore_namespace};
+pub use restore::{FetchPart, Restored, restore_namespace};
 pub use source::{BackupBase, BackupHead, BackupSnapshot, BackupStep, TakeStep, backup_namespace};
 
+pub(crate) use part::{
+    LoggedCommit, put_commit, put_dropped, put_event, take_changes, take_commit,
+};
 pub(crate) use point::{last_commit_by, log_end};
 pub(crate) use source::{backup_storage, read_commits, read_snapshot, unused};

@@ -50,14 +50,14 @@ pub fn content_hash(bytes: &[u8]) -> String {
 
 /// A commit of a part of the log.
 #[derive(Debug)]
-pub(super) struct LoggedCommit<'a> {
-    pub(super) first_position: u64,
+pub(crate) struct LoggedCommit<'a> {
+    pub(crate) first_position: u64,
     /// `None` is one that was dropped.
-    pub(super) events: Vec<Option<(Label, &'a [u8])>>,
+    pub(crate) events: Vec<Option<(Label, &'a [u8])>>,
 }
 
 /// Begins a commit: its events follow.
-pub(super) fn put_commit(out: &mut Vec<u8>, first_position: u64, n_events: u64) {
+pub(crate) fn put_commit(out: &mut Vec<u8>, first_position: u64, n_events: u64) {
     put_varint(out, first_position);
     put_varint(out, n_events);
 }
@@ -67,11 +67,11 @@ const DROPPED: u64 = 0;
 /// What stands before an event that is there.
 const PRESENT: u64 = 1;
 
-pub(super) fn put_dropped(out: &mut Vec<u8>) {
+pub(crate) fn put_dropped(out: &mut Vec<u8>) {
     put_varint(out, DROPPED);
 }
 
-pub(super) fn put_event(out: &mut Vec<u8>, label: Label, bytes: &[u8]) {
+pub(crate) fn put_event(out: &mut Vec<u8>, label: Label, bytes: &[u8]) {
     put_varint(out, PRESENT);
     put_varint(out, u64::from(label.flags));
     put_varint(out, label.word);
@@ -79,7 +79,7 @@ pub(super) fn put_event(out: &mut Vec<u8>, label: Label, bytes: &[u8]) {
 }
 
 /// Takes the next commit; `None` if it is not whole.
-pub(super) fn take_commit<'a>(bytes: &mut &'a [u8]) -> Option<LoggedCommit<'a>> {
+pub(crate) fn take_commit<'a>(bytes: &mut &'a [u8]) -> Option<LoggedCommit<'a>> {
     let first_position = take_varint(bytes)?;
     let n_events = take_varint(bytes)?;
     let mut events = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn put_changes(out: &mut Vec<u8>, commit: u64, changes: &[u8]) {
     put_bytes(out, changes);
 }
 
-pub(super) fn take_changes<'a>(bytes: &mut &'a [u8]) -> Option<(u64, &'a [u8])> {
+pub(crate) fn take_changes<'a>(bytes: &mut &'a [u8]) -> Option<(u64, &'a [u8])> {
     Some((take_varint(bytes)?, take_bytes(bytes)?))
 }
 

@@ -1,36 +1,48 @@
 //! Making a namespace of a backup.
 
 use trefoil_core::{NamespaceId, Result, Token};
-use trefoil_storage::Group;
+use trefoil_storage::{Group, Storage};
 
 use super::assembly::{assemble_log, assemble_state};
 use super::listing::{NamespaceBackup, PartReference};
-use crate::Options;
 use crate::home::Home;
 use crate::namespaces;
 use crate::tools::{Gaps, make_namespace};
+use crate::{KnownRedaction, Options};
 
 /// Returns the content of a part, which it has found to be what was written; see
 /// [`PartReference::check`].
 pub type FetchPart<'a> = dyn FnMut(&PartReference) -> Result<Vec<u8>> + 'a;
 
+/// What restoring a namespace did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Restored {
+    /// The token that it got, if that is another one.
+    pub token: Option<Token>,
+    /// How many events were redacted again.
+    pub redacted: u64,
+}
+
 /// Makes the namespace `id` of a backup. There must be none of this id; what an earlier attempt left is
-/// removed. Its token is the one that it had when the backup was made, unless it gets another one,
-/// which is returned: if `with_new_token` is set, or the namespace gets another name.
+/// removed. Its token is the one that it had when the backup was made, unless it gets another one: if
+/// `with_new_token` is set, or the namespace gets another name. Events that the backup knows to be
+/// redacted, and those of `redactions`, are redacted before the namespace is one.
 pub fn restore_namespace(
     to: &dyn Home,
     id: &NamespaceId,
     backup: &NamespaceBackup,
+    redactions: &[KnownRedaction],
     with_new_token: bool,
     options: &Options,
     fetch: &mut FetchPart<'_>,
-) -> Result<Option<Token>> {
+) -> Result<Restored> {
     let (entry, token) = namespaces::restored_entry(id, backup.entry.as_bytes(), with_new_token)?;
     let now = options.clock.now();
     let (commit, from) = (backup.commit, backup.namespace.as_str());
     let details = format!("{{\"commit\":{commit},\"from\":\"{from}\"}}");
     namespaces::audit::note_command(to, now, "backup.restore", id, Some(details))?;
-    make_namespace(to, id, &entry, options, &mut |storage| {
+    let mut fill = |storage: &dyn Storage| {
         let mut gaps = Gaps::default();
         assemble_log(backup, fetch, storage.group_limits(), &mut |group| {
             let records = group.records.iter().map(|record| gaps.fill(record));
@@ -48,6 +60,11 @@ pub fn restore_namespace(
         // Nobody knows when something of the state is due, so it is looked at soon.
         let has_state = backup.state.is_some() || !backup.changes.is_empty();
         Ok(has_state.then_some(0))
+    };
+    let mut redacted = 0;
+    make_namespace(to, id, &entry, options, &mut fill, &mut |database| {
+        redacted = database.redact_again(redactions)?;
+        Ok(())
     })?;
-    Ok(token)
+    Ok(Restored { token, redacted })
 }

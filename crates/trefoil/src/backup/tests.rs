@@ -54,12 +54,13 @@ impl Kept {
             home.as_ref(),
             &id,
             self.list(),
+            &[],
             false,
             &options,
             &mut self.fetch(),
         );
         let namespaces = Namespaces::open_in(home, NamespacesOptions::default()).unwrap();
-        (namespaces, token.unwrap())
+        (namespaces, token.unwrap().token)
     }
 }
 
@@ -253,11 +254,19 @@ fn damage_is_found_wherever_it_is() {
         let options = Options::default();
         let restore = |kept: &Kept| {
             let fetch = &mut kept.fetch();
-            restore_namespace(&home, &id("tenant"), kept.list(), true, &options, fetch)
+            restore_namespace(
+                &home,
+                &id("tenant"),
+                kept.list(),
+                &[],
+                true,
+                &options,
+                fetch,
+            )
         };
         assert!(matches!(restore(&damaged), Err(Error::Damaged(_))));
         // What was begun is no namespace, and does not stand in the way.
-        assert!(restore(&kept).unwrap().is_some());
+        assert!(restore(&kept).unwrap().token.is_some());
         assert!(matches!(restore(&kept), Err(Error::NamespaceExists(_))));
     }
     // A part that lacks, or is there twice.

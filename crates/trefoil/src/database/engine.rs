@@ -17,7 +17,7 @@ use crate::database::recovery::{checkpoint, replay};
 use crate::index::Index;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
-use crate::removal::true_end;
+use crate::removal::{LostEvents, RemovalUpkeep, true_end};
 use crate::state::StateStore;
 use crate::stats::{BackgroundWork, GroupStats, RequestStage, Trace};
 use crate::time::clock::Clock;
@@ -52,6 +52,7 @@ pub(crate) struct Engine {
     pub(crate) expiring: Exclusive,
     pub(crate) collecting: Exclusive,
     pub(crate) snapshots: Exclusive,
+    pub(crate) removal: RemovalUpkeep,
     bytes_since_upkeep: AtomicUsize,
     pub(crate) write_load: WriteLoad,
     /// When something was written last, in milliseconds since 1970.
@@ -87,6 +88,7 @@ impl Engine {
         );
         let (front, replayed) =
             replay(storage.as_ref(), &index, &store, options.listener.as_ref())?;
+        let lost = LostEvents::find(storage.as_ref(), &index.layers(), &store)?;
         let seed =
             getrandom::u64().map_err(|error| Error::failed("random numbers", Cause::new(error)))?;
         let clock = background.clock.clone();
@@ -116,6 +118,7 @@ impl Engine {
             expiring: Exclusive::default(),
             collecting: Exclusive::default(),
             snapshots: Exclusive::default(),
+            removal: RemovalUpkeep::new(lost),
             bytes_since_upkeep: AtomicUsize::new(UPKEEP_BYTES),
             write_load: WriteLoad::new(clock),
             last_write: AtomicU64::new(0),
@@ -124,6 +127,9 @@ impl Engine {
             database: OnceLock::new(),
         });
         engine.note_written();
+        engine.find_drop_deadline()?;
+        engine.note_redactions();
+        engine.note_retention();
         engine.background.timer.add(&engine);
         engine.defer(MERGES);
         Ok((engine, replayed))
@@ -349,6 +355,9 @@ impl Engine {
             );
         }
         self.note_written();
+        self.note_removals();
+        self.note_redactions();
+        self.note_retention();
         self.background.timer.note(self.deadline());
         self.write_load.note(bytes);
         if self.bytes_since_upkeep.fetch_add(bytes, Ordering::Relaxed) + bytes >= UPKEEP_BYTES {
@@ -466,8 +475,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Merges the index into one run, takes a snapshot of the state and compresses all that may be,
-    /// and returns when that is done.
+    /// Drops what was removed, merges the index into one run, takes a snapshot of the state and
+    /// compresses all that may be, and returns when that is done.
     pub(crate) fn compact(self: &Arc<Self>) -> Result<()> {
         self.checkpoint()?;
         let go_on = || match self.is_closing.load(Ordering::Relaxed) {
@@ -477,6 +486,7 @@ impl Engine {
         if self.store.has_changed_since_snapshot() {
             self.snapshots.perform(|| self.write_snapshot(&go_on))?;
         }
+        self.finish_removals()?;
         let merge = || self.measure(BackgroundWork::Merge, || self.index.merge_all(&go_on));
         self.merges.perform(merge)?;
         self.upkeep.perform(|| self.keep_up_while_open())
@@ -512,6 +522,9 @@ impl Engine {
             &self.expiring,
             &self.collecting,
             &self.snapshots,
+            &self.removal.drops,
+            &self.removal.redacting,
+            &self.removal.retention.passes,
         ] {
             work.wait_until_idle(left());
         }

@@ -41,10 +41,11 @@ impl Info {
             .unwrap_or_default();
         let last = last_of(engine, Selection::all())?;
         let removed = removed_in_total(&engine.store.read())?;
+        let lost = engine.removal.lost.read().all;
         let usage = engine.storage.usage()?;
         Ok(Self {
-            events: all.n.saturating_sub(removed.events),
-            streams: all.new_streams.saturating_sub(removed.streams),
+            events: (all.n + lost.events).saturating_sub(removed.events),
+            streams: lost.n_streams(all.new_streams, removed.streams),
             commit: engine.writer.last_commit(),
             head: engine.writer.head(),
             last_activity: last.map(|(_, time)| time),

@@ -21,6 +21,7 @@ pub(crate) mod test_storage;
 mod traced;
 #[cfg(test)]
 mod waiting_tests;
+mod write_size;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ use crate::index::Manifest;
 use crate::read::LogMoment;
 use crate::read::condition::{self, CheckedConditions};
 use crate::read::explain::Explanation;
-use crate::read::listing::List;
+use crate::read::listing::{List, first_at};
 use crate::read::look::{self, StateSnapshot};
 use crate::read::subscription::Subscription;
 use crate::state::{View, Watch};
@@ -214,6 +215,7 @@ impl Database {
 
     fn accept_commit(&self, mut commit: Commit) -> Result<Commit> {
         commit.validate(self.inner.options.event_data_bytes_max)?;
+        self.take_commit(&commit)?;
         commit.settle();
         Ok(commit)
     }
@@ -231,6 +233,7 @@ impl Database {
     }
 
     fn import_events(&self, events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
+        self.take_import(&events)?;
         match Self::accept_import(events, with_new_ids)? {
             Some(import) => {
                 let written = self.engine()?.write(Work::Import(import));
@@ -312,6 +315,7 @@ impl Database {
     fn accept_all(&self, transactions: Vec<Transaction>) -> Vec<Result<Transaction>> {
         let accept = |mut transaction: Transaction| {
             transaction.validate(self.inner.options.event_data_bytes_max)?;
+            self.take_transaction(&transaction)?;
             transaction.settle();
             Ok(transaction)
         };
@@ -414,23 +418,8 @@ impl Database {
 
     /// Returns the first position whose event's time is at or after `time`.
     pub fn position_at(&self, time: Timestamp) -> Result<Option<u64>> {
-        let first = self.ask(|engine| engine.index.layers().seek_time(time))?;
-        let Some(mut from) = first else {
-            return Ok(None);
-        };
-        loop {
-            let read = Selection::all()
-                .from_position(from)
-                .limit(limits::BATCH_SIZE_DEFAULT);
-            let page = self.read_page(&read, POSITION_AT_BYTES)?;
-            if let Some(event) = page.events.iter().find(|event| event.time() >= time) {
-                return Ok(Some(event.position()));
-            }
-            let Some(next) = page.next else {
-                return Ok(None);
-            };
-            from = next;
-        }
+        let first = self.ask(|engine| first_at(engine, time))?;
+        Ok(first.map(|event| event.position()))
     }
 
     /// Counts and times of the database as a whole.
@@ -451,8 +440,8 @@ impl Database {
         self.engine()?.checkpoint()
     }
 
-    /// Packs the index as tightly as it goes and compresses all old segments, and returns when
-    /// that is done.
+    /// Drops what was removed from the log, packs the index as tightly as it goes and compresses all old
+    /// segments, and returns when that is done.
     pub fn compact(&self) -> Result<()> {
         self.engine()?.compact()
     }
@@ -460,6 +449,12 @@ impl Database {
     /// Returns how much room it takes on disk.
     pub(crate) fn usage(&self) -> Result<Usage> {
         self.engine()?.storage.usage()
+    }
+
+    /// Returns how many bytes of it are on disk, without the room that the log has prepared.
+    pub(crate) fn disk_bytes(&self) -> Result<u64> {
+        let usage = self.usage()?;
+        Ok(usage.log_used_bytes + usage.map_bytes)
     }
 
     /// Returns how many bytes of memory cached blocks of the index and the state take.
@@ -557,9 +552,6 @@ fn decide(engine: &Engine, conditions: &[Condition], checked: &CheckedConditions
 fn only(mut executed: Vec<Result<Executed>>) -> Result<Executed> {
     executed.pop().unwrap_or_else(|| Err(unanswered()))
 }
-
-/// How many bytes of events are read at a time to find a time among them.
-const POSITION_AT_BYTES: usize = 4 * 1024 * 1024;
 
 /// How long a closed engine waits for reads that are still under way.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(10);

@@ -10,6 +10,7 @@ use trefoil_storage::LocalOptions;
 use trefoil_storage::local::disk::{Disk, RealDisk};
 
 use crate::Clock;
+use crate::namespaces::quota::QuotaKeeper;
 
 /// How a database is opened. The defaults suit a server with a few busy namespaces.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct Options {
     pub clock: Clock,
     /// Whom to tell how far opening has read the log.
     pub(crate) listener: Option<ReplayListener>,
+    /// What keeps the namespace to its quotas.
+    pub(crate) quota_keeper: Arc<QuotaKeeper>,
 }
 
 /// Called with the commit that opening a database has come to in the log, and with the last one.
@@ -63,6 +66,7 @@ impl Default for Options {
             disk: Arc::new(RealDisk),
             clock: Clock::default(),
             listener: None,
+            quota_keeper: Arc::default(),
         }
     }
 }

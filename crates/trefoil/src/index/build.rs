@@ -138,10 +138,10 @@ fn merge_blocks(runs: &[Arc<Run>], key: &[u8], sink: &mut Sink<'_>) -> Result<()
 }
 
 /// A key, and its value in each of the runs that have it, oldest first.
-type VisitKey<'a> = dyn FnMut(&[u8], &[(&Run, bytes::Bytes)]) -> Result<()> + 'a;
+pub(super) type VisitKey<'a> = dyn FnMut(&[u8], &[(&Run, bytes::Bytes)]) -> Result<()> + 'a;
 
 /// Walks over the keys of `runs` that begin with `prefix`, in order.
-fn merge(runs: &[Arc<Run>], prefix: u8, visit: &mut VisitKey<'_>) -> Result<()> {
+pub(super) fn merge(runs: &[Arc<Run>], prefix: u8, visit: &mut VisitKey<'_>) -> Result<()> {
     let mut scans = Vec::with_capacity(runs.len());
     for run in runs.iter().map(Arc::as_ref) {
         let mut scan = run.map.scan(&[prefix], &[prefix + 1], Direction::Forwards);
@@ -167,7 +167,7 @@ fn merge(runs: &[Arc<Run>], prefix: u8, visit: &mut VisitKey<'_>) -> Result<()> 
 }
 
 /// Writes a term's summary and, unless they are many, its postings.
-fn put_summary(
+pub(super) fn put_summary(
     term: &[u8],
     summary: &TermSummary,
     postings: &[Posting],
@@ -183,7 +183,7 @@ fn put_summary(
 }
 
 /// Packs the postings of one term into blocks.
-struct PostingWriter<'a, 'b> {
+pub(super) struct PostingWriter<'a, 'b> {
     term: &'a [u8],
     kind: TermKind,
     pending: Vec<Posting>,
@@ -191,7 +191,7 @@ struct PostingWriter<'a, 'b> {
 }
 
 impl<'a, 'b> PostingWriter<'a, 'b> {
-    fn new(term: &'a [u8], kind: TermKind, sink: &'a mut Sink<'b>) -> Self {
+    pub(super) fn new(term: &'a [u8], kind: TermKind, sink: &'a mut Sink<'b>) -> Self {
         Self {
             term,
             kind,
@@ -200,7 +200,7 @@ impl<'a, 'b> PostingWriter<'a, 'b> {
         }
     }
 
-    fn push(&mut self, posting: Posting) -> Result<()> {
+    pub(super) fn push(&mut self, posting: Posting) -> Result<()> {
         self.pending.push(posting);
         if self.pending.len() == BLOCK_POSTINGS {
             self.finish()
@@ -209,7 +209,7 @@ impl<'a, 'b> PostingWriter<'a, 'b> {
         }
     }
 
-    fn finish(&mut self) -> Result<()> {
+    pub(super) fn finish(&mut self) -> Result<()> {
         let Some(last) = self.pending.last() else {
             return Ok(());
         };

@@ -234,7 +234,8 @@ impl Run {
             if last.position < position {
                 low = last.ordinal + 1;
             } else if first.position > position && first.ordinal > summary.first_ordinal {
-                high = first.ordinal - 1;
+                // The block may begin after a gap that the middle falls into.
+                high = middle.min(first.ordinal - 1);
             } else {
                 return Ok(last.ordinal);
             }

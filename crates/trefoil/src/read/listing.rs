@@ -1,6 +1,6 @@
 //! Listing streams, categories, types and tags by name, with what is known of each.
 
-use trefoil_core::{Result, Selection, Timestamp};
+use trefoil_core::{Event, Result, Selection, Timestamp, limits};
 
 use crate::database::engine::Engine;
 use crate::index::{TermKind, TermSummary, names};
@@ -186,17 +186,39 @@ fn category_info(
         0 => RemovedCounts::default(),
         _ => removed_in_category(&engine.store.read(), category)?,
     };
+    let lost = engine.removal.lost.read().categories.get(category).copied();
+    let lost = lost.unwrap_or_default();
     let Some((last_position, last_activity)) = last_of(engine, Selection::category(category))?
     else {
         return Ok(None);
     };
     Ok(Some(CategoryInfo {
         category: category.to_owned(),
-        events: summary.n.saturating_sub(removed.events),
-        streams: summary.new_streams.saturating_sub(removed.streams),
+        events: (summary.n + lost.events).saturating_sub(removed.events),
+        streams: lost.n_streams(summary.new_streams, removed.streams),
         last_position,
         last_activity,
     }))
+}
+
+/// How many bytes of events are read at a time to find a time among them.
+const FIRST_AT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Returns the first event whose time is at or after `time`.
+pub(crate) fn first_at(engine: &Engine, time: Timestamp) -> Result<Option<Event>> {
+    let mut next = engine.index.layers().seek_time(time)?;
+    while let Some(from) = next {
+        let read = Selection::all()
+            .from_position(from)
+            .limit(limits::BATCH_SIZE_DEFAULT);
+        let page = read::execute(&LogMoment::new(engine), &read, FIRST_AT_BYTES)?;
+        let mut events = page.events.into_iter();
+        if let Some(event) = events.find(|event| event.time() >= time) {
+            return Ok(Some(event));
+        }
+        next = page.next;
+    }
+    Ok(None)
 }
 
 /// Returns the position and the time of the last event that a read selects.

@@ -1,13 +1,15 @@
 //! Reading the state: commands that change nothing, all on the state of one moment.
 
+use bytes::Bytes;
 use fastrand::Rng;
-use trefoil_core::{Error, Result};
+use trefoil_core::{Error, Result, Tracking};
 use trefoil_state::{
-    Call, CommandAccess, CommandError, CommandMoment, Keyspace, Meter, Reply, Survey,
+    Call, CommandAccess, CommandError, CommandMoment, Keyspace, Meter, Reply, SetTimer, Survey,
 };
 
 use crate::database::engine::Engine;
-use crate::state::DurableView;
+use crate::read::listing::List;
+use crate::state::{DurableView, trackings};
 use crate::write::transaction::{Executed, Step, Transaction};
 
 /// This many commands that each read little are run at once, on the thread of the caller.
@@ -30,6 +32,24 @@ impl StateSnapshot {
             view: DurableView::new(&engine.store),
             moment: moment(engine),
         }
+    }
+
+    /// Returns the state of a moment, and the position of the last event then.
+    pub(crate) fn with_position(engine: &Engine) -> (Self, u64) {
+        let (view, position) = DurableView::at(&engine.store, || engine.writer.head());
+        let moment = moment(engine);
+        (Self { view, moment }, position)
+    }
+
+    /// Returns a page of all sources of tracked positions.
+    pub(crate) fn trackings(&self, list: &List) -> Result<Vec<Tracking>> {
+        trackings(&self.view, list)
+    }
+
+    /// Returns timers that are set, see [`Keyspace::set_timers`].
+    pub(crate) fn timers(&mut self, from: &[u8]) -> Result<(Vec<SetTimer>, Option<Bytes>)> {
+        let keyspace = Keyspace::new(&mut self.view, self.moment)?;
+        keyspace.set_timers(from)
     }
 
     /// Runs a command. What its reply takes is counted by `meter`.

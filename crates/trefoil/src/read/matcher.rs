@@ -47,6 +47,12 @@ impl<'a> Matcher<'a> {
         4 + self.query.n_terms() / 16
     }
 
+    /// Returns whether it asks for something that an event loses when it is redacted.
+    pub(crate) fn asks_for_terms(&self) -> bool {
+        let mut items = self.query.items.iter();
+        self.correlation.is_some() || items.any(|item| !item.tags.is_empty())
+    }
+
     /// Returns whether an event is selected.
     pub(crate) fn matches(&self, event: &Event) -> bool {
         self.matches_parts(event.stream(), event.event_type(), event.tags())

@@ -115,7 +115,8 @@ fn carry_out(
         return Ok(page);
     };
     page.next = Some(from);
-    let verify = plan.verify;
+    let has_lost_terms = log.hidden.have_lost_terms();
+    let verify = plan.verify || has_lost_terms && Matcher::of_selection(read).asks_for_terms();
     let page_size = read.limit.clamp(CHUNK_FIRST, CHUNK_MAX);
     let Some(walk) = plan.into_walk(read.direction, page_size) else {
         page.next = None;
@@ -318,7 +319,7 @@ impl Gathering<'_> {
     }
 
     fn take_item(&mut self, item: StoredItem, matcher: Matcher<'_>) -> Result<()> {
-        let event = decode(item)?;
+        let event = self.hidden.shown(decode(item)?);
         if (!self.verify || matcher.matches(&event)) && !self.hidden.contain(&event)? {
             self.bytes_left = self.bytes_left.saturating_sub(event.stored_bytes());
             self.page.events.push(event);

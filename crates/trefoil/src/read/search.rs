@@ -51,7 +51,7 @@ pub(crate) fn first_match(
         high: head,
     };
     let plan = ReadPlan::new(log.layers, matcher, range)?;
-    let verify = plan.verify;
+    let verify = plan.verify || log.hidden.have_lost_terms() && matcher.asks_for_terms();
     let Some(walk) = plan.into_walk(Direction::Forwards, PAGE_SIZE) else {
         return Ok(SearchResult::Nothing);
     };
@@ -93,8 +93,10 @@ fn first_of(log: SearchedLog<'_>, positions: &[u64], matcher: Matcher<'_>) -> Re
     }
     log.storage.read(positions, &mut |item| {
         let position = item.position;
-        let is_match = decode(item)
-            .and_then(|event| Ok(matcher.matches(&event) && !log.hidden.contain(&event)?));
+        let is_match = decode(item).and_then(|event| {
+            let event = log.hidden.shown(event);
+            Ok(matcher.matches(&event) && !log.hidden.contain(&event)?)
+        });
         match is_match {
             Ok(false) => return ControlFlow::Continue(()),
             Ok(true) => found = Some(Ok(position)),

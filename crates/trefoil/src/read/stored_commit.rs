@@ -35,7 +35,7 @@ impl Database {
             let hidden = HiddenEvents::new(&engine.store);
             match event {
                 Some(event) if hidden.contain(&event)? => Ok(None),
-                event => Ok(event),
+                event => Ok(event.map(|event| hidden.shown(event))),
             }
         })
     }
@@ -54,7 +54,7 @@ impl Database {
             let hidden = HiddenEvents::new(&engine.store);
             for event in events {
                 if event.id() == *id && !hidden.contain(&event)? {
-                    return Ok(Some(event));
+                    return Ok(Some(hidden.shown(event)));
                 }
             }
             Ok(None)

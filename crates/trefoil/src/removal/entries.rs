@@ -1,12 +1,14 @@
 //! What is known of removals: an entry for each stream, for each category, and for all of them.
 
 use bytes::Bytes;
-use trefoil_core::{Damage, Error, Result, category, put_varint, take_varint};
+use trefoil_core::{Damage, Direction, Error, Result, category, put_varint, take_varint};
+use trefoil_state::Space as _;
 
-use crate::state::{StoreReader, View};
+use super::retention::is_policy;
+use crate::state::{DurableView, StoreReader, View};
 
 /// What the keys of these entries begin with.
-const REMOVAL: u8 = b'd';
+pub(super) const REMOVAL: u8 = b'd';
 
 /// The entry about all that was removed.
 pub(crate) const TOTAL: &[u8] = b"da";
@@ -14,10 +16,17 @@ pub(crate) const TOTAL: &[u8] = b"da";
 /// What the keys about categories and streams begin with.
 const CATEGORY: u8 = b'c';
 const STREAM: u8 = b's';
+/// What the keys of those begin with that say of which streams the log may still have removed events.
+const PENDING: u8 = b'p';
+
+/// Returns whether an entry is about removals, or about policies for them.
+pub(crate) fn is_entry(key: &[u8]) -> bool {
+    key.first() == Some(&REMOVAL)
+}
 
 /// Returns whether an entry tells of removed events, which are gone when all events are.
 pub(crate) fn is_of_events(key: &[u8]) -> bool {
-    key.first() == Some(&REMOVAL)
+    is_entry(key) && !is_policy(key)
 }
 
 /// How many events and streams were removed.
@@ -170,6 +179,24 @@ impl View {
         self.put(Bytes::from_static(TOTAL), out.into())
     }
 
+    /// Notes that the log has removed events of a stream, since now unless it has had some before.
+    pub(crate) fn set_pending(&mut self, stream: &str, now: u64) -> Result<()> {
+        let key = key(PENDING, stream);
+        if self.get(&key)?.is_some() {
+            return Ok(());
+        }
+        self.leave_upkeep();
+        self.put(key, since(now))
+    }
+
+    /// Notes that the log has nothing left of a stream before this floor. If more was removed meanwhile,
+    /// that waits from now on.
+    pub(crate) fn end_pending(&mut self, stream: &str, floor: u64, now: u64) -> Result<()> {
+        let removal = self.stream_removal(stream)?;
+        let is_done = removal.is_none_or(|removal| removal.floor <= floor);
+        self.set(key(PENDING, stream), (!is_done).then(|| since(now)))
+    }
+
     /// Notes that a stream without events gets one.
     pub(crate) fn revive(&mut self, stream: &str) -> Result<()> {
         match self.stream_removal(stream)? {
@@ -185,8 +212,59 @@ impl View {
     }
 }
 
+fn since(now: u64) -> Bytes {
+    let mut value = Vec::new();
+    put_varint(&mut value, now);
+    value.into()
+}
+
+/// A stream of which the log may still have removed events.
+#[derive(Debug)]
+pub(crate) struct PendingRemoval {
+    pub(crate) stream: String,
+    /// Since when, in milliseconds since 1970.
+    pub(crate) since: u64,
+}
+
+/// Returns up to `limit` streams of which the log may still have removed events.
+pub(crate) fn pending_removals(entries: &DurableView, limit: usize) -> Result<Vec<PendingRemoval>> {
+    let found = entries_of(entries, PENDING).take(limit);
+    let read_one = |entry: Result<(String, Bytes)>| {
+        let (stream, value) = entry?;
+        let since = read(Some(&value), &stream, |mut value| take_varint(&mut value))?;
+        let since = since.unwrap_or(0);
+        Ok(PendingRemoval { stream, since })
+    };
+    found.map(read_one).collect()
+}
+
+/// Returns all streams of which something was removed.
+pub(crate) fn all_stream_removals(
+    entries: &DurableView,
+) -> impl Iterator<Item = Result<(String, StreamRemoval)>> + '_ {
+    entries_of(entries, STREAM).filter_map(|entry| {
+        let read_one = |(stream, value): (String, Bytes)| {
+            let removal = read(Some(&value), &stream, StreamRemoval::decode)?;
+            Ok(removal.map(|removal| (stream, removal)))
+        };
+        entry.and_then(read_one).transpose()
+    })
+}
+
+/// Returns the entries of a kind with the names that they are about.
+fn entries_of(
+    entries: &DurableView,
+    kind: u8,
+) -> impl Iterator<Item = Result<(String, Bytes)>> + '_ {
+    let found = entries.scan(&[REMOVAL, kind], &[REMOVAL, kind + 1], Direction::Forwards);
+    found.map(|entry| {
+        let (key, value) = entry?;
+        Ok((String::from_utf8_lossy(&key[2..]).into_owned(), value))
+    })
+}
+
 /// Reads the value of an entry, if there is one.
-fn read<T>(
+pub(super) fn read<T>(
     value: Option<&[u8]>,
     of: &str,
     decode: impl Fn(&[u8]) -> Option<T>,

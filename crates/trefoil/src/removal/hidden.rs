@@ -66,6 +66,16 @@ impl<'a> HiddenEvents<'a> {
         }
     }
 
+    /// Returns an event as it may be shown: its stub, if it was redacted.
+    pub(crate) fn shown(&self, event: Event) -> Event {
+        self.store.redactions.shown(event)
+    }
+
+    /// Returns whether the index may have terms of events that they do not have any more.
+    pub(crate) fn have_lost_terms(&self) -> bool {
+        self.store.redactions.have_been()
+    }
+
     /// Returns whether the log may have dropped the event at this position, also since the read
     /// began.
     pub(crate) fn may_be_dropped(&self, position: u64) -> bool {

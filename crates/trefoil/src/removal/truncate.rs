@@ -49,7 +49,7 @@ impl Database {
             let truncated = truncated(&work);
             match self.confirm(engine.write(Work::Remove(work))) {
                 Err(Error::WatchedKeyChanged) => {}
-                written => return written.map(|_| truncated),
+                written => return written.map(|_| counted(&engine, truncated)),
             }
         }
         Err(too_many())
@@ -86,7 +86,7 @@ impl Database {
             let truncated = truncated(&work);
             match self.confirm(engine.write_async(Work::Remove(work)).await) {
                 Err(Error::WatchedKeyChanged) => {}
-                written => return written.map(|_| truncated),
+                written => return written.map(|_| counted(&engine, truncated)),
             }
         }
         Err(too_many())
@@ -105,6 +105,12 @@ fn truncated(work: &RemovalWork) -> Truncated {
         removed: work.n_events(),
         version: Some(work.after.version),
     }
+}
+
+/// Counts what was removed.
+fn counted(engine: &Engine, truncated: Truncated) -> Truncated {
+    engine.background.stats.count_removed(truncated.removed);
+    truncated
 }
 
 /// Returns that nothing was to be removed, if the stream has the version that it must have.

@@ -47,7 +47,7 @@ pub(crate) use reading::DurableView;
 pub(crate) use snapshot::snapshot_commit;
 pub(crate) use store::{ChangedEntries, STATE_END, StateStore, StoreReader};
 pub(crate) use stored_replies::StoredReplies;
-pub(crate) use tracking::is_carried;
+pub(crate) use tracking::{is_carried, trackings};
 pub(crate) use view::{ToClean, TouchedKeys, View};
 pub use watch::Watch;
 pub(crate) use watch::Watches;

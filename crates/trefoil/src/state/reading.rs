@@ -21,6 +21,16 @@ impl DurableView {
             is_written_to: false,
         }
     }
+
+    /// Returns the entries, and what `at` finds out about the same moment.
+    pub(crate) fn at<T>(store: &StateStore, at: impl FnOnce() -> T) -> (Self, T) {
+        let (reader, found) = store.read_at(at);
+        let view = Self {
+            reader,
+            is_written_to: false,
+        };
+        (view, found)
+    }
 }
 
 impl Space for DurableView {

@@ -165,7 +165,7 @@ impl StateStore {
         self.recent
             .lock()
             .open(self.storage.as_ref(), &self.read_cache)?;
-        self.find_highest_floor()
+        self.find_removals()
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,9 +24,10 @@ use super::change::{Changes, EntryChange};
 use super::memory::Memory;
 use super::merged_scan::{MergedScan, ScanSource};
 use super::read_cache::{CachedMap, Period, ReadCache};
+use super::reading::DurableView;
 use super::tree::{ENTRY_BYTES, EntryTree, PackedEntry};
 use super::view::ToClean;
-use crate::removal;
+use crate::removal::{self, KnownPolicies, PendingRedactions};
 use crate::time::NEVER;
 use crate::time::agenda::{Agenda, Chore};
 
@@ -74,6 +75,12 @@ pub(crate) struct StateStore {
     pub(crate) event_data_bytes_max: usize,
     /// The first position at or after which no event was removed.
     highest_floor: AtomicU64,
+    /// Whether something was removed since it was asked last.
+    has_new_removals: AtomicBool,
+    /// The redactions that the log has yet to follow.
+    pub(crate) redactions: PendingRedactions,
+    /// The policies by which events are removed.
+    pub(crate) policies: KnownPolicies,
 }
 
 /// What changed since the last checkpoint, and where everything else is.
@@ -134,8 +141,11 @@ impl StateStore {
             commands: Commands::redis().clone(),
             event_data_bytes_max: EVENT_DATA_BYTES_DEFAULT,
             highest_floor: AtomicU64::new(0),
+            has_new_removals: AtomicBool::new(false),
+            redactions: PendingRedactions::default(),
+            policies: KnownPolicies::default(),
         };
-        store.find_highest_floor()?;
+        store.find_removals()?;
         Ok(store)
     }
 
@@ -144,12 +154,32 @@ impl StateStore {
         self.highest_floor.load(Ordering::Acquire)
     }
 
-    /// Reads the highest floor from the entries.
-    pub(super) fn find_highest_floor(&self) -> Result<()> {
+    /// Follows a change of an entry about removals.
+    fn note_removal(&self, key: &[u8], value: Option<&[u8]>) {
+        self.redactions.note(key, value);
+        self.policies.note(key, value);
+        if key == removal::TOTAL
+            && let Ok(floor) = removal::highest_floor(value)
+        {
+            self.highest_floor.store(floor, Ordering::Release);
+            self.has_new_removals.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether something was removed since it was asked last.
+    pub(crate) fn take_new_removals(&self) -> bool {
+        self.has_new_removals.load(Ordering::Relaxed)
+            && self.has_new_removals.swap(false, Ordering::Relaxed)
+    }
+
+    /// Reads from the entries what was removed.
+    pub(super) fn find_removals(&self) -> Result<()> {
         let total = self.read().get(removal::TOTAL)?;
         let floor = removal::highest_floor(total.as_deref())?;
         self.highest_floor.store(floor, Ordering::Release);
-        Ok(())
+        let entries = DurableView::new(self);
+        self.redactions.load(&entries)?;
+        self.policies.load(&entries)
     }
 
     /// Remembers transactions that have a name for so long.
@@ -174,7 +204,9 @@ impl StateStore {
 
     /// Notes what of a group that is durable is to be cleaned.
     pub(crate) fn note_to_clean(&self, due: ToClean, now: u64) {
-        let ToClean { expiry, garbage } = due;
+        let ToClean {
+            expiry, garbage, ..
+        } = due;
         if expiry != NEVER {
             let place = ExpiryPlace::at(expiry);
             let replies = expiry.saturating_sub(self.retention);
@@ -189,13 +221,20 @@ impl StateStore {
 
     /// Returns the entries as they are now; they do not change for the holder.
     pub(crate) fn read(&self) -> StoreReader {
+        self.read_at(|| ()).0
+    }
+
+    /// Returns the same, and what `at` finds out meanwhile: no group that changes entries is published before
+    /// it returns.
+    pub(crate) fn read_at<T>(&self, at: impl FnOnce() -> T) -> (StoreReader, T) {
         let recent = self.recent.lock();
-        StoreReader {
+        let reader = StoreReader {
             live: recent.live.clone(),
             frozen: recent.frozen.clone(),
             map: recent.map.clone(),
             root: recent.root.clone(),
-        }
+        };
+        (reader, at())
     }
 
     /// Takes over the entries that a group changed, once it is durable. `publish` runs before any
@@ -207,10 +246,8 @@ impl StateStore {
         let mut recent = self.recent.lock();
         for (key, value) in changed {
             recent.set(&key, value.as_ref());
-            if key == removal::TOTAL
-                && let Ok(floor) = removal::highest_floor(value.as_deref())
-            {
-                self.highest_floor.store(floor, Ordering::Release);
+            if removal::is_entry(&key) {
+                self.note_removal(&key, value.as_deref());
             }
         }
         publish();

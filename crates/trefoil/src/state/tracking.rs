@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use trefoil_core::{Damage, Direction, Error, Result, Tracking, put_varint, take_varint};
+use trefoil_state::Space;
 
 use super::View;
 use crate::read::listing::List;
@@ -31,27 +32,7 @@ impl View {
 
     /// Returns a page of all sources by name, with the position that was last recorded for each.
     pub(crate) fn trackings(&self, list: &List) -> Result<Vec<Tracking>> {
-        let prefix = key(&list.prefix);
-        let mut after = Vec::from(key(&list.after));
-        // The first key after that one.
-        after.push(0);
-        let from = if list.after.is_empty() {
-            prefix.clone()
-        } else {
-            prefix.clone().max(after.into())
-        };
-        let entries = self.scan(&from, &[TRACKING + 1], Direction::Forwards);
-        let of_prefix = entries.take_while(|entry| match entry {
-            Ok((key, _)) => key.starts_with(&prefix),
-            Err(_) => true,
-        });
-        let read = |entry: Result<(Bytes, Bytes)>| {
-            let (key, value) = entry?;
-            let source = String::from_utf8_lossy(&key[1..]).into_owned();
-            let position = decode(&source, &value)?;
-            Ok(Tracking { source, position })
-        };
-        of_prefix.take(list.limit).map(read).collect()
+        trackings(self, list)
     }
 
     /// Records a position, which must be higher than the one before.
@@ -74,6 +55,31 @@ impl View {
         put_varint(&mut value, tracking.position);
         self.put(key(&tracking.source), value.into())
     }
+}
+
+/// Returns a page of all sources by name, with the position that was last recorded for each.
+pub(crate) fn trackings(space: &impl Space, list: &List) -> Result<Vec<Tracking>> {
+    let prefix = key(&list.prefix);
+    let mut after = Vec::from(key(&list.after));
+    // The first key after that one.
+    after.push(0);
+    let from = if list.after.is_empty() {
+        prefix.clone()
+    } else {
+        prefix.clone().max(after.into())
+    };
+    let entries = space.scan(&from, &[TRACKING + 1], Direction::Forwards);
+    let of_prefix = entries.take_while(|entry| match entry {
+        Ok((key, _)) => key.starts_with(&prefix),
+        Err(_) => true,
+    });
+    let read = |entry: Result<(Bytes, Bytes)>| {
+        let (key, value) = entry?;
+        let source = String::from_utf8_lossy(&key[1..]).into_owned();
+        let position = decode(&source, &value)?;
+        Ok(Tracking { source, position })
+    };
+    of_prefix.take(list.limit).map(read).collect()
 }
 
 /// Returns the source that an entry of this name is about, and the position that it holds if its value

@@ -51,13 +51,18 @@ pub(crate) struct ToClean {
     pub(super) expiry: u64,
     /// The first of the entries that note garbage.
     pub(super) garbage: Option<Bytes>,
+    /// Whether work is left behind for which a closed database must be opened.
+    has_upkeep: bool,
 }
 
 impl Default for ToClean {
     /// Nothing.
     fn default() -> Self {
-        let (expiry, garbage) = (NEVER, None);
-        Self { expiry, garbage }
+        Self {
+            expiry: NEVER,
+            garbage: None,
+            has_upkeep: false,
+        }
     }
 }
 
@@ -66,6 +71,7 @@ impl ToClean {
     pub(crate) fn first(&self) -> u64 {
         match self.garbage {
             Some(_) => 0,
+            None if self.has_upkeep => 0,
             None => self.expiry,
         }
     }
@@ -127,6 +133,11 @@ impl View {
             touched_before: TouchedKeys::default(),
             due: ToClean::default(),
         }
+    }
+
+    /// Notes that a commit leaves work behind for which a closed database must be opened.
+    pub(crate) fn leave_upkeep(&mut self) {
+        self.due.has_upkeep = true;
     }
 
     /// Returns whether the commit that is being staged changes something.

@@ -53,6 +53,7 @@ pub(crate) struct SharedStats {
     recoveries: Histogram,
     replayed_events: AtomicU64,
     cut_bytes: AtomicU64,
+    removed_events: AtomicU64,
 }
 
 /// What is counted about reads of events.
@@ -124,6 +125,11 @@ impl SharedStats {
         add(&self.cut_bytes, recovery.cut_bytes);
     }
 
+    /// Counts events that were removed.
+    pub(crate) fn count_removed(&self, n_events: u64) {
+        self.removed_events.fetch_add(n_events, Ordering::Relaxed);
+    }
+
     pub(crate) fn snapshot(&self) -> TotalStats {
         let work = self.work.each_ref().map(|counters| WorkStats {
             nanos: counters.seconds.snapshot(),
@@ -141,6 +147,7 @@ impl SharedStats {
             recoveries: self.recoveries.snapshot(),
             replayed_events: self.replayed_events.load(Ordering::Relaxed),
             cut_bytes: self.cut_bytes.load(Ordering::Relaxed),
+            removed_events: self.removed_events.load(Ordering::Relaxed),
             ..TotalStats::default()
         }
     }
@@ -174,6 +181,8 @@ pub struct TotalStats {
     pub replayed_events: u64,
     /// Bytes of unfinished writes that were cut from the end of logs.
     pub cut_bytes: u64,
+    /// How many events were removed: by truncations, deletions and policies.
+    pub removed_events: u64,
     /// How many databases are open.
     pub open: u64,
     /// How many databases were closed because others had to be opened.

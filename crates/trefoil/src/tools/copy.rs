@@ -61,18 +61,19 @@ pub fn copy_namespace(
     }
     let source = from.claim(id, entry.stamp.incarnation, true)?;
     let mut copied = Copied::default();
-    make_namespace(to, id, &entry.bytes, options, &mut |target| {
+    let mut fill = |target: &dyn Storage| {
         copied = copy_content(source.as_ref(), target, progress)?;
         let due = source.facts()?.due;
         source.release();
         progress(CopyStep::Index);
         Ok(due)
-    })?;
+    };
+    make_namespace(to, id, &entry.bytes, options, &mut fill, &mut |_| Ok(()))?;
     Ok(copied)
 }
 
 /// Makes a namespace whose log and snapshot `fill` writes, which returns when something of it is due.
-/// It is a namespace only when all of it is there. There must be none of this id. What was cut short is
+/// What is left to do in it once it is open, `settle` does. It is a namespace only then. There must be none of this id. What was cut short is
 /// removed and made again.
 pub(crate) fn make_namespace(
     to: &dyn Home,
@@ -80,6 +81,7 @@ pub(crate) fn make_namespace(
     entry: &[u8],
     options: &Options,
     fill: &mut dyn FnMut(&dyn Storage) -> Result<Option<u64>>,
+    settle: &mut dyn FnMut(&Database) -> Result<()>,
 ) -> Result<()> {
     remove_unfinished(to, id)?;
     let stamp = to.create(id, UNFINISHED)?;
@@ -93,6 +95,7 @@ pub(crate) fn make_namespace(
     }
     let database = Database::open_claimed(target, options)?;
     database.checkpoint()?;
+    settle(&database)?;
     database.close()?;
     finish(to, id, entry, stamp)
 }

@@ -10,12 +10,12 @@ mod verify;
 
 use std::sync::Arc;
 
-use trefoil_core::{Result, Token};
+use trefoil_core::{Error, NamespaceId, Result, Token};
 use trefoil_storage::Storage;
 
 use crate::home::{Claim, Home};
 use crate::index::Manifest;
-use crate::{Clock, Database, Options, namespaces};
+use crate::{Clock, Database, KnownRedaction, Options, namespaces};
 
 pub(crate) use copy::make_namespace;
 pub use copy::{Copied, CopyStep, copy_namespace};
@@ -55,6 +55,25 @@ pub fn repair(claim: Arc<dyn Claim>, options: &Options) -> Result<Repaired> {
     let events = database.recovery().replayed_events;
     database.close()?;
     Ok(Repaired { events })
+}
+
+/// Returns all redactions of a namespace of a home that no server has open, in the order of their
+/// positions.
+pub fn redactions(
+    home: &dyn Home,
+    id: &NamespaceId,
+    options: &Options,
+) -> Result<Vec<KnownRedaction>> {
+    let entry = home.entry(id)?;
+    let entry = entry.ok_or_else(|| Error::NamespaceNotFound(id.to_string()))?;
+    if !namespaces::is_made(id, &entry)? && !home.has_storage(id)? {
+        return Ok(Vec::new());
+    }
+    let claim = home.claim(id, entry.stamp.incarnation, true)?;
+    let database = Database::open_claimed(claim, options)?;
+    let redactions = database.redactions()?;
+    database.close()?;
+    Ok(redactions)
 }
 
 /// Gives a namespace of a home another main token, `token` or a random one, and returns it. From then on

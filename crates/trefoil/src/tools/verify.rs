@@ -112,6 +112,12 @@ fn verify_events(
     let mut order = EventOrder::default();
     let (mut done, total) = (0, report.events);
     storage.replay(0, &mut |record| {
+        if record.items.has_dropped() {
+            order.expect_gaps();
+            if let Some(comparison) = &mut comparison {
+                comparison.add_dropped(record);
+            }
+        }
         for (event, label) in events_of(record)? {
             order.check(&event, label::is_imported(label), &mut |what| {
                 let (file, position) = (log_file.clone(), event.position());

@@ -109,6 +109,24 @@ impl Decisions {
                 WriteRequest::Write(Work::Remove(work), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.remove(work)))
                 }
+                WriteRequest::Write(Work::Dropped(streams), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.end_pending(streams)))
+                }
+                WriteRequest::Write(Work::Redact(work), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.redact(*work)))
+                }
+                WriteRequest::Write(Work::RedactAgain(works), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.redact_again(works)))
+                }
+                WriteRequest::Write(Work::Redacted(done), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.end_redactions(done)))
+                }
+                WriteRequest::Write(Work::SetPolicy(work), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.set_policy(work)))
+                }
+                WriteRequest::Write(Work::Retain(work), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.retain(work)))
+                }
                 WriteRequest::Clean(chore, _) => {
                     Decision::Clean(Decided::on(stage, |stage| stage.clean(chore)))
                 }

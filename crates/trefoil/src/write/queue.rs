@@ -14,7 +14,9 @@ use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
 use super::import::ImportBatch;
 use crate::read::condition::CheckedCommit;
-use crate::removal::RemovalWork;
+use crate::removal::{
+    DroppedStream, PolicyWork, Redaction, RedactionWork, RemovalWork, RetentionWork,
+};
 use crate::time::agenda::Chore;
 use crate::time::clock::Clock;
 use crate::write::transaction::Executed;
@@ -74,6 +76,16 @@ pub(crate) enum Work {
     Commit(CheckedCommit),
     Import(ImportBatch),
     Remove(RemovalWork),
+    /// The log has nothing left of what was removed of these streams.
+    Dropped(Vec<DroppedStream>),
+    Redact(RedactionWork),
+    /// These events, each of a position, are redacted, and the log has yet to follow.
+    RedactAgain(Vec<(u64, Redaction)>),
+    /// The log has followed these redactions, each of a position.
+    Redacted(Vec<(u64, Redaction)>),
+    SetPolicy(PolicyWork),
+    /// Events are beyond policies.
+    Retain(RetentionWork),
 }
 
 impl WriteRequest {
@@ -99,7 +111,7 @@ impl WriteRequest {
             Self::Write(Work::Import(import), _) => {
                 Some(Box::new(std::mem::take(&mut import.events)))
             }
-            Self::Write(Work::Remove(_), _) | Self::Execute(_) | Self::Clean(..) => None,
+            Self::Write(..) | Self::Execute(_) | Self::Clean(..) => None,
         }
     }
 
@@ -140,7 +152,16 @@ impl WriteRequest {
                 works.map(|work| work.transaction.size()).sum()
             }
             Self::Write(Work::Remove(work), _) => work.stream.len(),
-            Self::Clean(..) => 0,
+            Self::Write(
+                Work::Dropped(_)
+                | Work::Redact(_)
+                | Work::RedactAgain(_)
+                | Work::Redacted(_)
+                | Work::SetPolicy(_)
+                | Work::Retain(_),
+                _,
+            )
+            | Self::Clean(..) => 0,
         }
     }
 

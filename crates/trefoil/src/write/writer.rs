@@ -260,7 +260,11 @@ impl Writer {
         (front, random): (Front, u64),
         then: impl FnOnce(GroupAttempt<'_>) -> T,
     ) -> T {
-        let find = |positions: &[u64]| fetch_all(self.storage.as_ref(), positions);
+        let redactions = &self.store.redactions;
+        let find = |positions: &[u64]| {
+            let events = fetch_all(self.storage.as_ref(), positions)?.into_iter();
+            Ok(events.map(|event| redactions.shown(event)).collect())
+        };
         let layers = self.index.layers();
         let search = |matcher: Matcher<'_>, from: u64, head: u64| -> Result<Option<u64>> {
             let hidden = HiddenEvents::new(&self.store);
@@ -306,7 +310,12 @@ impl Writer {
         let size = GroupSize::of(stage.group());
         let began = self.clock.steady();
         self.store.watches.begin(touched);
-        let marked = self.wake.mark(to_clean.first());
+        // By policies, events are removed some time after they are written.
+        let due = match self.store.policies.have_any() {
+            true => 0,
+            false => to_clean.first(),
+        };
+        let marked = self.wake.mark(due);
         marked.inspect_err(|_| self.store.watches.end())?;
         let storage = self.storage.as_ref();
         let (records, clock) = (stage.group(), &self.clock);

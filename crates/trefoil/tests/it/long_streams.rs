@@ -55,6 +55,23 @@ fn check(database: &Database) {
     }
 }
 
+/// Reads from every global position, also those between two events of the stream.
+fn check_positions(database: &Database) {
+    for (stream, rest) in [("dense-1", 1), ("gaps-1", 0)] {
+        for from in 1..N_EVENTS {
+            let read = Selection::stream(stream).from_position(from).limit(1);
+            let next = database.read(&read.clone()).unwrap();
+            let expected = from + u64::from(from % 2 != rest);
+            assert_eq!(next[0].position(), expected, "{stream} from {from}");
+            let before = database.read(&read.backwards()).unwrap();
+            let expected =
+                Some(from - u64::from(from % 2 != rest)).filter(|position| *position > 0);
+            let before = before.first().map(trefoil::Event::position);
+            assert_eq!(before, expected, "{stream} back from {from}");
+        }
+    }
+}
+
 #[test]
 fn every_place_of_a_long_stream_is_found_both_ways() {
     let database = Database::in_memory(&Options::default()).unwrap();
@@ -64,6 +81,8 @@ fn every_place_of_a_long_stream_is_found_both_ways() {
         database.checkpoint().unwrap();
     }
     check(&database);
+    check_positions(&database);
     database.compact().unwrap();
     check(&database);
+    check_positions(&database);
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use trefoil::backup::{NamespaceBackup, check_backup, restore_namespace};
+use trefoil::backup::{NamespaceBackup, Restored, check_backup, restore_namespace};
 use trefoil::home::Home;
-use trefoil::{NamespaceId, Options, Token};
+use trefoil::{KnownRedaction, NamespaceId, Options, Token, tools};
 
 use super::RepositoryArguments;
 use super::point::PointArguments;
@@ -18,7 +18,8 @@ pub(super) const EXAMPLES: &str =
     "Stop the server first. A namespace that is there is not touched: \
 restore beside it with --as, or in its place with --replace. One whose restoring was cut short is restored \
 again. Under another name, or with --new-tokens, a namespace gets a new token, which is printed. A \
-commit is restored as a whole or not at all.
+commit is restored as a whole or not at all. Events that were redacted since are redacted again, if the \
+archive of the repository or the namespace that is replaced knows of it.
 
 Examples:
   trefoil backup restore /mnt/backups --data-dir data
@@ -103,8 +104,11 @@ impl Arguments {
     ) -> anyhow::Result<()> {
         let name = self.new_name.as_ref().unwrap_or(&list.namespace);
         let id = NamespaceId::new(name)?;
-        if self.replace {
-            self.make_room(candidates, home, &id, list)?;
+        let mut redactions = candidates.redactions(list)?;
+        if self.replace
+            && let Some(known) = self.make_room(candidates, home, &id, list)?
+        {
+            redactions.get_or_insert_default().extend(known);
         }
         let bar = count_progress()?;
         bar.set_length(list.parts().count() as u64);
@@ -114,55 +118,80 @@ impl Arguments {
             listened.set_length(total);
             listened.set_position(done);
         });
-        let restored = restore_namespace(home, &id, list, self.new_tokens, &options, &mut |part| {
-            bar.inc(1);
-            candidates.fetch(part)
-        });
+        let known = redactions.as_deref();
+        let restored = restore_namespace(
+            home,
+            &id,
+            list,
+            known.unwrap_or_default(),
+            self.new_tokens,
+            &options,
+            &mut |part| {
+                bar.inc(1);
+                candidates.fetch(part)
+            },
+        );
         bar.finish_and_clear();
-        print(&id, list, restored?.as_ref(), output)
+        print(&id, list, &restored?, known.is_some(), output)
     }
 }
 
 impl Arguments {
-    /// Deletes the namespace that is there, if the backup can take its place.
+    /// Deletes the namespace that is there, if the backup can take its place. Returns what it knows of
+    /// redactions, if it can be read.
     fn make_room(
         &self,
         candidates: &Candidates<'_>,
         home: &dyn Home,
         id: &NamespaceId,
         list: &NamespaceBackup,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<Vec<KnownRedaction>>> {
         let Some(entry) = home.entry(id)? else {
-            return Ok(());
+            return Ok(None);
         };
         check_backup(list, &mut |part| candidates.fetch(part))?;
         let commit = list.commit;
         let question = format!("Replace namespace '{id}' by the backup of commit {commit}?");
         confirm(&question, self.yes)?;
+        // What is damaged is replaced all the same.
+        let redactions = tools::redactions(home, id, &Options::default()).ok();
         let erase = home.delete(id, entry.stamp.incarnation)?;
-        Ok(erase()?)
+        erase()?;
+        Ok(redactions)
     }
 }
 
 fn print(
     id: &NamespaceId,
     list: &NamespaceBackup,
-    token: Option<&Token>,
+    restored: &Restored,
+    knows_redactions: bool,
     output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     let (commit, position) = (list.commit, list.position);
-    let token = token.map(Token::reveal);
+    let token = restored.token.as_ref().map(Token::reveal);
     match output.is_text() {
-        true => match token {
-            Some(token) => output.line(format_args!("{id}  commit {commit}  {token}"))?,
-            None => output.line(format_args!("{id}  commit {commit}"))?,
-        },
+        true => {
+            let redacted = match (restored.redacted, knows_redactions) {
+                (0, true) => String::new(),
+                (0, false) => ", later redactions are not known".to_owned(),
+                (n, true) => format!(", {n} events redacted again"),
+                (n, false) => {
+                    format!(", {n} events redacted again, later redactions are not known")
+                }
+            };
+            let token = token.as_ref().map(|token| format!("  {token}"));
+            let token = token.unwrap_or_default();
+            output.line(format_args!("{id}  commit {commit}{redacted}{token}"))?;
+        }
         false => {
             let id = id.as_str();
             output.item(&json!({
                 "namespace": id,
                 "commit": commit,
                 "position": position,
+                "redacted": restored.redacted,
+                "knowsLaterRedactions": knows_redactions,
                 "token": token,
             }))?;
         }

@@ -49,6 +49,9 @@ fn a_server_is_backed_up_and_restored() {
     let backups = Backups::of(&server, &repository);
     let token = server.client().create_namespace("tenant-a");
     server.client_with(&token).write("a-1", &json!({"of": "a"}));
+    let quotas = json!({"eventsPerSecond": 1000, "diskBytes": 1_000_000_000});
+    let set = json!(["ns.settings", "tenant-a", {"quotas": quotas}]);
+    server.client().rpc(&set).ok();
     server.client().create_namespace("unused");
     fill(&server, 0);
     let first = &backups.ok("create", &[])[0];
@@ -95,6 +98,8 @@ fn a_server_is_backed_up_and_restored() {
         let read = copy.client_with(token).rpc(&json!(["stream.get", "a-1"]));
         assert_eq!(read.ok().as_array().unwrap().len(), 1);
     }
+    let settings = client.rpc(&json!(["ns.settings", "tenant-a"])).ok();
+    assert_eq!(settings["settings"]["quotas"], quotas);
     // Life goes on where it was.
     assert_eq!(client.write("account-1", &json!({})), 101);
 }

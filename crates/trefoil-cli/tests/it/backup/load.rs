@@ -12,6 +12,15 @@ use trefoil_grpc::{AppendCondition, AppendRequest, Event, Query, QueryItem, Trac
 use crate::dcb::Grpc;
 use crate::harness::{ADMIN, Client, Resp, Server, Value};
 
+/// How many rounds there are within the whole test suite.
+const ROUNDS: u64 = 3;
+/// Small parts, so that segments are compressed and their changes dropped all the time.
+pub(super) const ARGUMENTS: [&str; 4] = [
+    "--tail-events-max=2000",
+    "--segment-size-max=512KiB",
+    "--plain-segments=1",
+    "--log-level=warn",
+];
 /// How many clients there are of each sort.
 const CLIENTS: u64 = 2;
 /// A section sells out; then there is the next one.
@@ -23,6 +32,12 @@ struct Ports {
     http: u16,
     grpc: u16,
     resp: u16,
+}
+
+/// Returns how many rounds there are: `TREFOIL_SOAK_ROUNDS`, if that is set.
+pub(super) fn rounds() -> u64 {
+    let rounds = std::env::var("TREFOIL_SOAK_ROUNDS").ok();
+    rounds.map_or(ROUNDS, |text| text.parse().unwrap())
 }
 
 /// Runs `work` under load. The load ends with it, or with the server.

@@ -3,6 +3,7 @@
 mod archive;
 mod commands;
 mod load;
+mod redacted;
 mod rounds;
 
 use std::path::Path;

@@ -9,29 +9,17 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::load::{check, under_load};
+use super::load::{ARGUMENTS, check, rounds, under_load};
 use super::{Backups, exported};
 use crate::harness::{Server, seeded};
 
-/// How many rounds there are within the whole test suite.
-const ROUNDS: u64 = 3;
-/// Small parts, so that segments are compressed and their changes dropped all the time.
-const ARGUMENTS: [&str; 4] = [
-    "--tail-events-max=2000",
-    "--segment-size-max=512KiB",
-    "--plain-segments=1",
-    "--log-level=warn",
-];
-
 #[test]
 fn what_is_restored_is_of_one_commit() {
-    let rounds = std::env::var("TREFOIL_SOAK_ROUNDS").ok();
-    let rounds = rounds.map_or(ROUNDS, |text| text.parse().unwrap());
     let directory = TempDir::new().unwrap();
     let (data, repository) = (directory.path().join("data"), directory.path().join("b"));
     let mut random = seeded();
     let (mut made, mut n_events) = (0, 0);
-    for round in 0..rounds {
+    for round in 0..rounds() {
         let server = Server::on(&data, &ARGUMENTS);
         let backups = Backups::of(&server, &repository);
         let pause = Duration::from_millis(random.u64(..400));
@@ -58,7 +46,7 @@ fn what_is_restored_is_of_one_commit() {
         n_events = restore_and_check(&backups, directory.path(), id, position, &original);
         eprintln!("round {round}: {n_events} events");
     }
-    assert!(n_events > 100 * rounds as usize, "{n_events}");
+    assert!(n_events > 100 * rounds() as usize, "{n_events}");
 }
 
 /// A backup that is killed leaves nothing that counts.

@@ -46,6 +46,7 @@ pub(super) fn after(data: &Path) -> (Exposed, Exposed) {
     let grpc = over_grpc(&server);
     over_resp(&server);
     in_many_namespaces(&server);
+    beyond_a_quota(&server);
     let crowd = crowd(&server);
     read_from_disk(&server);
     let after = Exposed::of(&server);
@@ -158,6 +159,19 @@ fn in_many_namespaces(server: &Server) {
         let token = admin.create_namespace(&format!("tenant-{number}"));
         server.client_with(&token).write("a-1", &json!({}));
     }
+}
+
+/// Writes to a namespace that may not write events.
+fn beyond_a_quota(server: &Server) {
+    let mut admin = server.client();
+    let token = admin.create_namespace("limited");
+    let quotas = json!({ "eventsPerSecond": 0, "connections": 10 });
+    admin
+        .rpc(&json!(["ns.settings", "limited", { "quotas": quotas }]))
+        .ok();
+    let write = json!(["stream.write", "a-1", { "type": "T", "data": {} }]);
+    let refused = server.client_with(&token).rpc(&write);
+    assert_eq!(refused.code(), "QUOTA_EXCEEDED");
 }
 
 /// More clients than there is room for.

@@ -55,7 +55,7 @@ impl PeerMessages {
                 return Ok(Some(reservation.hold(frames)));
             }
             let wanted = wanted_bytes(&self.buffer);
-            if reservation.grow_to(wanted).is_err() {
+            if !reservation.try_grow_to(wanted) {
                 reservation = self.share.reserve_in_turn(wanted).await;
             }
             match self.body.data().await.transpose()? {

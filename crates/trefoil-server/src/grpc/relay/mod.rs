@@ -66,7 +66,10 @@ pub(super) async fn answer(
     body: RecvStream,
 ) -> Result<GrpcAnswer> {
     let share = guest.request_share().map_err(of_failure)?;
-    share.enter(task.namespace);
+    // The connection of a client has been counted, and those of a peer are counted there.
+    let quotas = |id: &NamespaceId| task.shared.namespaces.quota_keeper(id);
+    let entered = share.enter(task.namespace, false, quotas);
+    entered.map_err(of_failure)?;
     let request = Received::read(task.shared, &share, &parts.headers, body).await?;
     if guest.is_peer {
         let task = CallTask {

@@ -25,6 +25,7 @@ pub(crate) struct Record {
     pub(crate) metadata: Option<Vec<u8>>,
     pub(crate) tags: Vec<String>,
     pub(crate) tracking: Option<Tracking>,
+    pub(crate) is_redacted: bool,
 }
 
 impl Record {
@@ -48,6 +49,7 @@ impl Record {
             metadata: event.metadata().map(<[u8]>::to_vec),
             tags: event.tags().map(str::to_owned).collect(),
             tracking: event.tracking(),
+            is_redacted: event.is_redacted(),
         }
     }
 
@@ -62,6 +64,7 @@ impl Record {
             metadata: event.metadata.as_ref().map(|bytes| bytes.to_vec()),
             tags: event.tags.clone(),
             tracking: None,
+            is_redacted: false,
         }
     }
 
@@ -83,9 +86,10 @@ impl Record {
         };
         self.stream_name() == event.stream.as_deref()
             && self.event_type == event.event_type
-            && self.data.bytes() == event.data.bytes()
-            && self.metadata.as_deref() == event.metadata.as_deref()
-            && sorted(&self.tags) == sorted(&event.tags)
+            && (self.is_redacted
+                || self.data.bytes() == event.data.bytes()
+                    && self.metadata.as_deref() == event.metadata.as_deref()
+                    && sorted(&self.tags) == sorted(&event.tags))
     }
 
     pub(crate) fn appended(&self) -> Appended {
@@ -153,22 +157,34 @@ pub(crate) struct Model {
     pub(crate) events: Vec<Record>,
     /// Events that were removed, in no order: their positions, versions and ids are still taken.
     removed: Vec<Record>,
+    /// Those that the log has dropped since: only their versions and the head tell of them.
+    dropped: Vec<Record>,
     /// The position that was last recorded for each source of tracked positions.
     pub(crate) tracked: BTreeMap<String, u64>,
 }
 
 impl Model {
-    /// All events that there ever were.
+    /// All events that the log has.
     fn all(&self) -> impl Iterator<Item = &Record> {
         self.events.iter().chain(&self.removed)
     }
 
+    /// All events that there ever were.
+    fn ever(&self) -> impl Iterator<Item = &Record> {
+        self.all().chain(&self.dropped)
+    }
+
     pub(crate) fn head(&self) -> u64 {
-        self.all().map(|event| event.position).max().unwrap_or(0)
+        self.ever().map(|event| event.position).max().unwrap_or(0)
+    }
+
+    /// Drops what was removed from the log.
+    pub(crate) fn drop_removed(&mut self) {
+        self.dropped.append(&mut self.removed);
     }
 
     pub(crate) fn version(&self, stream: &str) -> Option<u64> {
-        let places = self.all().filter_map(|event| event.stream.as_ref());
+        let places = self.ever().filter_map(|event| event.stream.as_ref());
         let of_stream = places.filter(|(name, _)| name == stream);
         of_stream.map(|(_, position)| *position).max()
     }

@@ -2,8 +2,8 @@
 
 use proptest::test_runner::TestCaseError;
 use trefoil::{
-    Commit, Database, Direction, Error, List, NewEvent, Options, QueryItem, RemoveBefore, Result,
-    Selection, Subscription, Timestamp,
+    Commit, Database, Direction, Error, List, NewEvent, Options, Payload, QueryItem, RemoveBefore,
+    Result, Selection, Subscription, Timestamp,
 };
 
 use super::ops::*;
@@ -34,6 +34,8 @@ pub(crate) struct Driver {
     pub(super) clock: Timestamp,
     /// The commit number last answered, unless something else may have used one since.
     pub(super) commit_number: Option<u64>,
+    /// Whether the database may commit something by itself.
+    pub(super) commits_itself: bool,
 }
 
 /// Compares and names what differs.
@@ -71,6 +73,7 @@ impl Driver {
             following: Vec::new(),
             clock: Timestamp(i64::MIN),
             commit_number: None,
+            commits_itself: false,
         }
     }
 
@@ -89,6 +92,7 @@ impl Driver {
                 before,
                 version,
             } => self.remove(STREAMS[*stream], before, *version),
+            Op::Redact { event, drops_tags } => self.redact(*event, *drops_tags),
             Op::Read(spec) => self.read(&self.read_of(spec)),
             Op::Pages { read, limit, bytes } => {
                 self.read_pages(&self.read_of(read), *limit, *bytes)
@@ -131,7 +135,11 @@ impl Driver {
             Op::Poll { which } => self.poll(*which),
             Op::Clear => self.clear(),
             Op::Checkpoint => self.ok("checkpoint", self.database.checkpoint()),
-            Op::Compact => self.ok("compact", self.database.compact()),
+            Op::Compact => {
+                self.model.drop_removed();
+                self.commit_number = None;
+                self.ok("compact", self.database.compact())
+            }
             Op::Reopen => self.reopen(),
         }
     }
@@ -205,6 +213,28 @@ impl Driver {
         let expected = removed.map(|removed| (removed, version));
         let kind = |error: Error| kind(&error);
         same("remove", actual.map_err(kind), expected.map_err(kind))
+    }
+
+    fn redact(&mut self, which: usize, drops_tags: bool) -> Check {
+        let Some(index) = which.checked_rem(self.model.events.len()) else {
+            return Ok(());
+        };
+        self.commits_itself = true;
+        let position = self.model.events[index].position;
+        self.ok("redact", self.database.redact(position, drops_tags))?;
+        let stub = self.ok("stub", self.database.event_at(position))?;
+        let stub = stub.as_ref().map(Record::of);
+        let metadata = stub.as_ref().and_then(|stub| stub.metadata.clone());
+        let says_so = |text: &[u8]| text.starts_with(br#"{"redacted":"#);
+        same("it says so", metadata.as_deref().is_some_and(says_so), true)?;
+        let record = &mut self.model.events[index];
+        record.is_redacted = true;
+        record.data = Payload::json("null");
+        record.metadata = metadata;
+        if drops_tags {
+            record.tags.clear();
+        }
+        same("stub", stub.as_ref(), Some(&*record))
     }
 
     fn tracking(&self, source: &str) -> Check {

@@ -60,6 +60,11 @@ pub(crate) enum Op {
         before: BeforeSpec,
         version: Option<i64>,
     },
+    /// What an event says is removed.
+    Redact {
+        event: usize,
+        drops_tags: bool,
+    },
     Read(ReadSpec),
     /// The same in pages of at most so many events and about so many bytes.
     Pages {
@@ -455,6 +460,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         8 => resend(),
         6 => import(),
         6 => remove(),
+        3 => (any::<usize>(), any::<bool>())
+            .prop_map(|(event, drops_tags)| Op::Redact { event, drops_tags }),
         30 => read().prop_map(Op::Read),
         8 => (read(), 1..8usize, 1..2000usize)
             .prop_map(|(read, limit, bytes)| Op::Pages { read, limit, bytes }),

@@ -1,0 +1,375 @@
+//! Redaction: what an event says is removed for ever, and a stub stays in its place.
+//!
+//! A redaction is an entry of the state, and a second one says that the log still has the event as it
+//! was. Those are in memory, too: whoever reads such an event gets the stub. The background puts
+//! the stub into the log and takes the terms out of the index that the event does not have any more.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+use trefoil_core::{Direction, Error, Event, EventId, Result, Timestamp, put_varint, take_varint};
+use trefoil_state::Space as _;
+use trefoil_storage::{StoredItem, Upkeep};
+
+use super::entries::{REMOVAL, read};
+use crate::Database;
+use crate::database::engine::Engine;
+use crate::index::TermKind;
+use crate::read::decode;
+use crate::state::{DurableView, View};
+use crate::time::NEVER;
+use crate::write::Work;
+
+/// What the keys of redactions begin with, and those of redactions that the log has yet to follow.
+const REDACTION: u8 = b'r';
+const PENDING: u8 = b'q';
+
+/// How many milliseconds a redaction waits for others, so that they are done together.
+const DELAY: u64 = 5_000;
+/// After how many milliseconds it is tried again if something failed.
+const RETRY: u64 = 10_000;
+/// How many redactions are done together.
+const TOGETHER_MAX: usize = 1000;
+
+/// What is removed of an event, and when that was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Redaction {
+    /// In milliseconds since 1970.
+    pub(crate) time: u64,
+    /// Whether the tags go as well.
+    pub(crate) drops_tags: bool,
+    /// The id of the event: in another log the position may be another one's.
+    pub(crate) id: EventId,
+}
+
+impl Redaction {
+    fn encode(self) -> Bytes {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.time);
+        put_varint(&mut out, u64::from(self.drops_tags));
+        out.extend_from_slice(self.id.as_bytes());
+        out.into()
+    }
+
+    pub(super) fn decode(mut value: &[u8]) -> Option<Self> {
+        Some(Self {
+            time: take_varint(&mut value)?,
+            drops_tags: take_varint(&mut value)? != 0,
+            id: EventId::from_slice(value).ok()?,
+        })
+    }
+
+    /// Returns the bytes of what stays of an event.
+    pub(crate) fn stub(self, event: &Event) -> Bytes {
+        let nanos = i64::try_from(self.time.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
+        event.redacted(Timestamp(nanos), !self.drops_tags)
+    }
+}
+
+/// What is to be redacted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RedactionWork {
+    pub(crate) position: u64,
+    pub(crate) id: EventId,
+    pub(crate) drops_tags: bool,
+}
+
+/// Returns whether an entry says that an event is redacted.
+pub(crate) fn is_redaction(key: &[u8]) -> bool {
+    key.starts_with(&[REMOVAL, REDACTION])
+}
+
+/// Returns all events that are redacted, by their positions.
+pub(super) fn all_redactions(entries: &DurableView) -> Result<BTreeMap<u64, Redaction>> {
+    scan(entries, REDACTION)
+}
+
+/// Returns the redactions that entries of a kind tell of.
+fn scan(entries: &DurableView, kind: u8) -> Result<BTreeMap<u64, Redaction>> {
+    let mut found = BTreeMap::new();
+    let (from, to) = ([REMOVAL, kind], [REMOVAL, kind + 1]);
+    for entry in entries.scan(&from, &to, Direction::Forwards) {
+        let (key, value) = entry?;
+        let redaction = read(Some(&value), "an event", Redaction::decode)?;
+        found.extend(position_of(&key, kind).zip(redaction));
+    }
+    Ok(found)
+}
+
+fn key(kind: u8, position: u64) -> Bytes {
+    let mut key = vec![REMOVAL, kind];
+    key.extend_from_slice(&position.to_be_bytes());
+    key.into()
+}
+
+/// Returns the position that a key of this kind is about.
+fn position_of(key: &[u8], kind: u8) -> Option<u64> {
+    let position = key.strip_prefix(&[REMOVAL, kind])?;
+    position.try_into().ok().map(u64::from_be_bytes)
+}
+
+impl View {
+    /// Notes that an event is redacted. Returns whether that is new.
+    pub(crate) fn redact(&mut self, work: RedactionWork, now: u64) -> Result<bool> {
+        let entry = key(REDACTION, work.position);
+        let before = self.get(&entry)?;
+        let before = read(before.as_deref(), "an event", Redaction::decode)?;
+        let drops_tags = work.drops_tags || before.is_some_and(|before| before.drops_tags);
+        if before.is_some_and(|before| before.drops_tags == drops_tags) {
+            return Ok(false);
+        }
+        let time = before.map_or(now, |before| before.time);
+        let redaction = Redaction {
+            time,
+            drops_tags,
+            id: work.id,
+        };
+        self.redact_again(work.position, redaction)?;
+        Ok(true)
+    }
+
+    /// Notes that an event is redacted, and that the log has yet to follow, whatever it did before.
+    pub(crate) fn redact_again(&mut self, position: u64, redaction: Redaction) -> Result<()> {
+        self.put(key(REDACTION, position), redaction.encode())?;
+        self.put(key(PENDING, position), redaction.encode())?;
+        self.leave_upkeep();
+        Ok(())
+    }
+
+    /// Notes that the log has followed redactions, unless they have become others meanwhile.
+    pub(crate) fn end_redactions(&mut self, done: &[(u64, Redaction)]) -> Result<()> {
+        for (position, redaction) in done {
+            let pending = key(PENDING, *position);
+            if self.get(&pending)? == Some(redaction.encode()) {
+                self.set(pending, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The redactions that the log has yet to follow.
+#[derive(Debug, Default)]
+pub(crate) struct PendingRedactions {
+    /// Whether anything was ever redacted: then the index may have terms that events do not have.
+    has_any: AtomicBool,
+    n_pending: AtomicUsize,
+    pending: RwLock<BTreeMap<u64, Redaction>>,
+}
+
+impl PendingRedactions {
+    /// Reads them from the entries.
+    pub(crate) fn load(&self, entries: &DurableView) -> Result<()> {
+        let (from, to) = ([REMOVAL, REDACTION], [REMOVAL, REDACTION + 1]);
+        let mut any = entries.scan(&from, &to, Direction::Forwards);
+        let has_any = any.next().transpose()?.is_some();
+        self.has_any.store(has_any, Ordering::Release);
+        let pending = scan(entries, PENDING)?;
+        self.n_pending.store(pending.len(), Ordering::Release);
+        *self.pending.write() = pending;
+        Ok(())
+    }
+
+    /// Follows a change of an entry.
+    pub(crate) fn note(&self, key: &[u8], value: Option<&[u8]>) {
+        if is_redaction(key) {
+            self.has_any.store(true, Ordering::Release);
+        }
+        if let Some(position) = position_of(key, PENDING) {
+            let mut pending = self.pending.write();
+            match value.and_then(Redaction::decode) {
+                Some(redaction) => pending.insert(position, redaction),
+                None => pending.remove(&position),
+            };
+            self.n_pending.store(pending.len(), Ordering::Release);
+        }
+    }
+
+    /// Returns whether events may lack terms that the index has for them.
+    pub(crate) fn have_been(&self) -> bool {
+        self.has_any.load(Ordering::Acquire)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.n_pending.load(Ordering::Acquire) == 0
+    }
+
+    /// Returns an event as it may be shown.
+    pub(crate) fn shown(&self, event: Event) -> Event {
+        if self.is_empty() {
+            return event;
+        }
+        let redaction = self.pending.read().get(&event.position()).copied();
+        let stub =
+            redaction.and_then(|redaction| Event::decode(event.position(), redaction.stub(&event)));
+        stub.unwrap_or(event)
+    }
+
+    /// Returns the first of them.
+    fn first(&self) -> Vec<(u64, Redaction)> {
+        let pending = self.pending.read();
+        let first = pending.iter().take(TOGETHER_MAX);
+        first
+            .map(|(position, redaction)| (*position, *redaction))
+            .collect()
+    }
+}
+
+impl Database {
+    /// Removes what the event at a position says, for ever: its data, its metadata and, if asked, its
+    /// tags. A stub stays in its place. Returns when that is durable, and whether it was not redacted so
+    /// far before. Blocks the thread.
+    pub fn redact(&self, position: u64, drops_tags: bool) -> Result<bool> {
+        let id = self.redactable(position)?;
+        let work = RedactionWork {
+            position,
+            id,
+            drops_tags,
+        };
+        let written = self.engine()?.write(Work::Redact(work));
+        Ok(!self.confirm(written)?.replayed)
+    }
+
+    /// The async form of [`Self::redact`].
+    pub async fn redact_async(&self, position: u64, drops_tags: bool) -> Result<bool> {
+        let id = self.elsewhere(move |database| database.redactable(position));
+        let work = RedactionWork {
+            position,
+            id: id.await?,
+            drops_tags,
+        };
+        let written = self.engine()?.write_async(Work::Redact(work)).await;
+        Ok(!self.confirm(written)?.replayed)
+    }
+
+    /// Returns the id of the event at a position, if there is one.
+    fn redactable(&self, position: u64) -> Result<EventId> {
+        match self.event_at(position)? {
+            Some(event) => Ok(event.id()),
+            None => Err(Error::invalid(format!(
+                "there is no event at position {position}"
+            ))),
+        }
+    }
+}
+
+impl Engine {
+    /// Returns when redactions are to be followed.
+    pub(crate) fn redact_deadline(&self) -> u64 {
+        self.removal.redact_due.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something is to be redacted, if that is so.
+    pub(crate) fn note_redactions(&self) {
+        if self.removal.redact_due.load(Ordering::Relaxed) == NEVER
+            && !self.store.redactions.is_empty()
+        {
+            let due = self.clock().now().millis() + DELAY;
+            self.removal.redact_due.store(due, Ordering::Relaxed);
+        }
+    }
+
+    /// It is tried again after a while, unless what follows finds out when.
+    pub(crate) fn put_off_redacting(&self, now: u64) {
+        self.removal
+            .redact_due
+            .store(now + RETRY, Ordering::Relaxed);
+    }
+
+    /// Follows all redactions.
+    pub(crate) fn follow_all_redactions(self: &Arc<Self>) -> Result<()> {
+        while self.follow_redactions()? == Upkeep::More {}
+        Ok(())
+    }
+
+    /// Puts stubs into the log, and takes terms out of the index that the events do not have any more.
+    pub(crate) fn follow_redactions(self: &Arc<Self>) -> Result<Upkeep> {
+        let pending = self.store.redactions.first();
+        if !pending.is_empty() {
+            // The terms of what is only in memory would be written to disk later.
+            self.checkpoint()?;
+            let positions = self.put_stubs(&pending)?;
+            self.forget_terms(&positions, &pending)?;
+            self.write(Work::Redacted(pending))?;
+        }
+        if !self.store.redactions.is_empty() {
+            return Ok(Upkeep::More);
+        }
+        self.removal.redact_due.store(NEVER, Ordering::Relaxed);
+        // One may have come in between.
+        self.note_redactions();
+        Ok(Upkeep::Done)
+    }
+
+    /// Puts stubs into the log. Returns the positions of events that the index may have under terms which
+    /// they have lost.
+    fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<Vec<u64>> {
+        let positions: Vec<u64> = pending.iter().map(|(position, _)| *position).collect();
+        let redactions: BTreeMap<u64, Redaction> = pending.iter().copied().collect();
+        let (mut stubs, mut lost_terms, mut failure) = (Vec::new(), Vec::new(), None);
+        // What was removed meanwhile may be gone.
+        self.storage.read(&positions, &mut |item| {
+            let (position, label) = (item.position, item.label);
+            let redaction = redactions.get(&position);
+            match (decode(item), redaction) {
+                (Ok(event), Some(redaction)) => {
+                    // Of a stub it is not known any more what it had.
+                    let loses_tags = redaction.drops_tags && event.tags().next().is_some();
+                    if event.is_redacted() || loses_tags || event.correlation().is_some() {
+                        lost_terms.push(position);
+                    }
+                    let bytes = redaction.stub(&event);
+                    stubs.push(StoredItem {
+                        position,
+                        label,
+                        bytes,
+                    });
+                    ControlFlow::Continue(())
+                }
+                (Ok(_), None) => ControlFlow::Continue(()),
+                (Err(error), _) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        match failure {
+            Some(error) => return Err(error),
+            None if stubs.is_empty() => {}
+            None => self.storage.replace_items(&stubs)?,
+        }
+        Ok(lost_terms)
+    }
+
+    /// Takes terms out of the index that these events do not have any more.
+    fn forget_terms(
+        self: &Arc<Self>,
+        positions: &[u64],
+        pending: &[(u64, Redaction)],
+    ) -> Result<()> {
+        let has_lost = |position: u64| positions.binary_search(&position).is_ok();
+        let redaction = |position: u64| {
+            let at = pending.binary_search_by_key(&position, |(position, _)| *position);
+            at.ok().map(|at| pending[at].1)
+        };
+        let keeps = |kind: TermKind, position: u64| match kind {
+            TermKind::Correlation => !has_lost(position),
+            TermKind::Tag => !redaction(position).is_some_and(|redaction| redaction.drops_tags),
+            _ => true,
+        };
+        self.merges.perform(|| {
+            let layers = self.index.layers();
+            for run in layers.runs() {
+                let held = run.first_position..=run.last_position;
+                if positions.iter().any(|position| held.contains(position)) {
+                    self.rewrite_run(run, &keeps)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
