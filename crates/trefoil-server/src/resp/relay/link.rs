@@ -158,6 +158,9 @@ impl LinkReader {
         match self.stream.read_buf(&mut self.buffer).await {
             Ok(0) => Err(LinkEnd::Proper),
             Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(LinkEnd::Broken("it was cut off".into()))
+            }
             Err(error) => Err(LinkEnd::Broken(error.to_string())),
         }
     }
