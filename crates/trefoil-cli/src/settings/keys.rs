@@ -170,8 +170,8 @@ const STORAGE: Key = key(
     "storage",
     "URL",
     String::new,
-    "Object storage that holds all namespaces, instead of --data-dir: s3://bucket/prefix, \
-     file:///path or memory:",
+    "Object storage that holds all namespaces, instead of --data-dir: s3:, gs: or \
+     az://bucket/prefix, file:///path or memory:",
 );
 const CACHE_DIR: Key = key(
     "cache-dir",
