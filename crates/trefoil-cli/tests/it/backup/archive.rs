@@ -18,6 +18,8 @@ use crate::harness::{SMALL_PARTS, Server, Value, seeded};
 
 /// How long an archive may take to catch up here.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take under load to promise anything.
+const PATIENCE_UNDER_LOAD: Duration = Duration::from_secs(120);
 
 /// What a server says of its archive.
 struct Archived {
@@ -81,13 +83,10 @@ fn nothing_that_was_archived_is_lost_with_the_data_directory() {
         let server = archiving(&data, &archive, &ARGUMENTS);
         let backups = Backups::of(&server, &archive);
         let pause = Duration::from_millis(random.u64(300..4000));
-        let (heads, asked, archived) = under_load(&server, round, || {
-            let heads = heads_for(&server, pause);
-            // What is archived when the time is looked at is archived when the server says so.
-            let asked = now();
-            let archived = Archived::of(&server);
+        let (promised, archived) = under_load(&server, round, || {
+            let promise = wait_for_promise(&server, pause);
             server.signal("KILL");
-            (heads, asked, archived)
+            promise
         });
         server.kill();
         // What was there, to compare with. Then it is gone.
@@ -100,9 +99,6 @@ fn nothing_that_was_archived_is_lost_with_the_data_directory() {
         let commit = restored["commit"].as_u64().unwrap();
         let position = restored["position"].as_u64().unwrap();
         assert!(commit >= archived.commit, "{commit} of {}", archived.commit);
-        let until = asked.0 - i64::try_from(archived.lag.as_nanos()).unwrap();
-        let promised = heads.iter().rfind(|(time, _)| time.0 < until);
-        let promised = promised.map_or(0, |(_, head)| *head);
         assert!(position >= promised, "{position} of {promised}");
         let copy = Server::on(&data, &ARGUMENTS);
         n_events = check(&copy, position, &original);
@@ -122,17 +118,31 @@ fn nothing_that_was_archived_is_lost_with_the_data_directory() {
     assert_eq!(lines.count(), 2);
 }
 
-/// Returns where the log ended at which time, as told for a while: what it had then was committed before. In
-/// the first round it goes on until there is something that can be restored.
-fn heads_for(server: &Server, time: Duration) -> Vec<(Timestamp, u64)> {
+/// Waits for so long, and until the server says that the archive has all that the log had at a time since then.
+/// Returns the last position of that, which must not be lost, and what the server has said.
+fn wait_for_promise(server: &Server, time: Duration) -> (u64, Archived) {
     let (began, mut client) = (Instant::now(), server.client());
-    let mut heads = Vec::new();
-    while began.elapsed() < time || Archived::of(server).commit == 0 {
+    // Where the log ended at which time: what it had then was committed before.
+    let mut heads: Vec<(Timestamp, u64)> = Vec::new();
+    loop {
         let head = client.rpc(&json!(["events.head"])).ok().as_u64();
         heads.push((now(), head.unwrap()));
+        if began.elapsed() >= time {
+            // What is archived when the time is looked at is archived when the server says so.
+            let asked = now();
+            let archived = Archived::of(server);
+            let until = asked.0 - i64::try_from(archived.lag.as_nanos()).unwrap();
+            let promised = heads.iter().rfind(|(time, _)| time.0 < until);
+            if let Some((_, head)) = promised
+                && *head > 0
+            {
+                return (*head, archived);
+            }
+            let (lag, waited) = (archived.lag, began.elapsed() - time);
+            assert!(waited < PATIENCE_UNDER_LOAD, "the archive lags by {lag:?}");
+        }
         thread::sleep(Duration::from_millis(10));
     }
-    heads
 }
 
 /// Writes an event with state, and returns its commit, position and time.

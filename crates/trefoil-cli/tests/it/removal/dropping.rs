@@ -20,7 +20,8 @@ use crate::harness::{ADMIN, Client, SMALL_PARTS, Server, binary, free_port, seed
 const ROUNDS: usize = 6;
 const STREAMS: usize = 6;
 const EVENTS: usize = 40;
-const PATIENCE: Duration = Duration::from_secs(30);
+/// An attempt that fails is repeated after a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Removed events wait for a day at most.
 const TWO_DAYS_NANOS: i64 = 2 * 24 * 60 * 60 * 1_000_000_000;
 
