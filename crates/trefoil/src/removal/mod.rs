@@ -25,6 +25,8 @@ mod entries;
 mod hidden;
 mod recount;
 mod redaction;
+#[cfg(test)]
+mod redaction_tests;
 mod resolve;
 mod retention;
 mod stream;

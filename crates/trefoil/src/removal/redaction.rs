@@ -209,8 +209,13 @@ impl PendingRedactions {
         stub.unwrap_or(event)
     }
 
+    /// Returns the positions of the events, in order.
+    pub(crate) fn positions(&self) -> Vec<u64> {
+        self.pending.read().keys().copied().collect()
+    }
+
     /// Returns the first of them.
-    fn first(&self) -> Vec<(u64, Redaction)> {
+    pub(super) fn first(&self) -> Vec<(u64, Redaction)> {
         let pending = self.pending.read();
         let first = pending.iter().take(TOGETHER_MAX);
         first
@@ -307,7 +312,7 @@ impl Engine {
 
     /// Puts stubs into the log. Returns the positions of events that the index may have under terms which
     /// they have lost.
-    fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<Vec<u64>> {
+    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<Vec<u64>> {
         let positions: Vec<u64> = pending.iter().map(|(position, _)| *position).collect();
         let redactions: BTreeMap<u64, Redaction> = pending.iter().copied().collect();
         let (mut stubs, mut lost_terms, mut failure) = (Vec::new(), Vec::new(), None);
