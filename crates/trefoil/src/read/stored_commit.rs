@@ -5,6 +5,7 @@ use trefoil_storage::Record;
 
 use super::fetch_all;
 use crate::Database;
+use crate::database::engine::Engine;
 use crate::removal::HiddenEvents;
 use crate::state::{ChangePage, change_page};
 use crate::write::changes_of_commit;
@@ -24,20 +25,23 @@ pub struct StoredCommit {
     pub changes: Option<ChangePage>,
 }
 
+/// Returns the event at a global position, if there is one.
+pub(crate) fn event_at(engine: &Engine, position: u64) -> Result<Option<Event>> {
+    if !(1..=engine.writer.head()).contains(&position) {
+        return Ok(None);
+    }
+    let event = fetch_all(engine.storage.as_ref(), &[position])?.pop();
+    let hidden = HiddenEvents::new(&engine.store);
+    match event {
+        Some(event) if hidden.contain(&event)? => Ok(None),
+        event => Ok(event.map(|event| hidden.shown(event))),
+    }
+}
+
 impl Database {
     /// Returns the event at a global position, if there is one.
     pub fn event_at(&self, position: u64) -> Result<Option<Event>> {
-        self.ask(|engine| {
-            if !(1..=engine.writer.head()).contains(&position) {
-                return Ok(None);
-            }
-            let event = fetch_all(engine.storage.as_ref(), &[position])?.pop();
-            let hidden = HiddenEvents::new(&engine.store);
-            match event {
-                Some(event) if hidden.contain(&event)? => Ok(None),
-                event => Ok(event.map(|event| hidden.shown(event))),
-            }
-        })
+        self.ask(|engine| event_at(engine, position))
     }
 
     /// Returns the event that has an id: the first one, if there are several.

@@ -20,6 +20,7 @@ use crate::Database;
 use crate::database::engine::Engine;
 use crate::index::TermKind;
 use crate::read::decode;
+use crate::read::stored_commit::event_at;
 use crate::state::{DurableView, View};
 use crate::time::NEVER;
 use crate::write::Work;
@@ -61,6 +62,12 @@ impl Redaction {
             drops_tags: take_varint(&mut value)? != 0,
             id: EventId::from_slice(value).ok()?,
         })
+    }
+
+    /// Returns whether it is this event that is redacted: in a log that took the place of another one the
+    /// position may be another event's.
+    fn is_of(self, event: &Event) -> bool {
+        event.id() == self.id
     }
 
     /// Returns the bytes of what stays of an event.
@@ -118,6 +125,8 @@ impl View {
         let entry = key(REDACTION, work.position);
         let before = self.get(&entry)?;
         let before = read(before.as_deref(), "an event", Redaction::decode)?;
+        // What is said of another event that was here does not count.
+        let before = before.filter(|before| before.id == work.id);
         let drops_tags = work.drops_tags || before.is_some_and(|before| before.drops_tags);
         if before.is_some_and(|before| before.drops_tags == drops_tags) {
             return Ok(false);
@@ -204,6 +213,7 @@ impl PendingRedactions {
             return event;
         }
         let redaction = self.pending.read().get(&event.position()).copied();
+        let redaction = redaction.filter(|redaction| redaction.is_of(&event));
         let stub =
             redaction.and_then(|redaction| Event::decode(event.position(), redaction.stub(&event)));
         stub.unwrap_or(event)
@@ -229,37 +239,36 @@ impl Database {
     /// tags. A stub stays in its place. Returns when that is durable, and whether it was not redacted so
     /// far before. Blocks the thread.
     pub fn redact(&self, position: u64, drops_tags: bool) -> Result<bool> {
-        let id = self.redactable(position)?;
-        let work = RedactionWork {
-            position,
-            id,
-            drops_tags,
-        };
-        let written = self.engine()?.write(Work::Redact(work));
+        // The event is written by the engine by which it was found: the next one may have another log.
+        let engine = self.engine()?;
+        let work = redactable(&engine, position, drops_tags)?;
+        let written = engine.write(Work::Redact(work));
         Ok(!self.confirm(written)?.replayed)
     }
 
     /// The async form of [`Self::redact`].
     pub async fn redact_async(&self, position: u64, drops_tags: bool) -> Result<bool> {
-        let id = self.elsewhere(move |database| database.redactable(position));
-        let work = RedactionWork {
-            position,
-            id: id.await?,
-            drops_tags,
-        };
-        let written = self.engine()?.write_async(Work::Redact(work)).await;
+        let engine = self.engine()?;
+        let finder = Arc::clone(&engine);
+        let work = self.elsewhere(move |_| redactable(&finder, position, drops_tags));
+        let written = engine.write_async(Work::Redact(work.await?)).await;
         Ok(!self.confirm(written)?.replayed)
     }
+}
 
-    /// Returns the id of the event at a position, if there is one.
-    fn redactable(&self, position: u64) -> Result<EventId> {
-        match self.event_at(position)? {
-            Some(event) => Ok(event.id()),
-            None => Err(Error::invalid(format!(
-                "there is no event at position {position}"
-            ))),
-        }
-    }
+/// Returns what redacts the event at a position, if there is one.
+fn redactable(engine: &Engine, position: u64, drops_tags: bool) -> Result<RedactionWork> {
+    let event = event_at(engine, position)?.ok_or_else(|| no_event(position))?;
+    Ok(RedactionWork {
+        position,
+        id: event.id(),
+        drops_tags,
+    })
+}
+
+/// Returns that there is nothing to redact at a position.
+pub(crate) fn no_event(position: u64) -> Error {
+    Error::invalid(format!("there is no event at position {position}"))
 }
 
 impl Engine {
@@ -297,8 +306,8 @@ impl Engine {
         if !pending.is_empty() {
             // The terms of what is only in memory would be written to disk later.
             self.checkpoint()?;
-            let positions = self.put_stubs(&pending)?;
-            self.forget_terms(&positions, &pending)?;
+            let lost_terms = self.put_stubs(&pending)?;
+            self.forget_terms(&lost_terms)?;
             self.write(Work::Redacted(pending))?;
         }
         if !self.store.redactions.is_empty() {
@@ -310,9 +319,9 @@ impl Engine {
         Ok(Upkeep::Done)
     }
 
-    /// Puts stubs into the log. Returns the positions of events that the index may have under terms which
-    /// they have lost.
-    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<Vec<u64>> {
+    /// Puts stubs into the log. Returns the redactions of events that the index may have under terms which
+    /// they have lost, in the order of their positions.
+    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<Vec<(u64, Redaction)>> {
         let positions: Vec<u64> = pending.iter().map(|(position, _)| *position).collect();
         let redactions: BTreeMap<u64, Redaction> = pending.iter().copied().collect();
         let (mut stubs, mut lost_terms, mut failure) = (Vec::new(), Vec::new(), None);
@@ -321,11 +330,11 @@ impl Engine {
             let (position, label) = (item.position, item.label);
             let redaction = redactions.get(&position);
             match (decode(item), redaction) {
-                (Ok(event), Some(redaction)) => {
+                (Ok(event), Some(redaction)) if redaction.is_of(&event) => {
                     // Of a stub it is not known any more what it had.
                     let loses_tags = redaction.drops_tags && event.tags().next().is_some();
                     if event.is_redacted() || loses_tags || event.correlation().is_some() {
-                        lost_terms.push(position);
+                        lost_terms.push((position, *redaction));
                     }
                     let bytes = redaction.stub(&event);
                     stubs.push(StoredItem {
@@ -335,7 +344,8 @@ impl Engine {
                     });
                     ControlFlow::Continue(())
                 }
-                (Ok(_), None) => ControlFlow::Continue(()),
+                // Another event is not touched.
+                (Ok(_), _) => ControlFlow::Continue(()),
                 (Err(error), _) => {
                     failure = Some(error);
                     ControlFlow::Break(())
@@ -351,26 +361,24 @@ impl Engine {
     }
 
     /// Takes terms out of the index that these events do not have any more.
-    fn forget_terms(
-        self: &Arc<Self>,
-        positions: &[u64],
-        pending: &[(u64, Redaction)],
-    ) -> Result<()> {
-        let has_lost = |position: u64| positions.binary_search(&position).is_ok();
+    fn forget_terms(self: &Arc<Self>, lost_terms: &[(u64, Redaction)]) -> Result<()> {
         let redaction = |position: u64| {
-            let at = pending.binary_search_by_key(&position, |(position, _)| *position);
-            at.ok().map(|at| pending[at].1)
+            let at = lost_terms.binary_search_by_key(&position, |(position, _)| *position);
+            at.ok().map(|at| lost_terms[at].1)
         };
         let keeps = |kind: TermKind, position: u64| match kind {
-            TermKind::Correlation => !has_lost(position),
-            TermKind::Tag => !redaction(position).is_some_and(|redaction| redaction.drops_tags),
+            TermKind::Correlation => redaction(position).is_none(),
+            TermKind::Tag => redaction(position).is_none_or(|redaction| !redaction.drops_tags),
             _ => true,
         };
         self.merges.perform(|| {
             let layers = self.index.layers();
             for run in layers.runs() {
                 let held = run.first_position..=run.last_position;
-                if positions.iter().any(|position| held.contains(position)) {
+                if lost_terms
+                    .iter()
+                    .any(|(position, _)| held.contains(position))
+                {
                     self.rewrite_run(run, &keeps)?;
                 }
             }

@@ -1,12 +1,14 @@
-//! Tests of redactions that are interrupted.
+//! Tests of redactions that are interrupted, or whose event is another one by now.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use trefoil_core::{Commit, NewEvent, Timestamp};
+use trefoil_core::{Commit, EventId, NewEvent, Query, QueryItem, Selection, Timestamp};
 
+use super::{Redaction, RedactionWork};
 use crate::home::{Claim, LocalHome};
+use crate::write::Work;
 use crate::{Clock, Database, ManualTime, Options, tools};
 
 /// By this clock nothing becomes due, so nothing is done but what a test does.
@@ -58,4 +60,38 @@ fn a_log_that_has_stubs_of_which_the_index_does_not_know_yet_is_sound() {
         database.close().unwrap();
         assert_eq!(verify().findings, []);
     }
+}
+
+#[test]
+fn an_event_is_never_taken_for_another_one_that_was_at_its_position() {
+    let directory = TempDir::new().unwrap();
+    let database = Database::open(directory.path(), &options()).unwrap();
+    fill(&database);
+    let engine = database.engine().unwrap();
+    let work = RedactionWork {
+        position: 7,
+        id: EventId::from_u128(1),
+        drops_tags: true,
+    };
+    assert!(engine.write(Work::Redact(work)).is_err());
+    // As if the log had been replaced after that.
+    let of_another = Redaction {
+        time: 1,
+        drops_tags: true,
+        id: work.id,
+    };
+    let works = vec![(7, of_another)];
+    engine.write(Work::RedactAgain(works)).unwrap();
+    let is_whole = || {
+        let event = database.event_at(7).unwrap().unwrap();
+        !event.is_redacted() && event.tags().count() == 2
+    };
+    assert!(is_whole(), "it is shown as it is");
+    engine.finish_redactions().unwrap();
+    assert!(is_whole(), "the log has it as it is");
+    let tagged = Query::from(QueryItem::any().tagged("secret:6"));
+    assert_eq!(database.read(&Selection::query(tagged)).unwrap().len(), 1);
+    assert!(database.redact(7, false).unwrap(), "this one was not yet");
+    assert!(!is_whole());
+    assert_eq!(database.event_at(7).unwrap().unwrap().tags().count(), 2);
 }

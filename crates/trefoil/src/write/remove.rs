@@ -6,6 +6,7 @@ use super::conditions::check_version;
 use super::stage::Stage;
 use crate::removal::{
     DroppedStream, PolicyWork, Redaction, RedactionWork, RemovalWork, RetentionWork, StreamRemoval,
+    no_event,
 };
 
 impl Stage<'_> {
@@ -91,6 +92,11 @@ impl Stage<'_> {
 
     /// Stages that an event is redacted, as a commit of its own, which is the last one of its group.
     pub(crate) fn redact(&mut self, work: RedactionWork) -> Result<Committed> {
+        // The log may be another one than that in which the event was found.
+        let events = self.durable_events(&[work.position])?;
+        if events.iter().all(|event| event.id() != work.id) {
+            return Err(no_event(work.position));
+        }
         let now = self.moment().now;
         let committed = self.whole_or_not(|stage| match stage.view().redact(work, now)? {
             true => stage.stage_commit(Vec::new(), None, &[]),
