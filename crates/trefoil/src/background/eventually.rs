@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Waits until it is done, for half a minute at most.
-pub(super) fn eventually(is_done: impl Fn() -> bool) {
+pub(crate) fn eventually(is_done: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_done() {
             return;

@@ -17,7 +17,7 @@ pub(crate) mod deferred;
 #[cfg(test)]
 mod deferred_tests;
 #[cfg(test)]
-mod eventually;
+pub(crate) mod eventually;
 pub(crate) mod exclusive;
 pub(crate) mod quiet;
 #[cfg(test)]

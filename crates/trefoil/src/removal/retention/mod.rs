@@ -14,6 +14,8 @@
 
 mod entries;
 mod pass;
+#[cfg(test)]
+mod pass_tests;
 mod policy;
 mod sweep;
 

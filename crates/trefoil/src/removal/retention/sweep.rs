@@ -208,17 +208,40 @@ impl<'a> Sweeper<'a> {
         let Some(cut_time) = cut.time else {
             return Ok(());
         };
-        let mut first = Vec::with_capacity(1);
-        let mut term = TermLookup::new(&self.layers, kind, name);
-        term.page(cut.position, Direction::Forwards, 1, &mut first)?;
-        let events = fetch_all(self.engine.storage.as_ref(), &first)?;
-        if let Some(event) = events.first() {
-            let time = event.time().millis().max(cut_time);
-            let due = time.saturating_add(max_age.saturating_mul(1000));
+        if let Some(time) = self.first_time(kind, name, cut.position)? {
+            let due = time
+                .max(cut_time)
+                .saturating_add(max_age.saturating_mul(1000));
             // Only what is older than that is removed.
             self.pass.next = self.pass.next.min(due.saturating_add(1));
         }
         Ok(())
+    }
+
+    /// Returns the time of the first event of a term from a position on, in milliseconds since 1970. The
+    /// index may have many before it that were dropped: if it is not among as many as one step looks at, it
+    /// is taken to be as old as can be, and the next pass looks further.
+    fn first_time(&mut self, kind: TermKind, name: &str, mut from: u64) -> Result<Option<u64>> {
+        let (layers, storage) = (Arc::clone(&self.layers), self.engine.storage.as_ref());
+        let mut term = TermLookup::new(&layers, kind, name);
+        let mut page = Vec::with_capacity(PAGE);
+        for _ in 0..LOOKS_PER_STEP / PAGE {
+            page.clear();
+            term.page(from, Direction::Forwards, PAGE, &mut page)?;
+            let mut first = None;
+            storage.read_labels(&page, &mut |position, _| {
+                first.get_or_insert(position);
+            })?;
+            if let Some(event) = fetch_all(storage, first.as_slice())?.first() {
+                return Ok(Some(event.time().millis()));
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => from = last + 1,
+                _ => return Ok(None),
+            }
+            self.n_looks += PAGE;
+        }
+        Ok(Some(0))
     }
 
     /// Looks for streams of a category with too many events, of those that have got some at or after a position,
