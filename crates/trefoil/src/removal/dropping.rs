@@ -44,12 +44,56 @@ pub(crate) struct DroppedStream {
     pub(crate) floor: u64,
 }
 
+/// What a pass drops, by since when it waits, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DropScope {
+    /// What was removed after that is left alone.
+    waiting_since: u64,
+    /// What was removed after that is dropped only where that pays.
+    overdue_since: u64,
+}
+
+impl DropScope {
+    pub(crate) const EVERYTHING: Self = Self {
+        waiting_since: u64::MAX,
+        overdue_since: u64::MAX,
+    };
+
+    fn is_everything(self) -> bool {
+        self.overdue_since == u64::MAX
+    }
+
+    /// Returns what is to be dropped at a time.
+    fn at(now: u64, is_busy: bool) -> Self {
+        let overdue_since = now.saturating_sub(OVERDUE);
+        let waiting_since = match is_busy {
+            true => overdue_since,
+            false => now.saturating_sub(DELAY),
+        };
+        Self {
+            waiting_since,
+            overdue_since,
+        }
+    }
+}
+
+/// A stream of which a pass has found something.
+#[derive(Debug)]
+struct FoundStream {
+    dropped: DroppedStream,
+    /// Where its positions are among all that were found.
+    places: Range<usize>,
+    /// Whether these are all.
+    is_whole: bool,
+    /// Whether it is dropped whatever that costs.
+    is_overdue: bool,
+}
+
 /// What a pass has found in the log that is to be dropped.
 #[derive(Debug, Default)]
 struct RemovedItems {
     positions: Vec<u64>,
-    /// The streams, each with where its positions are among those.
-    streams: Vec<(DroppedStream, Range<usize>)>,
+    streams: Vec<FoundStream>,
     /// Whether there is more than a pass takes.
     is_cut: bool,
 }
@@ -71,16 +115,21 @@ impl Engine {
     /// Finds out when removed events are to be dropped, of a database that was just opened.
     pub(crate) fn find_drop_deadline(&self) -> Result<()> {
         if self.store.highest_floor() > 0 {
-            let due = self.oldest_pending()?.map_or(NEVER, |since| since + DELAY);
+            let due = self.pending_due(|since| since + DELAY)?;
             self.removal.drop_due.store(due, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Returns since when removed events wait to be dropped.
-    fn oldest_pending(&self) -> Result<Option<u64>> {
-        let pending = pending_removals(&DurableView::new(&self.store), STREAMS_MAX)?;
-        Ok(pending.iter().map(|pending| pending.since).min())
+    /// Returns when the first of the streams is due of which removed events wait to be dropped, by since
+    /// when they wait.
+    fn pending_due(&self, due: impl Fn(u64) -> u64) -> Result<u64> {
+        let entries = DurableView::new(&self.store);
+        let mut first = NEVER;
+        for pending in pending_removals(&entries) {
+            first = first.min(due(pending?.since));
+        }
+        Ok(first)
     }
 
     /// It is tried again after a while, unless what follows finds out when.
@@ -92,36 +141,33 @@ impl Engine {
     pub(crate) fn drop_or_wait(self: &Arc<Self>, is_busy: bool) -> Result<Upkeep> {
         let now = self.clock().now().millis();
         self.put_off_dropping(now);
-        let oldest = self.oldest_pending()?;
-        if let Some(age) = oldest.map(|since| now.saturating_sub(since)) {
-            if age < DELAY || is_busy && age < OVERDUE {
-                return Ok(Upkeep::Done);
-            }
-            if self.drop_removed(age >= OVERDUE)? {
-                return Ok(Upkeep::More);
-            }
+        let scope = DropScope::at(now, is_busy);
+        let oldest = self.pending_due(|since| since)?;
+        if oldest <= scope.waiting_since && self.drop_removed(scope)? {
+            return Ok(Upkeep::More);
         }
-        let due = self.oldest_pending()?.map_or(NEVER, |since| {
-            let later = self.clock().now().millis() + DELAY;
-            later.min(since + OVERDUE)
-        });
+        if is_busy {
+            return Ok(Upkeep::Done);
+        }
+        let due = self.pending_due(|since| match since > scope.waiting_since {
+            true => since + DELAY,
+            // It did not pay.
+            false => (now + DELAY).min(since + OVERDUE),
+        })?;
         self.removal.drop_due.store(due, Ordering::Relaxed);
         Ok(Upkeep::Done)
     }
 
-    /// Drops removed events from the log: where that pays, or all of them. Returns whether there are
-    /// more than it takes at a time.
-    pub(crate) fn drop_removed(self: &Arc<Self>, is_all: bool) -> Result<bool> {
+    /// Drops removed events from the log. Returns whether there are more than it takes at a time.
+    pub(crate) fn drop_removed(self: &Arc<Self>, scope: DropScope) -> Result<bool> {
         if self.store.highest_floor() == 0 {
             return Ok(false);
         }
         // What is only in memory would be missing when the log is read again.
         self.checkpoint()?;
-        let found = self.find_removed()?;
-        let is_chosen = match is_all {
-            true => vec![true; found.positions.len()],
-            false => where_it_pays(self.storage.as_ref(), &found.positions),
-        };
+        let found = self.find_removed(scope)?;
+        let is_all = scope.is_everything() || found.streams.iter().any(|found| found.is_overdue);
+        let is_chosen = where_it_pays(self.storage.as_ref(), &found);
         let chosen = found.positions.iter().zip(&is_chosen);
         let chosen = chosen.filter_map(|(position, is_chosen)| is_chosen.then_some(*position));
         let ranges = ranges(chosen.collect());
@@ -133,11 +179,12 @@ impl Engine {
         if is_all || !ranges.is_empty() {
             self.forget_dropped(&ranges, is_all)?;
         }
-        let is_done = |(_, range): &(DroppedStream, Range<usize>)| {
-            is_chosen[range.clone()].iter().all(|is_chosen| *is_chosen)
+        let is_done = |found: &FoundStream| {
+            let mut chosen = is_chosen[found.places.clone()].iter();
+            found.is_whole && chosen.all(|is_chosen| *is_chosen)
         };
         let done = found.streams.into_iter().filter(is_done);
-        let mut done: Vec<DroppedStream> = done.map(|(stream, _)| stream).collect();
+        let mut done: Vec<DroppedStream> = done.map(|found| found.dropped).collect();
         let has_progress = !done.is_empty() || !ranges.is_empty();
         while !done.is_empty() {
             let rest = done.split_off(done.len().min(STREAMS_PER_COMMIT));
@@ -148,27 +195,35 @@ impl Engine {
     }
 
     /// Looks for what is left in the log of what was removed.
-    fn find_removed(&self) -> Result<RemovedItems> {
-        let pending = pending_removals(&DurableView::new(&self.store), STREAMS_MAX)?;
+    fn find_removed(&self, scope: DropScope) -> Result<RemovedItems> {
+        let durable = DurableView::new(&self.store);
         let (entries, layers) = (self.store.read(), self.index.layers());
-        let mut found = RemovedItems {
-            is_cut: pending.len() == STREAMS_MAX,
-            ..RemovedItems::default()
-        };
-        for PendingRemoval { stream, .. } in pending {
+        let mut found = RemovedItems::default();
+        for pending in pending_removals(&durable) {
+            let PendingRemoval { stream, since } = pending?;
+            if since > scope.waiting_since {
+                continue;
+            }
+            if found.streams.len() == STREAMS_MAX {
+                found.is_cut = true;
+                break;
+            }
             let removal = stream_removal(&entries, &stream)?;
             let floor = removal.map_or(0, |removal| removal.floor);
             let start = found.positions.len();
             let storage = self.storage.as_ref();
             let is_whole = find_items(storage, &layers, &stream, floor, &mut found.positions)?;
+            let places = start..found.positions.len();
+            found.streams.push(FoundStream {
+                dropped: DroppedStream { stream, floor },
+                places,
+                is_whole,
+                is_overdue: since <= scope.overdue_since,
+            });
             if !is_whole {
                 found.is_cut = true;
                 break;
             }
-            let places = start..found.positions.len();
-            found
-                .streams
-                .push((DroppedStream { stream, floor }, places));
         }
         Ok(found)
     }
@@ -200,25 +255,33 @@ fn find_items(
     Ok(false)
 }
 
-/// Returns of each position whether dropping it pays, because enough is dropped of its segment. A
-/// storage without segments writes little more again than it drops.
-fn where_it_pays(storage: &dyn Storage, positions: &[u64]) -> Vec<bool> {
-    let segments = storage.segments();
+/// Returns of each position whether it is to be dropped: because enough is dropped of its segment, or
+/// something of it that is overdue. A storage without segments writes little more again than it drops.
+fn where_it_pays(storage: &dyn Storage, found: &RemovedItems) -> Vec<bool> {
+    let mut segments = storage.segments();
     if segments.is_empty() {
-        return vec![true; positions.len()];
+        return vec![true; found.positions.len()];
     }
+    // Without items it has no last position.
+    segments.retain(|segment| segment.items > 0);
     let segment_of =
         |position: u64| segments.partition_point(|segment| segment.last_position < position);
     let mut counts = vec![0; segments.len() + 1];
-    for position in positions {
+    let mut has_overdue = vec![false; segments.len() + 1];
+    for position in &found.positions {
         counts[segment_of(*position)] += 1;
+    }
+    for stream in found.streams.iter().filter(|stream| stream.is_overdue) {
+        for position in &found.positions[stream.places.clone()] {
+            has_overdue[segment_of(*position)] = true;
+        }
     }
     let pays = |position: &u64| {
         let segment = segment_of(*position);
         let items = segments.get(segment).map_or(0, |segment| segment.items);
-        counts[segment] * PAYS_PART >= items
+        has_overdue[segment] || counts[segment] * PAYS_PART >= items
     };
-    positions.iter().map(pays).collect()
+    found.positions.iter().map(pays).collect()
 }
 
 /// Returns the ranges that positions make up.

@@ -226,16 +226,16 @@ pub(crate) struct PendingRemoval {
     pub(crate) since: u64,
 }
 
-/// Returns up to `limit` streams of which the log may still have removed events.
-pub(crate) fn pending_removals(entries: &DurableView, limit: usize) -> Result<Vec<PendingRemoval>> {
-    let found = entries_of(entries, PENDING).take(limit);
-    let read_one = |entry: Result<(String, Bytes)>| {
+/// Returns the streams of which the log may still have removed events, by name.
+pub(crate) fn pending_removals(
+    entries: &DurableView,
+) -> impl Iterator<Item = Result<PendingRemoval>> + '_ {
+    entries_of(entries, PENDING).map(|entry| {
         let (stream, value) = entry?;
         let since = read(Some(&value), &stream, |mut value| take_varint(&mut value))?;
         let since = since.unwrap_or(0);
         Ok(PendingRemoval { stream, since })
-    };
-    found.map(read_one).collect()
+    })
 }
 
 /// Returns all streams of which something was removed.

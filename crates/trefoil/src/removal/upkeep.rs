@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::Storage;
 
+use super::dropping::DropScope;
 use super::recount::LostEvents;
 use super::retention::RetentionUpkeep;
 use crate::background::exclusive::Exclusive;
@@ -60,7 +61,7 @@ impl Engine {
     pub(crate) fn finish_removals(self: &Arc<Self>) -> Result<()> {
         self.finish_redactions()?;
         self.removal.drops.perform(|| -> Result<()> {
-            while self.drop_removed(true)? {}
+            while self.drop_removed(DropScope::EVERYTHING)? {}
             Ok(())
         })
     }

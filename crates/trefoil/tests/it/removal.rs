@@ -141,11 +141,7 @@ fn removed_events_wait_to_be_dropped_also_while_the_database_is_closed() {
     let database = Database::open(directory.path(), &options).unwrap();
     assert!(!files_with(directory.path(), &noise(0)).is_empty());
     time.advance(Duration::from_secs(11 * 60));
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !files_with(directory.path(), &noise(0)).is_empty() {
-        assert!(Instant::now() < deadline, "nothing was dropped");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until_gone(directory.path(), &noise(0));
     assert_eq!(
         database
             .read(&Selection::category("account"))
@@ -153,6 +149,39 @@ fn removed_events_wait_to_be_dropped_also_while_the_database_is_closed() {
             .len(),
         200
     );
+    database.close().unwrap();
+    check_sound(directory.path());
+}
+
+/// Waits until no file has these bytes.
+fn wait_until_gone(directory: &Path, bytes: &[u8]) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !files_with(directory, bytes).is_empty() {
+        assert!(Instant::now() < deadline, "the bytes are still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_was_just_removed_stays_when_older_removals_are_dropped() {
+    let directory = TempDir::new().unwrap();
+    let time = ManualTime::new(Timestamp(1_700_000_000_000_000_000));
+    let source: Arc<ManualTime> = Arc::clone(&time);
+    let options = options().with_clock(Clock::new(source));
+    let database = Database::open(directory.path(), &options).unwrap();
+    fill(&database, 600);
+    database.delete_stream("account-1", None).unwrap();
+    time.advance(Duration::from_secs(9 * 60));
+    database.delete_stream("order-1", None).unwrap();
+    time.advance(Duration::from_secs(2 * 60));
+    wait_until_gone(directory.path(), &noise(0));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(
+        !files_with(directory.path(), &noise(2)).is_empty(),
+        "it has waited for two minutes alone"
+    );
+    time.advance(Duration::from_secs(9 * 60));
+    wait_until_gone(directory.path(), &noise(2));
     database.close().unwrap();
     check_sound(directory.path());
 }
