@@ -74,7 +74,7 @@ impl Engine {
         };
         let cleaning = self.store.expiries.deadline().min(garbage);
         cleaning
-            .min(self.removal.deadline())
+            .min(self.removal.deadline_when_closed())
             .min(self.retention_deadline_when_closed())
     }
 
@@ -117,12 +117,11 @@ impl Engine {
             let applied = passes.perform(|| self.apply_all_policies());
             report("applying retention policies", applied);
         }
-        if self.redact_deadline() <= self.clock().now().millis() {
-            report("redaction of events", self.finish_redactions());
-        }
+        // They need not wait for others: it would have to be opened again for them.
+        report("redaction of events", self.finish_redactions());
         if self.drop_deadline() <= self.clock().now().millis() {
-            let dropped = self.removal.drops.perform(|| self.drop_or_wait(false));
-            report("dropping of removed events", dropped.map(drop));
+            let dropped = self.removal.drops.perform(|| self.drop_all_due());
+            report("dropping of removed events", dropped);
         }
     }
 

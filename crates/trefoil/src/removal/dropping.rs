@@ -108,7 +108,7 @@ impl Engine {
     pub(crate) fn note_removals(&self) {
         if self.store.take_new_removals() {
             let due = self.clock().now().millis() + DELAY;
-            self.removal.drop_due.fetch_min(due, Ordering::Relaxed);
+            self.removal.bring_drop_forward(due, due);
         }
     }
 
@@ -116,7 +116,7 @@ impl Engine {
     pub(crate) fn find_drop_deadline(&self) -> Result<()> {
         if self.store.highest_floor() > 0 {
             let due = self.pending_due(|since| since + DELAY)?;
-            self.removal.drop_due.store(due, Ordering::Relaxed);
+            self.removal.set_drop_due(due, due);
         }
         Ok(())
     }
@@ -134,7 +134,14 @@ impl Engine {
 
     /// It is tried again after a while, unless what follows finds out when.
     pub(crate) fn put_off_dropping(&self, now: u64) {
-        self.removal.drop_due.store(now + RETRY, Ordering::Relaxed);
+        self.removal.set_drop_due(now + RETRY, now + RETRY);
+    }
+
+    /// Drops all removed events that have waited for long enough.
+    pub(crate) fn drop_all_due(self: &Arc<Self>) -> Result<()> {
+        let is_open = || !self.is_closing.load(Ordering::Relaxed);
+        while is_open() && self.drop_or_wait(false)? == Upkeep::More {}
+        Ok(())
     }
 
     /// Drops removed events that have waited for long enough.
@@ -149,12 +156,17 @@ impl Engine {
         if is_busy {
             return Ok(Upkeep::Done);
         }
-        let due = self.pending_due(|since| match since > scope.waiting_since {
+        // What was tried did not pay.
+        let when_closed = self.pending_due(|since| match since > scope.waiting_since {
             true => since + DELAY,
-            // It did not pay.
-            false => (now + DELAY).min(since + OVERDUE),
+            false => since + OVERDUE,
         })?;
-        self.removal.drop_due.store(due, Ordering::Relaxed);
+        let again = match when_closed {
+            NEVER => NEVER,
+            _ => now + DELAY,
+        };
+        self.removal
+            .set_drop_due(when_closed.min(again), when_closed);
         Ok(Upkeep::Done)
     }
 

@@ -21,6 +21,8 @@
 
 mod again;
 mod dropping;
+#[cfg(test)]
+mod dropping_tests;
 mod entries;
 mod hidden;
 mod recount;

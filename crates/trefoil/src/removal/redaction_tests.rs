@@ -8,6 +8,7 @@ use trefoil_core::{Commit, EventId, NewEvent, Query, QueryItem, Selection, Times
 
 use super::{Redaction, RedactionWork};
 use crate::home::{Claim, LocalHome};
+use crate::time::NEVER;
 use crate::write::Work;
 use crate::{Clock, Database, ManualTime, Options, tools};
 
@@ -94,4 +95,19 @@ fn an_event_is_never_taken_for_another_one_that_was_at_its_position() {
     assert!(database.redact(7, false).unwrap(), "this one was not yet");
     assert!(!is_whole());
     assert_eq!(database.event_at(7).unwrap().unwrap().tags().count(), 2);
+}
+
+#[test]
+fn a_database_that_was_opened_for_what_is_due_follows_redactions_at_once() {
+    let directory = TempDir::new().unwrap();
+    let database = Database::open(directory.path(), &options()).unwrap();
+    fill(&database);
+    database.redact(7, true).unwrap();
+    database.close().unwrap();
+    let database = Database::open(directory.path(), &options()).unwrap();
+    let engine = database.engine().unwrap();
+    assert_eq!(engine.store.redactions.positions(), [7]);
+    database.settle().unwrap();
+    assert!(engine.store.redactions.positions().is_empty());
+    assert_eq!(engine.removal.deadline_when_closed(), NEVER);
 }

@@ -28,6 +28,8 @@ pub(crate) struct RemovalUpkeep {
     /// Dropping removed events.
     pub(crate) drops: Exclusive,
     pub(crate) drop_due: AtomicU64,
+    /// The same for a database that must be opened for it: not for what was tried and does not pay.
+    pub(crate) drop_due_when_closed: AtomicU64,
     /// Putting stubs in the place of redacted events.
     pub(crate) redacting: Exclusive,
     pub(crate) redact_due: AtomicU64,
@@ -42,6 +44,7 @@ impl RemovalUpkeep {
         Self {
             drops: Exclusive::default(),
             drop_due: AtomicU64::new(NEVER),
+            drop_due_when_closed: AtomicU64::new(NEVER),
             redacting: Exclusive::default(),
             redact_due: AtomicU64::new(NEVER),
             retention: RetentionUpkeep::default(),
@@ -53,6 +56,26 @@ impl RemovalUpkeep {
     pub(crate) fn deadline(&self) -> u64 {
         let drops = self.drop_due.load(Ordering::Relaxed);
         drops.min(self.redact_due.load(Ordering::Relaxed))
+    }
+
+    /// The same for a database that must be opened for it.
+    pub(crate) fn deadline_when_closed(&self) -> u64 {
+        let drops = self.drop_due_when_closed.load(Ordering::Relaxed);
+        drops.min(self.redact_due.load(Ordering::Relaxed))
+    }
+
+    /// Sets when removed events are to be dropped.
+    pub(super) fn set_drop_due(&self, due: u64, when_closed: u64) {
+        self.drop_due.store(due, Ordering::Relaxed);
+        self.drop_due_when_closed
+            .store(when_closed, Ordering::Relaxed);
+    }
+
+    /// Notes that removed events are to be dropped at a time, if not before.
+    pub(super) fn bring_drop_forward(&self, due: u64, when_closed: u64) {
+        self.drop_due.fetch_min(due, Ordering::Relaxed);
+        self.drop_due_when_closed
+            .fetch_min(when_closed, Ordering::Relaxed);
     }
 }
 

@@ -1,0 +1,55 @@
+//! Tests of when removed events are dropped, and of what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use trefoil_core::{Commit, NewEvent, Timestamp};
+
+use super::RemoveBefore;
+use crate::{Clock, Database, ManualTime, Options};
+
+const MINUTE: u64 = 60 * 1000;
+const START: u64 = 1_700_000_000_000;
+
+/// A database whose time a test sets, with small segments.
+fn open(directory: &TempDir, time: &Arc<ManualTime>) -> Database {
+    let options = Options::default()
+        .with_tail_events_max(64)
+        .with_segment_bytes_max(16 * 1024)
+        .with_clock(Clock::new(Arc::clone(time) as _));
+    Database::open(directory.path(), &options).unwrap()
+}
+
+fn start() -> Arc<ManualTime> {
+    ManualTime::new(Timestamp(START as i64 * 1_000_000))
+}
+
+/// Writes events to a stream.
+fn fill(database: &Database, stream: &str, n: usize) {
+    for _ in 0..n {
+        let event = NewEvent::new(stream, "Written", format!("\"{}\"", "x".repeat(100)));
+        database.commit(Commit::new([event])).unwrap();
+    }
+}
+
+#[test]
+fn a_closed_database_is_not_opened_time_and_again_for_what_does_not_pay() {
+    let (directory, time) = (TempDir::new().unwrap(), start());
+    let database = open(&directory, &time);
+    fill(&database, "a-1", 600);
+    let first = RemoveBefore::StreamPosition(1);
+    database.truncate("a-1", first, None).unwrap();
+    let engine = database.engine().unwrap();
+    let removal = &engine.removal;
+    assert_eq!(removal.deadline_when_closed(), START + 10 * MINUTE);
+    time.advance(Duration::from_secs(11 * 60));
+    removal.drops.perform(|| engine.drop_all_due()).unwrap();
+    assert_eq!(engine.drop_deadline(), START + 21 * MINUTE);
+    let a_day = 24 * 60 * MINUTE;
+    assert_eq!(removal.deadline_when_closed(), START + a_day);
+    // What is removed then is tried.
+    fill(&database, "b-1", 1);
+    database.delete_stream("b-1", None).unwrap();
+    assert_eq!(removal.deadline_when_closed(), START + 21 * MINUTE);
+}
