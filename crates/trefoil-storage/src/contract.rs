@@ -444,7 +444,7 @@ pub trait Storage: Send + Sync + Debug {
     /// item are passed over.
     ///
     /// If this fails or the process dies, some items may be dropped and others not, and the call may
-    /// be repeated.
+    /// be repeated. What is damaged should not keep it from the rest.
     fn drop_items(&self, positions: &[Range<u64>]) -> Result<()>;
 
     /// Hands every durable record with a commit after `after_commit` to `visit`, in order, until

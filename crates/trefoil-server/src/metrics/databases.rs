@@ -123,6 +123,8 @@ fn put_work(out: &mut Exposition, stats: &TotalStats) {
     out.counter("recovery_cut_bytes", help, stats.cut_bytes);
     let help = "Events removed by truncations, deletions and retention policies";
     out.counter("removed_events", help, stats.removed_events);
+    let help = "Redacted events that are still in the log after it was tried to remove them";
+    out.gauge("overdue_redactions", help, stats.overdue_redactions);
 }
 
 fn put_each(

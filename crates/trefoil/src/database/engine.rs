@@ -528,6 +528,7 @@ impl Engine {
         ] {
             work.wait_until_idle(left());
         }
+        self.set_overdue_redactions(0);
         self.writer.changed.notify(usize::MAX);
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use trefoil_core::{Direction, Result};
+use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::{Storage, Upkeep};
 
 use super::entries::{PendingRemoval, pending_removals, stream_removal};
@@ -96,6 +96,8 @@ struct RemovedItems {
     streams: Vec<FoundStream>,
     /// Whether there is more than a pass takes.
     is_cut: bool,
+    /// What kept it from looking at a stream.
+    damage: Option<Error>,
 }
 
 impl Engine {
@@ -186,7 +188,10 @@ impl Engine {
         if !ranges.is_empty() {
             // It could not be counted any more once they are gone.
             self.removal.lost.read().keep(self.storage.as_ref())?;
-            self.storage.drop_items(&ranges)?;
+            match self.storage.drop_items(&ranges) {
+                Err(error @ Error::Damaged(_)) => return self.end_dropped(scope, error),
+                dropped => dropped?,
+            }
         }
         if is_all || !ranges.is_empty() {
             self.forget_dropped(&ranges, is_all)?;
@@ -196,14 +201,31 @@ impl Engine {
             found.is_whole && chosen.all(|is_chosen| *is_chosen)
         };
         let done = found.streams.into_iter().filter(is_done);
-        let mut done: Vec<DroppedStream> = done.map(|found| found.dropped).collect();
+        let done: Vec<DroppedStream> = done.map(|found| found.dropped).collect();
         let has_progress = !done.is_empty() || !ranges.is_empty();
+        self.end_streams(done)?;
+        match found.damage {
+            Some(damage) => Err(damage),
+            None => Ok(found.is_cut && has_progress),
+        }
+    }
+
+    /// Writes down of which streams the log has nothing left before their floors.
+    fn end_streams(self: &Arc<Self>, mut done: Vec<DroppedStream>) -> Result<()> {
         while !done.is_empty() {
             let rest = done.split_off(done.len().min(STREAMS_PER_COMMIT));
             self.write(Work::Dropped(done))?;
             done = rest;
         }
-        Ok(found.is_cut && has_progress)
+        Ok(())
+    }
+
+    /// Ends the streams of which nothing is left, although the log is damaged where others are.
+    fn end_dropped(self: &Arc<Self>, scope: DropScope, damage: Error) -> Result<bool> {
+        let found = self.find_removed(scope)?.streams.into_iter();
+        let done = found.filter(|found| found.is_whole && found.places.is_empty());
+        self.end_streams(done.map(|found| found.dropped).collect())?;
+        Err(damage)
     }
 
     /// Looks for what is left in the log of what was removed.
@@ -224,7 +246,16 @@ impl Engine {
             let floor = removal.map_or(0, |removal| removal.floor);
             let start = found.positions.len();
             let storage = self.storage.as_ref();
-            let is_whole = find_items(storage, &layers, &stream, floor, &mut found.positions)?;
+            let is_whole = match find_items(storage, &layers, &stream, floor, &mut found.positions)
+            {
+                // It is left alone, and the others are not.
+                Err(error @ Error::Damaged(_)) => {
+                    found.positions.truncate(start);
+                    found.damage = found.damage.or(Some(error));
+                    continue;
+                }
+                is_whole => is_whole?,
+            };
             let places = start..found.positions.len();
             found.streams.push(FoundStream {
                 dropped: DroppedStream { stream, floor },

@@ -33,6 +33,8 @@ const PENDING: u8 = b'q';
 const DELAY: u64 = 5_000;
 /// After how many milliseconds it is tried again if something failed.
 const RETRY: u64 = 10_000;
+/// The same if the log is damaged where the event is.
+const RETRY_DAMAGED: u64 = 10 * 60 * 1000;
 /// How many redactions are done together.
 const TOGETHER_MAX: usize = 1000;
 
@@ -161,11 +163,45 @@ impl View {
     }
 }
 
+/// An event that is being redacted.
+#[derive(Debug)]
+struct RedactedEvent {
+    redaction: Redaction,
+    /// What takes its place.
+    stub: StoredItem,
+    /// Whether the index may have it under terms that it loses.
+    may_lose_terms: bool,
+}
+
+/// What the log made of redactions.
+#[derive(Debug, Default)]
+pub(super) struct FollowedRedactions {
+    /// Those of which it has nothing left.
+    done: Vec<(u64, Redaction)>,
+    /// Those of events that the index may have under terms which they have lost, in the order of their
+    /// positions.
+    lost_terms: Vec<(u64, Redaction)>,
+    /// What keeps it from the others.
+    damage: Option<Error>,
+}
+
+/// A round over all redactions that the log has yet to follow, in steps.
+#[derive(Debug, Default)]
+pub(super) struct RedactionRound {
+    /// The last position that was tried.
+    after: u64,
+    /// How many failed, and why the first one did.
+    n_failed: u64,
+    failure: Option<Error>,
+}
+
 /// The redactions that the log has yet to follow.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRedactions {
     /// Whether anything was ever redacted: then the index may have terms that events do not have.
     has_any: AtomicBool,
+    /// Whether one was added since it was asked last.
+    has_new: AtomicBool,
     n_pending: AtomicUsize,
     pending: RwLock<BTreeMap<u64, Redaction>>,
 }
@@ -179,6 +215,7 @@ impl PendingRedactions {
         self.has_any.store(has_any, Ordering::Release);
         let pending = scan(entries, PENDING)?;
         self.n_pending.store(pending.len(), Ordering::Release);
+        self.has_new.store(!pending.is_empty(), Ordering::Release);
         *self.pending.write() = pending;
         Ok(())
     }
@@ -190,11 +227,14 @@ impl PendingRedactions {
         }
         if let Some(position) = position_of(key, PENDING) {
             let mut pending = self.pending.write();
-            match value.and_then(Redaction::decode) {
+            let redaction = value.and_then(Redaction::decode);
+            match redaction {
                 Some(redaction) => pending.insert(position, redaction),
                 None => pending.remove(&position),
             };
             self.n_pending.store(pending.len(), Ordering::Release);
+            self.has_new
+                .fetch_or(redaction.is_some(), Ordering::Release);
         }
     }
 
@@ -203,8 +243,17 @@ impl PendingRedactions {
         self.has_any.load(Ordering::Acquire)
     }
 
+    /// Returns whether one was added since it was asked last.
+    fn take_new(&self) -> bool {
+        self.has_new.load(Ordering::Acquire) && self.has_new.swap(false, Ordering::AcqRel)
+    }
+
+    fn len(&self) -> usize {
+        self.n_pending.load(Ordering::Acquire)
+    }
+
     fn is_empty(&self) -> bool {
-        self.n_pending.load(Ordering::Acquire) == 0
+        self.len() == 0
     }
 
     /// Returns an event as it may be shown.
@@ -224,12 +273,11 @@ impl PendingRedactions {
         self.pending.read().keys().copied().collect()
     }
 
-    /// Returns the first of them.
-    pub(super) fn first(&self) -> Vec<(u64, Redaction)> {
+    /// Returns the first of them after a position.
+    pub(super) fn after(&self, position: u64) -> Vec<(u64, Redaction)> {
         let pending = self.pending.read();
-        let first = pending.iter().take(TOGETHER_MAX);
-        first
-            .map(|(position, redaction)| (*position, *redaction))
+        let next = pending.range(position + 1..).take(TOGETHER_MAX);
+        next.map(|(position, redaction)| (*position, *redaction))
             .collect()
     }
 }
@@ -277,14 +325,16 @@ impl Engine {
         self.removal.redact_due.load(Ordering::Relaxed)
     }
 
-    /// Notes that something is to be redacted, if that is so.
+    /// Notes that something is to be redacted, if that is new.
     pub(crate) fn note_redactions(&self) {
-        if self.removal.redact_due.load(Ordering::Relaxed) == NEVER
-            && !self.store.redactions.is_empty()
-        {
-            let due = self.clock().now().millis() + DELAY;
-            self.removal.redact_due.store(due, Ordering::Relaxed);
+        if self.store.redactions.take_new() {
+            self.bring_redacting_forward();
         }
+    }
+
+    fn bring_redacting_forward(&self) {
+        let due = self.clock().now().millis() + DELAY;
+        self.removal.redact_due.fetch_min(due, Ordering::Relaxed);
     }
 
     /// It is tried again after a while, unless what follows finds out when.
@@ -296,51 +346,138 @@ impl Engine {
 
     /// Follows all redactions.
     pub(crate) fn follow_all_redactions(self: &Arc<Self>) -> Result<()> {
+        *self.removal.redaction_round.lock() = RedactionRound::default();
         while self.follow_redactions()? == Upkeep::More {}
         Ok(())
     }
 
-    /// Puts stubs into the log, and takes terms out of the index that the events do not have any more.
+    /// Follows some redactions. A round over all of them goes on past those that fail, and says so when it
+    /// is over.
     pub(crate) fn follow_redactions(self: &Arc<Self>) -> Result<Upkeep> {
-        let pending = self.store.redactions.first();
-        if !pending.is_empty() {
-            // The terms of what is only in memory would be written to disk later.
-            self.checkpoint()?;
-            let lost_terms = self.put_stubs(&pending)?;
-            self.forget_terms(&lost_terms)?;
-            self.write(Work::Redacted(pending))?;
-        }
-        if !self.store.redactions.is_empty() {
+        // If something else fails, the next round begins anew.
+        let mut round = std::mem::take(&mut *self.removal.redaction_round.lock());
+        let pending = self.store.redactions.after(round.after);
+        if let Some((last, _)) = pending.last() {
+            round.after = *last;
+            if let Err(error) = self.follow_some(&pending, &mut round) {
+                self.set_overdue_redactions(self.store.redactions.len() as u64);
+                return Err(error);
+            }
+            *self.removal.redaction_round.lock() = round;
             return Ok(Upkeep::More);
         }
-        self.removal.redact_due.store(NEVER, Ordering::Relaxed);
+        self.set_overdue_redactions(round.n_failed);
+        let due = match &round.failure {
+            None => NEVER,
+            Some(_) => self.clock().now().millis() + RETRY_DAMAGED,
+        };
+        self.removal.redact_due.store(due, Ordering::Relaxed);
         // One may have come in between.
-        self.note_redactions();
-        Ok(Upkeep::Done)
+        if self.store.redactions.len() as u64 > round.n_failed {
+            self.bring_redacting_forward();
+        }
+        round.failure.map_or(Ok(Upkeep::Done), Err)
     }
 
-    /// Puts stubs into the log. Returns the redactions of events that the index may have under terms which
-    /// they have lost, in the order of their positions.
-    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<Vec<(u64, Redaction)>> {
+    /// Counts the redactions that failed when they were tried last.
+    pub(crate) fn set_overdue_redactions(&self, n_overdue: u64) {
+        let all = &self.background.stats.overdue_redactions;
+        self.removal.overdue_redactions.set(n_overdue, all);
+    }
+
+    /// Puts stubs into the log, and takes terms out of the index that the events do not have any more.
+    fn follow_some(
+        self: &Arc<Self>,
+        pending: &[(u64, Redaction)],
+        round: &mut RedactionRound,
+    ) -> Result<()> {
+        // The terms of what is only in memory would be written to disk later.
+        self.checkpoint()?;
+        let followed = self.put_stubs(pending)?;
+        self.forget_terms(&followed.lost_terms)?;
+        round.n_failed += (pending.len() - followed.done.len()) as u64;
+        round.failure = round.failure.take().or(followed.damage);
+        if !followed.done.is_empty() {
+            self.write(Work::Redacted(followed.done))?;
+        }
+        Ok(())
+    }
+
+    /// Puts stubs into the log.
+    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<FollowedRedactions> {
+        let mut followed = FollowedRedactions::default();
+        let mut found = match self.find_redacted(pending) {
+            Err(Error::Damaged(_)) => self.find_each_redacted(pending, &mut followed)?,
+            found => {
+                followed.done = pending.to_vec();
+                found?
+            }
+        };
+        let stubs: Vec<StoredItem> = found.iter().map(|found| found.stub.clone()).collect();
+        let replaced = match stubs.is_empty() {
+            true => Ok(()),
+            false => self.storage.replace_items(&stubs),
+        };
+        match replaced {
+            Err(error @ Error::Damaged(_)) => {
+                followed.damage = Some(error);
+                // What is in other parts of the log than the damage has been replaced.
+                let is_stub = |found: &RedactedEvent| self.has_stub(&found.stub);
+                let (stubs, left): (Vec<_>, Vec<_>) = found.into_iter().partition(is_stub);
+                found = stubs;
+                let is_left =
+                    |position: u64| left.iter().any(|left| left.stub.position == position);
+                followed.done.retain(|(position, _)| !is_left(*position));
+            }
+            replaced => replaced?,
+        }
+        let lost = found.into_iter().filter(|found| found.may_lose_terms);
+        followed.lost_terms = lost
+            .map(|found| (found.stub.position, found.redaction))
+            .collect();
+        Ok(followed)
+    }
+
+    /// Finds the events of redactions, one after the other, because some are damaged.
+    fn find_each_redacted(
+        &self,
+        pending: &[(u64, Redaction)],
+        followed: &mut FollowedRedactions,
+    ) -> Result<Vec<RedactedEvent>> {
+        let mut found = Vec::with_capacity(pending.len());
+        for one in pending {
+            match self.find_redacted(std::slice::from_ref(one)) {
+                Err(error @ Error::Damaged(_)) => followed.damage = Some(error),
+                one_found => {
+                    found.extend(one_found?);
+                    followed.done.push(*one);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finds the events of redactions, as far as the log has them: what was removed meanwhile may be gone.
+    fn find_redacted(&self, pending: &[(u64, Redaction)]) -> Result<Vec<RedactedEvent>> {
         let positions: Vec<u64> = pending.iter().map(|(position, _)| *position).collect();
         let redactions: BTreeMap<u64, Redaction> = pending.iter().copied().collect();
-        let (mut stubs, mut lost_terms, mut failure) = (Vec::new(), Vec::new(), None);
-        // What was removed meanwhile may be gone.
+        let (mut found, mut failure) = (Vec::with_capacity(pending.len()), None);
         self.storage.read(&positions, &mut |item| {
             let (position, label) = (item.position, item.label);
-            let redaction = redactions.get(&position);
-            match (decode(item), redaction) {
+            match (decode(item), redactions.get(&position)) {
                 (Ok(event), Some(redaction)) if redaction.is_of(&event) => {
-                    // Of a stub it is not known any more what it had.
                     let loses_tags = redaction.drops_tags && event.tags().next().is_some();
-                    if event.is_redacted() || loses_tags || event.correlation().is_some() {
-                        lost_terms.push((position, *redaction));
-                    }
-                    let bytes = redaction.stub(&event);
-                    stubs.push(StoredItem {
-                        position,
-                        label,
-                        bytes,
+                    found.push(RedactedEvent {
+                        redaction: *redaction,
+                        stub: StoredItem {
+                            position,
+                            label,
+                            bytes: redaction.stub(&event),
+                        },
+                        // Of a stub it is not known any more what it had.
+                        may_lose_terms: event.is_redacted()
+                            || loses_tags
+                            || event.correlation().is_some(),
                     });
                     ControlFlow::Continue(())
                 }
@@ -352,12 +489,17 @@ impl Engine {
                 }
             }
         })?;
-        match failure {
-            Some(error) => return Err(error),
-            None if stubs.is_empty() => {}
-            None => self.storage.replace_items(&stubs)?,
-        }
-        Ok(lost_terms)
+        failure.map_or(Ok(found), Err)
+    }
+
+    /// Returns whether the log has a stub in the place of its event.
+    fn has_stub(&self, stub: &StoredItem) -> bool {
+        let mut is_there = false;
+        let read = self.storage.read(&[stub.position], &mut |item| {
+            is_there = item.bytes == stub.bytes;
+            ControlFlow::Continue(())
+        });
+        read.is_ok() && is_there
     }
 
     /// Takes terms out of the index that these events do not have any more.

@@ -1,10 +1,12 @@
-//! Tests of redactions that are interrupted, or whose event is another one by now.
+//! Tests of redactions that are interrupted, that fail, or whose event is another one by now.
 
-use std::path::Path;
+use std::fs;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use trefoil_core::{Commit, EventId, NewEvent, Query, QueryItem, Selection, Timestamp};
+use trefoil_core::{Commit, Error, EventId, NewEvent, Query, QueryItem, Selection, Timestamp};
 
 use super::{Redaction, RedactionWork};
 use crate::home::{Claim, LocalHome};
@@ -50,7 +52,7 @@ fn a_log_that_has_stubs_of_which_the_index_does_not_know_yet_is_sound() {
         }
         let engine = database.engine().unwrap();
         engine.checkpoint().unwrap();
-        engine.put_stubs(&engine.store.redactions.first()).unwrap();
+        engine.put_stubs(&engine.store.redactions.after(0)).unwrap();
         drop(engine);
         // As after a crash: the index still has the terms.
         database.close().unwrap();
@@ -61,6 +63,73 @@ fn a_log_that_has_stubs_of_which_the_index_does_not_know_yet_is_sound() {
         database.close().unwrap();
         assert_eq!(verify().findings, []);
     }
+}
+
+/// Changes a byte of the log where it has this text.
+fn damage(directory: &Path, text: &str) {
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|name| name != "offsets");
+    let text = text.as_bytes();
+    for path in files(directory).into_iter().filter(is_log) {
+        let content = fs::read(&path).unwrap();
+        let found = content.windows(text.len()).position(|part| part == text);
+        if let Some(at) = found {
+            let mut file = fs::File::options().write(true).open(path).unwrap();
+            file.seek(SeekFrom::Start(at as u64)).unwrap();
+            file.write_all(b"?").unwrap();
+            return;
+        }
+    }
+    panic!("no file has it");
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().flatten();
+    let files = entries.flat_map(|entry| match entry.path() {
+        path if path.is_dir() => files(&path),
+        path => vec![path],
+    });
+    files.collect()
+}
+
+#[test]
+fn damage_of_one_event_keeps_the_log_from_no_redaction_of_another_part() {
+    let directory = TempDir::new().unwrap();
+    let options = options().with_plain_segments(100);
+    let database = Database::open(directory.path(), &options).unwrap();
+    fill(&database);
+    // What follows does not fit into the first segment.
+    let long = format!("\"{}\"", "x".repeat(500_000));
+    let long = NewEvent::new("long-1", "Written", long);
+    database.commit(Commit::new([long])).unwrap();
+    for number in 200..400 {
+        database.commit(Commit::new([secret(number)])).unwrap();
+    }
+    for position in [3, 4, 350, 399] {
+        assert!(database.redact(position, true).unwrap());
+    }
+    damage(directory.path(), "{\"secret\":3}");
+    let engine = database.engine().unwrap();
+    let refused = engine.finish_redactions().unwrap_err();
+    assert!(matches!(refused, Error::Damaged(_)), "{refused}");
+    let left = engine.store.redactions.positions();
+    let segments = engine.storage.segments();
+    assert_eq!(
+        left,
+        [3, 4],
+        "others are not in the damaged one of {segments:?}"
+    );
+    let stats = Arc::clone(&engine.background.stats);
+    assert_eq!(stats.snapshot().overdue_redactions, 2);
+    // It is tried again, and what comes later does not wait for that.
+    let now = engine.clock().now().millis();
+    assert!(engine.redact_deadline() > now + 60_000);
+    database.redact(351, false).unwrap();
+    assert!(engine.redact_deadline() < now + 60_000);
+    engine.finish_redactions().unwrap_err();
+    assert_eq!(engine.store.redactions.positions(), left);
+    drop(engine);
+    database.close().unwrap();
+    assert_eq!(stats.snapshot().overdue_redactions, 0);
 }
 
 #[test]

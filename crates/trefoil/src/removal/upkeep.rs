@@ -4,17 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::Storage;
 
 use super::dropping::DropScope;
 use super::recount::LostEvents;
+use super::redaction::RedactionRound;
 use super::retention::RetentionUpkeep;
 use crate::background::exclusive::Exclusive;
 use crate::database::engine::Engine;
 use crate::index::{KeepPosting, Layer, Layers, Run, TermKind, TermLookup};
-use crate::stats::BackgroundWork;
+use crate::stats::{BackgroundWork, CountedPart};
 use crate::time::NEVER;
 
 /// A run of the index is written again when one in so many of its events was dropped.
@@ -33,6 +34,9 @@ pub(crate) struct RemovalUpkeep {
     /// Putting stubs in the place of redacted events.
     pub(crate) redacting: Exclusive,
     pub(crate) redact_due: AtomicU64,
+    pub(super) redaction_round: Mutex<RedactionRound>,
+    /// How many failed when they were tried last.
+    pub(crate) overdue_redactions: CountedPart,
     /// Applying policies.
     pub(crate) retention: RetentionUpkeep,
     /// What the index has lost of what was removed.
@@ -47,6 +51,8 @@ impl RemovalUpkeep {
             drop_due_when_closed: AtomicU64::new(NEVER),
             redacting: Exclusive::default(),
             redact_due: AtomicU64::new(NEVER),
+            redaction_round: Mutex::default(),
+            overdue_redactions: CountedPart::default(),
             retention: RetentionUpkeep::default(),
             lost: RwLock::new(lost),
         }

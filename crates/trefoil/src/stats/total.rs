@@ -54,6 +54,8 @@ pub(crate) struct SharedStats {
     replayed_events: AtomicU64,
     cut_bytes: AtomicU64,
     removed_events: AtomicU64,
+    /// Redacted events that are still in logs after it was tried to remove them.
+    pub(crate) overdue_redactions: AtomicU64,
 }
 
 /// What is counted about reads of events.
@@ -80,6 +82,18 @@ impl ReadStats {
         self.index.record_duration(read.index);
         self.log.record_duration(read.log);
         self.events.add(read.n_events as u64);
+    }
+}
+
+/// What one database adds to a number of all.
+#[derive(Debug, Default)]
+pub(crate) struct CountedPart(AtomicU64);
+
+impl CountedPart {
+    /// Changes it, and the number of all with it.
+    pub(crate) fn set(&self, part: u64, all: &AtomicU64) {
+        let before = self.0.swap(part, Ordering::Relaxed);
+        all.fetch_add(part.wrapping_sub(before), Ordering::Relaxed);
     }
 }
 
@@ -148,6 +162,7 @@ impl SharedStats {
             replayed_events: self.replayed_events.load(Ordering::Relaxed),
             cut_bytes: self.cut_bytes.load(Ordering::Relaxed),
             removed_events: self.removed_events.load(Ordering::Relaxed),
+            overdue_redactions: self.overdue_redactions.load(Ordering::Relaxed),
             ..TotalStats::default()
         }
     }
@@ -183,6 +198,9 @@ pub struct TotalStats {
     pub cut_bytes: u64,
     /// How many events were removed: by truncations, deletions and policies.
     pub removed_events: u64,
+    /// How many redacted events of open databases are still in the log after it was tried to remove
+    /// them.
+    pub overdue_redactions: u64,
     /// How many databases are open.
     pub open: u64,
     /// How many databases were closed because others had to be opened.

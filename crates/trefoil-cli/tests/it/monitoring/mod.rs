@@ -35,6 +35,7 @@ const STILL: &[&str] = &[
     "trefoil_forwarded_requests_total",
     "trefoil_namespaces_refusing_writes",
     "trefoil_open_files_max",
+    "trefoil_overdue_redactions",
     "trefoil_panics_total",
     "trefoil_recovery_cut_bytes_total",
     "trefoil_start_time_seconds",

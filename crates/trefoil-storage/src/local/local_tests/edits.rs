@@ -1,11 +1,13 @@
 //! Items that are replaced and dropped for good.
 
+use std::io::Write as _;
 use std::ops::Range;
 
 use super::crashes::simulated;
 use super::*;
 use crate::StoredItem;
 use crate::edits::Edits;
+use crate::local::{SegmentInfo, SegmentKind};
 
 impl Model {
     /// Does to the model what was done to the log.
@@ -244,4 +246,32 @@ fn check_either(storage: &dyn Storage, before: &Model, after: &Model, is_done: b
     for ((found, before), after) in found.iter().zip(&before).zip(&after) {
         assert!(found == after || (found == before && !is_done), "{found:?}");
     }
+}
+
+#[test]
+fn a_damaged_segment_does_not_keep_the_others_from_being_edited() {
+    let dir = TempDir::new().unwrap();
+    let mut model = filled(dir.path(), &small(), 60, 4712);
+    let storage = open(dir.path(), &small()).unwrap();
+    let infos = storage.segments();
+    let full: Vec<&SegmentInfo> = { infos.iter() }
+        .filter(|info| info.items > 0 && info.kind != SegmentKind::Active)
+        .collect();
+    let (damaged, other) = (full[0], full[full.len() - 1]);
+    assert_ne!(damaged.number, other.number);
+    let mut bytes = fs::read(&damaged.path).unwrap();
+    let middle = damaged.plain_bytes.min(damaged.file_bytes) as usize / 2;
+    bytes[middle] ^= 1;
+    let mut file = fs::File::options().write(true).open(&damaged.path).unwrap();
+    file.write_all(&bytes).unwrap();
+    let dropped = [damaged, other].map(|info| info.last_position..info.last_position + 1);
+    let refused = storage.drop_items(&dropped).unwrap_err();
+    assert!(matches!(refused, Error::Damaged(_)), "{refused}");
+    let mut left = 0;
+    let position = other.last_position;
+    storage
+        .read_labels(&[position], &mut |_, _| left += 1)
+        .unwrap();
+    assert_eq!(left, 0, "the item of the other one is gone");
+    model.append(&storage, &mut Random::new(1));
 }

@@ -23,7 +23,8 @@ use super::summary::Summary;
 use super::writer::poison;
 
 impl Log {
-    /// Writes every segment again that has something to replace or to drop.
+    /// Writes every segment again that has something to replace or to drop. One that is damaged does not
+    /// keep it from the others.
     pub(crate) fn edit(&self, edits: &Edits<'_>) -> Result<()> {
         let _rewriting = self.rewriting.lock();
         let replaced = edits.replaced();
@@ -32,12 +33,16 @@ impl Log {
             self.remove_torn()?;
         }
         self.leave_active(edits)?;
+        let mut damage = None;
         for entry in self.segments().full() {
             if is_touched(&entry.segment, edits) {
-                self.edit_segment(&entry.segment, edits)?;
+                match self.edit_segment(&entry.segment, edits) {
+                    Err(error @ Error::Damaged(_)) => damage = damage.or(Some(error)),
+                    edited => edited?,
+                }
             }
         }
-        Ok(())
+        damage.map_or(Ok(()), Err)
     }
 
     /// Removes what recovery has cut off the log: a writer that got no answer may have written the same
