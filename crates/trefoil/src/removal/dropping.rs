@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use trefoil_core::{Direction, Error, Result};
+use trefoil_storage::local::SegmentKind;
 use trefoil_storage::{Storage, Upkeep};
 
 use super::entries::{PendingRemoval, pending_removals, stream_removal};
@@ -299,7 +300,9 @@ fn find_items(
 }
 
 /// Returns of each position whether it is to be dropped: because enough is dropped of its segment, or
-/// something of it that is overdue. A storage without segments writes little more again than it drops.
+/// something of it that is overdue. The segment that is being written is left alone otherwise: it would end
+/// early, and a stream that is truncated all the time would get a segment with each pass. A storage without
+/// segments writes little more again than it drops.
 fn where_it_pays(storage: &dyn Storage, found: &RemovedItems) -> Vec<bool> {
     let mut segments = storage.segments();
     if segments.is_empty() {
@@ -321,8 +324,9 @@ fn where_it_pays(storage: &dyn Storage, found: &RemovedItems) -> Vec<bool> {
     }
     let pays = |position: &u64| {
         let segment = segment_of(*position);
-        let items = segments.get(segment).map_or(0, |segment| segment.items);
-        has_overdue[segment] || counts[segment] * PAYS_PART >= items
+        let full = segments.get(segment);
+        let full = full.filter(|segment| segment.kind != SegmentKind::Active);
+        has_overdue[segment] || full.is_some_and(|full| counts[segment] * PAYS_PART >= full.items)
     };
     found.positions.iter().map(pays).collect()
 }

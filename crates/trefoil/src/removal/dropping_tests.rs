@@ -25,10 +25,10 @@ fn start() -> Arc<ManualTime> {
     ManualTime::new(Timestamp(START as i64 * 1_000_000))
 }
 
-/// Writes events to a stream.
+/// Writes events of a thousand bytes to a stream. Two hundred are in the first segment.
 fn fill(database: &Database, stream: &str, n: usize) {
     for _ in 0..n {
-        let event = NewEvent::new(stream, "Written", format!("\"{}\"", "x".repeat(100)));
+        let event = NewEvent::new(stream, "Written", format!("\"{}\"", "x".repeat(1000)));
         database.commit(Commit::new([event])).unwrap();
     }
 }
@@ -52,4 +52,26 @@ fn a_closed_database_is_not_opened_time_and_again_for_what_does_not_pay() {
     fill(&database, "b-1", 1);
     database.delete_stream("b-1", None).unwrap();
     assert_eq!(removal.deadline_when_closed(), START + 21 * MINUTE);
+}
+
+#[test]
+fn the_segment_that_is_being_written_ends_for_what_is_overdue_alone() {
+    let (directory, time) = (TempDir::new().unwrap(), start());
+    let database = open(&directory, &time);
+    fill(&database, "a-1", 20);
+    database.delete_stream("a-1", None).unwrap();
+    let engine = database.engine().unwrap();
+    let drop_due = || {
+        let drops = &engine.removal.drops;
+        drops.perform(|| engine.drop_all_due()).unwrap();
+        let mut n_left = 0;
+        let all: Vec<u64> = (1..=20).collect();
+        let storage = &engine.storage;
+        storage.read_labels(&all, &mut |_, _| n_left += 1).unwrap();
+        (storage.segments().len(), n_left)
+    };
+    time.advance(Duration::from_secs(11 * 60));
+    assert_eq!(drop_due(), (1, 20));
+    time.advance(Duration::from_secs(24 * 60 * 60));
+    assert_eq!(drop_due(), (2, 0));
 }

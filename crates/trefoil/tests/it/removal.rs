@@ -65,6 +65,13 @@ fn fill(database: &Database, n: u64) {
     }
 }
 
+/// Makes the log go on in the next segment.
+fn end_segment(database: &Database) {
+    let long = format!("\"{}\"", "x".repeat(500_000));
+    let event = NewEvent::new("long-1", "Written", long);
+    database.commit(Commit::new([event])).unwrap();
+}
+
 /// All that listings and reads tell.
 fn everything(database: &Database) -> String {
     let list = List::new(100);
@@ -136,6 +143,7 @@ fn removed_events_wait_to_be_dropped_also_while_the_database_is_closed() {
     let options = options().with_clock(Clock::new(source));
     let database = Database::open(directory.path(), &options).unwrap();
     fill(&database, 600);
+    end_segment(&database);
     database.delete_stream("account-1", None).unwrap();
     database.close().unwrap();
     let database = Database::open(directory.path(), &options).unwrap();
@@ -170,6 +178,7 @@ fn what_was_just_removed_stays_when_older_removals_are_dropped() {
     let options = options().with_clock(Clock::new(source));
     let database = Database::open(directory.path(), &options).unwrap();
     fill(&database, 600);
+    end_segment(&database);
     database.delete_stream("account-1", None).unwrap();
     time.advance(Duration::from_secs(9 * 60));
     database.delete_stream("order-1", None).unwrap();
