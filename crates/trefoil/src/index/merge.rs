@@ -72,6 +72,7 @@ impl Index {
             highest_time: last.highest_time.0,
         };
         self.replace_runs(runs, described, Batch::default())?;
+        self.drop_replaced(runs)?;
         Ok(bytes)
     }
 
@@ -87,7 +88,7 @@ impl Index {
     }
 
     /// Puts a run in the place of others, which follow each other, and writes what is in `batch`
-    /// together with that.
+    /// together with that. The others are still there then.
     pub(super) fn replace_runs(
         &self,
         runs: &[Arc<Run>],
@@ -116,7 +117,11 @@ impl Index {
             next.insert(at, Layer::Run(merged));
             *layers = Arc::new(Layers { layers: next });
         }
-        drop(manifest);
+        Ok(())
+    }
+
+    /// Drops runs that others have taken the place of.
+    pub(crate) fn drop_replaced(&self, runs: &[Arc<Run>]) -> Result<()> {
         runs.iter()
             .try_for_each(|run| self.storage.drop_map(&run.name))
     }

@@ -32,7 +32,7 @@ pub(crate) struct RunLoss {
 impl Index {
     /// Writes a run again with the postings that are kept. `note` gets what the run has lost, and may add
     /// to what is written together with it. No other run may be written meanwhile. Returns how many bytes
-    /// the run has then.
+    /// the run has then; the old one is still there.
     pub(crate) fn rewrite(
         &self,
         run: &Arc<Run>,

@@ -92,8 +92,8 @@ struct FoundStream {
 
 /// What a pass has found in the log that is to be dropped.
 #[derive(Debug, Default)]
-struct RemovedItems {
-    positions: Vec<u64>,
+pub(super) struct RemovedItems {
+    pub(super) positions: Vec<u64>,
     streams: Vec<FoundStream>,
     /// Whether there is more than a pass takes.
     is_cut: bool,
@@ -159,6 +159,8 @@ impl Engine {
         if is_busy {
             return Ok(Upkeep::Done);
         }
+        // What is removed from here on brings it forward again, or is found.
+        self.removal.set_drop_due(NEVER, NEVER);
         // What was tried did not pay.
         let when_closed = self.pending_due(|since| match since > scope.waiting_since {
             true => since + DELAY,
@@ -169,7 +171,8 @@ impl Engine {
             _ => now + DELAY,
         };
         self.removal
-            .set_drop_due(when_closed.min(again), when_closed);
+            .bring_drop_forward(when_closed.min(again), when_closed);
+        self.background.timer.note(self.drop_deadline());
         Ok(Upkeep::Done)
     }
 
@@ -230,9 +233,11 @@ impl Engine {
     }
 
     /// Looks for what is left in the log of what was removed.
-    fn find_removed(&self, scope: DropScope) -> Result<RemovedItems> {
+    pub(super) fn find_removed(&self, scope: DropScope) -> Result<RemovedItems> {
         let durable = DurableView::new(&self.store);
         let (entries, layers) = (self.store.read(), self.index.layers());
+        // What came after the checkpoint is in memory alone.
+        let end = layers.runs().last().map_or(0, |run| run.last_position) + 1;
         let mut found = RemovedItems::default();
         for pending in pending_removals(&durable) {
             let PendingRemoval { stream, since } = pending?;
@@ -244,7 +249,7 @@ impl Engine {
                 break;
             }
             let removal = stream_removal(&entries, &stream)?;
-            let floor = removal.map_or(0, |removal| removal.floor);
+            let floor = removal.map_or(0, |removal| removal.floor.min(end));
             let start = found.positions.len();
             let storage = self.storage.as_ref();
             let is_whole = match find_items(storage, &layers, &stream, floor, &mut found.positions)

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use trefoil_core::{Commit, NewEvent, Timestamp};
 
 use super::RemoveBefore;
+use super::dropping::DropScope;
 use crate::{Clock, Database, ManualTime, Options};
 
 const MINUTE: u64 = 60 * 1000;
@@ -74,4 +75,22 @@ fn the_segment_that_is_being_written_ends_for_what_is_overdue_alone() {
     assert_eq!(drop_due(), (1, 20));
     time.advance(Duration::from_secs(24 * 60 * 60));
     assert_eq!(drop_due(), (2, 0));
+}
+
+#[test]
+fn what_the_index_has_in_memory_alone_is_not_dropped() {
+    let (directory, time) = (TempDir::new().unwrap(), start());
+    let database = open(&directory, &time);
+    let engine = database.engine().unwrap();
+    fill(&database, "a-1", 20);
+    engine.checkpoint().unwrap();
+    fill(&database, "a-1", 20);
+    database.delete_stream("a-1", None).unwrap();
+    let n_found = || {
+        let found = engine.find_removed(DropScope::EVERYTHING);
+        found.unwrap().positions.len()
+    };
+    assert_eq!(n_found(), 20);
+    engine.checkpoint().unwrap();
+    assert_eq!(n_found(), 40);
 }

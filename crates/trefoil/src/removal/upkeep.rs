@@ -148,7 +148,8 @@ impl Engine {
         if let Some(lost) = lost {
             *self.removal.lost.write() = lost;
         }
-        Ok(())
+        // If this fails, the counts are right all the same.
+        self.index.drop_replaced(std::slice::from_ref(run))
     }
 }
 
