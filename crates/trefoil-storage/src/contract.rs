@@ -500,6 +500,10 @@ pub trait Storage: Send + Sync + Debug {
         Ok(Upkeep::Done)
     }
 
+    /// Gives up replacing, dropping and upkeep that is under way and begins no more, to be called when the
+    /// log is closed and before somebody else may open it: from then on none of that changes a file.
+    fn abandon(&self) {}
+
     /// Leaves durable proof of where the log ends, to be called when the log is closed: what is
     /// missing or not valid there when it is opened again is damage then, and no write that was cut
     /// short. The next `append` removes the proof first. Does nothing if the end is not known.

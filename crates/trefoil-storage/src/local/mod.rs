@@ -238,6 +238,10 @@ impl Storage for LocalStorage {
         self.log.maintain(is_busy)
     }
 
+    fn abandon(&self) {
+        self.log.abandon();
+    }
+
     fn seal(&self) -> Result<()> {
         self.log.seal()
     }

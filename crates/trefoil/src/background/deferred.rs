@@ -69,7 +69,7 @@ pub(crate) const DROPS: DeferredWork = DeferredWork {
 /// Putting stubs in the place of redacted events, which does not wait.
 pub(crate) const REDACTIONS: DeferredWork = DeferredWork {
     name: "redaction of events",
-    lane: Lane::Upkeep,
+    lane: Lane::Redact,
     exclusive: |engine| &engine.removal.redacting,
     step: |engine, _| engine.follow_redactions(),
 };

@@ -3,7 +3,7 @@
 //! There are a few lanes, so that long work of one kind never delays another: leading groups of
 //! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
 //! removing what has expired, removing garbage, snapshots of the state, opening namespaces of which
-//! something is due, and pages of subscriptions. Databases whose storage may wait have two lanes of
+//! something is due, pages of subscriptions, and redactions. Databases whose storage may wait have two lanes of
 //! their own, one for reads and one for everything behind the scenes. Within a lane the databases take
 //! turns, and none has all the threads of a lane for storages that may wait, so that one with much to
 //! do, or a slow one, does not keep the others waiting.
@@ -55,8 +55,9 @@ pub(crate) enum Lane {
     Snapshot = 7,
     Open = 8,
     Follow = 9,
-    Wait = 10,
-    Tend = 11,
+    Redact = 10,
+    Wait = 11,
+    Tend = 12,
 }
 
 /// What a lane has.
@@ -86,7 +87,7 @@ impl LaneSpec {
 
 /// The lanes, in the order of [`Lane`]: the name, the number of threads and the niceness of each.
 /// Merges, upkeep, garbage and snapshots can wait when the processor is busy.
-const LANES: [LaneSpec; 12] = [
+const LANES: [LaneSpec; 13] = [
     lane("trefoil-commit", 8, 0),
     lane("trefoil-checkpoint", 1, 0),
     lane("trefoil-merge", 1, 5),
@@ -98,6 +99,8 @@ const LANES: [LaneSpec; 12] = [
     // One that takes long to open must not delay the others.
     lane("trefoil-open", 4, 0),
     lane("trefoil-follow", 4, 0),
+    // What is redacted must go soon, whatever else is dropped.
+    lane("trefoil-redact", 1, 5),
     // Storages that may wait mostly do: their threads cost little.
     lane("trefoil-wait", 32, 0).shared_by(12),
     lane("trefoil-tend", 12, 5).shared_by(4),

@@ -492,8 +492,16 @@ impl Engine {
         self.upkeep.perform(|| self.keep_up_while_open())
     }
 
+    /// Closes for good: the storage is not used again, and whoever opens it next must not meet work that
+    /// goes on.
+    pub(crate) fn end(&self, reason: &Error, patience: Duration) {
+        self.storage.abandon();
+        self.close_saving(reason, patience);
+        self.seal();
+    }
+
     /// Seals the log of an engine that is closed, if it is known where it ends.
-    pub(crate) fn seal(&self) {
+    fn seal(&self) {
         if self.writer.queue.is_idle() && self.writer.queue.poisoned().is_none() {
             report("sealing the log", self.storage.seal());
         }
@@ -505,7 +513,7 @@ impl Engine {
     }
 
     /// Closes, after it has moved a large tail to disk if that takes no longer than `patience`.
-    pub(crate) fn close_saving(&self, reason: &Error, patience: Duration) {
+    fn close_saving(&self, reason: &Error, patience: Duration) {
         self.writer.queue.close(reason.clone());
         let began = self.clock().steady();
         let left = || CLOSE_PATIENCE.saturating_sub(self.clock().since(began));

@@ -484,8 +484,7 @@ impl Database {
 impl Drop for DatabaseShared {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.get_mut().take() {
-            engine.close(&self.closed());
-            engine.seal();
+            engine.end(&self.closed(), Duration::ZERO);
             wait_for_readers(&engine);
         }
         self.release();
@@ -507,8 +506,7 @@ impl DatabaseShared {
         drop(current);
         // Whatever becomes of it, others may have the namespace.
         let noted = engine.map_or(Ok(()), |engine| {
-            engine.close_saving(&self.closed(), patience);
-            engine.seal();
+            engine.end(&self.closed(), patience);
             let deadline = engine.deadline_when_closed();
             self.deadline.store(deadline, Ordering::SeqCst);
             // What is due is the next owner's business, if there is one.

@@ -32,6 +32,9 @@ const PAYS_PART: u64 = 8;
 /// How many streams, and about how many events, one pass drops at most.
 const STREAMS_MAX: usize = 10_000;
 const EVENTS_MAX: usize = 2_000_000;
+/// How many segments one pass writes again at most, so that it keeps other databases waiting for some
+/// seconds only.
+const SEGMENTS_MAX: usize = 8;
 /// How many events are looked for at a time.
 const PAGE: usize = 4096;
 /// How many streams one commit says are done.
@@ -185,7 +188,8 @@ impl Engine {
         self.checkpoint()?;
         let found = self.find_removed(scope)?;
         let is_all = scope.is_everything() || found.streams.iter().any(|found| found.is_overdue);
-        let is_chosen = where_it_pays(self.storage.as_ref(), &found);
+        let (is_chosen, is_cut) = where_it_pays(self.storage.as_ref(), &found);
+        let is_cut = is_cut || found.is_cut;
         let chosen = found.positions.iter().zip(&is_chosen);
         let chosen = chosen.filter_map(|(position, is_chosen)| is_chosen.then_some(*position));
         let ranges = ranges(chosen.collect());
@@ -197,6 +201,8 @@ impl Engine {
                 dropped => dropped?,
             }
         }
+        // All runs are looked at once all is dropped.
+        let is_all = is_all && !is_cut;
         if is_all || !ranges.is_empty() {
             self.forget_dropped(&ranges, is_all)?;
         }
@@ -210,7 +216,7 @@ impl Engine {
         self.end_streams(done)?;
         match found.damage {
             Some(damage) => Err(damage),
-            None => Ok(found.is_cut && has_progress),
+            None => Ok(is_cut && has_progress),
         }
     }
 
@@ -307,11 +313,12 @@ fn find_items(
 /// Returns of each position whether it is to be dropped: because enough is dropped of its segment, or
 /// something of it that is overdue. The segment that is being written is left alone otherwise: it would end
 /// early, and a stream that is truncated all the time would get a segment with each pass. A storage without
-/// segments writes little more again than it drops.
-fn where_it_pays(storage: &dyn Storage, found: &RemovedItems) -> Vec<bool> {
+/// segments writes little more again than it drops. Returns also whether there are more such segments
+/// than a pass takes.
+fn where_it_pays(storage: &dyn Storage, found: &RemovedItems) -> (Vec<bool>, bool) {
     let mut segments = storage.segments();
     if segments.is_empty() {
-        return vec![true; found.positions.len()];
+        return (vec![true; found.positions.len()], false);
     }
     // Without items it has no last position.
     segments.retain(|segment| segment.items > 0);
@@ -327,13 +334,18 @@ fn where_it_pays(storage: &dyn Storage, found: &RemovedItems) -> Vec<bool> {
             has_overdue[segment_of(*position)] = true;
         }
     }
-    let pays = |position: &u64| {
-        let segment = segment_of(*position);
+    let pays = |segment: usize| {
         let full = segments.get(segment);
         let full = full.filter(|segment| segment.kind != SegmentKind::Active);
         has_overdue[segment] || full.is_some_and(|full| counts[segment] * PAYS_PART >= full.items)
     };
-    found.positions.iter().map(pays).collect()
+    let mut paying: Vec<usize> = (0..counts.len())
+        .filter(|segment| counts[*segment] > 0 && pays(*segment))
+        .collect();
+    let is_cut = paying.len() > SEGMENTS_MAX;
+    paying.truncate(SEGMENTS_MAX);
+    let is_chosen = |position: &u64| paying.binary_search(&segment_of(*position)).is_ok();
+    (found.positions.iter().map(is_chosen).collect(), is_cut)
 }
 
 /// Returns the ranges that positions make up.

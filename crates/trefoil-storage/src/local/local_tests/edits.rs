@@ -275,3 +275,22 @@ fn a_damaged_segment_does_not_keep_the_others_from_being_edited() {
     assert_eq!(left, 0, "the item of the other one is gone");
     model.append(&storage, &mut Random::new(1));
 }
+
+#[test]
+fn a_log_that_is_being_closed_is_not_edited_any_more() {
+    let dir = TempDir::new().unwrap();
+    let mut model = filled(dir.path(), &small(), 60, 4713);
+    let storage = open(dir.path(), &small()).unwrap();
+    storage.abandon();
+    let all = ranges(&model.positions());
+    let refused = storage.drop_items(&all).unwrap_err();
+    assert!(matches!(refused, Error::Closed(_)), "{refused}");
+    model.check(&storage);
+    storage.seal().unwrap();
+    drop(storage);
+    let storage = open(dir.path(), &small()).unwrap();
+    model.check(&storage);
+    storage.drop_items(&all).unwrap();
+    model.edit(&Edits::dropping(&all));
+    model.check(&storage);
+}

@@ -36,6 +36,7 @@ impl Log {
         let mut damage = None;
         for entry in self.segments().full() {
             if is_touched(&entry.segment, edits) {
+                drop(self.hold()?);
                 match self.edit_segment(&entry.segment, edits) {
                     Err(error @ Error::Damaged(_)) => damage = damage.or(Some(error)),
                     edited => edited?,
@@ -77,6 +78,7 @@ impl Log {
         if !is_touched(&Segment::Plain(writer.active.clone()), edits) {
             return Ok(());
         }
+        drop(self.hold()?);
         let is_sealed = writer.is_sealed;
         let left = match is_sealed {
             true => self.break_seal(&mut writer),

@@ -39,8 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-use trefoil_core::Result;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use trefoil_core::{Error, Result};
 
 use crate::{LogEnd, Record, StorageWork, Usage, VisitItem, VisitLabel};
 
@@ -52,7 +52,7 @@ use writer::LogWriter;
 
 /// The log.
 ///
-/// Locks are taken in the order `rewriting`, `writer`, `prepared`, `segments`, `end`.
+/// Locks are taken in the order `rewriting`, `writer`, `is_abandoned`, `prepared`, `segments`, `end`.
 #[derive(Debug)]
 pub(crate) struct Log {
     dir: PathBuf,
@@ -68,6 +68,8 @@ pub(crate) struct Log {
     prepared: Mutex<Option<NewSegment>>,
     /// Held while a segment is written again.
     rewriting: Mutex<()>,
+    /// Whether no segment may be replaced any more. Held while one is.
+    is_abandoned: Mutex<bool>,
     /// The numbers of segments that cannot be compressed.
     skipped: Mutex<BTreeSet<u64>>,
     /// The average size of a group, which decides how room is made.
@@ -107,6 +109,7 @@ impl Log {
             snapshot: RwLock::new(snapshot),
             prepared: Mutex::new(prepared),
             rewriting: Mutex::default(),
+            is_abandoned: Mutex::default(),
             skipped: Mutex::default(),
             demand: AtomicU64::new(0),
             done: WorkDone::default(),
@@ -120,6 +123,20 @@ impl Log {
             writing: Duration::from_nanos(done(&self.done.writing_nanos)),
             compressions: done(&self.done.compressions),
             compressed_bytes: done(&self.done.compressed_bytes),
+        }
+    }
+
+    /// Lets no segment be replaced any more.
+    pub(crate) fn abandon(&self) {
+        *self.is_abandoned.lock() = true;
+    }
+
+    /// Keeps the log from being abandoned, unless it is.
+    fn hold(&self) -> Result<MutexGuard<'_, bool>> {
+        let is_abandoned = self.is_abandoned.lock();
+        match *is_abandoned {
+            true => Err(Error::Closed("the log is being closed".into())),
+            false => Ok(is_abandoned),
         }
     }
 

@@ -191,6 +191,7 @@ impl Log {
         let (disk, number) = (&*self.options.disk, segment.number());
         let path = names::path_of(&self.dir, number, FileKind::Compressed);
         let unfinished = files::unfinished(&path);
+        drop(self.hold()?);
         files::write_unfinished(disk, &unfinished, bytes)?;
         let same = CompressedSegment::open(&unfinished, number).and_then(|compressed| {
             let compressed = Segment::Compressed(Arc::new(compressed));
@@ -203,6 +204,8 @@ impl Log {
             let position = segment.summary().first_position;
             return Err(super::layout::damaged(&path, 0, position, what));
         }
+        // Somebody else may open the log as soon as it is abandoned.
+        let _held = self.hold()?;
         files::finish(disk, &unfinished, &path)?;
         let compressed = CompressedSegment::open(&path, number)?;
         let compressed = Segment::Compressed(Arc::new(compressed));
