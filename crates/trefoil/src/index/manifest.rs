@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use trefoil_core::{Damage, Error, Result, Timestamp};
 use trefoil_storage::{Batch, FindMap, Storage};
 
+use super::missing::MissingEvents;
+
 /// The map and the key that hold the manifest.
 pub(crate) const MAP: &str = "manifest";
 const KEY: &[u8] = b"index";
@@ -40,6 +42,9 @@ pub(crate) struct ManifestRun {
     pub(crate) last_position: u64,
     pub(crate) events: u64,
     pub(crate) highest_time: i64,
+    /// What the log does not have any more of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missing: Option<MissingEvents>,
 }
 
 impl Manifest {

@@ -9,6 +9,7 @@ use trefoil_storage::{Batch, Fill};
 use super::build;
 use super::layers::{Layer, Layers};
 use super::manifest::ManifestRun;
+use super::missing::MissingEvents;
 use super::run::Run;
 use super::{Index, SMALL_TAIL_EVENTS, open_run};
 
@@ -70,8 +71,9 @@ impl Index {
             last_position: last.last_position,
             events: runs.iter().map(|run| run.n_events).sum(),
             highest_time: last.highest_time.0,
+            missing: None,
         };
-        self.replace_runs(runs, described, Batch::default())?;
+        self.replace_runs(runs, described, Batch::default(), true)?;
         self.drop_replaced(runs)?;
         Ok(bytes)
     }
@@ -88,12 +90,14 @@ impl Index {
     }
 
     /// Puts a run in the place of others, which follow each other, and writes what is in `batch`
-    /// together with that. The others are still there then.
+    /// together with that. The others are still there then. What the log does not have any more of the
+    /// others is missing of the new one, too, if that has the same events.
     pub(super) fn replace_runs(
         &self,
         runs: &[Arc<Run>],
-        described: ManifestRun,
+        mut described: ManifestRun,
         batch: Batch,
+        has_same_events: bool,
     ) -> Result<()> {
         let first = runs.first().map_or("", |run| run.name.as_str());
         let merged = Arc::new(open_run(self.storage.as_ref(), &described)?);
@@ -102,6 +106,11 @@ impl Index {
         let mut next = manifest.clone();
         let at = next.runs.iter().position(|run| run.name == first);
         let at = at.unwrap_or(0);
+        if has_same_events {
+            let merged = next.runs.iter().filter(|run| is_merged(&run.name));
+            let missing = merged.filter_map(|run| run.missing);
+            described.missing = missing.reduce(MissingEvents::with);
+        }
         next.runs.retain(|run| !is_merged(&run.name));
         next.runs.insert(at, described);
         if let Err(error) = next.store(self.storage.as_ref(), batch) {

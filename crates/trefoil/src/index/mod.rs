@@ -16,6 +16,7 @@ mod list;
 mod lookup;
 mod manifest;
 mod merge;
+mod missing;
 mod named;
 pub(crate) mod names;
 mod postings;
@@ -370,6 +371,7 @@ impl Index {
             last_position: all.last_position,
             events: all.n,
             highest_time: tail.highest_time().0,
+            missing: None,
         };
         if let Some(waiting) = &mut *self.frozen.lock() {
             waiting.loaded = Some(described.clone());

@@ -55,10 +55,13 @@ impl Index {
             last_position: run.last_position,
             events: run.n_events.saturating_sub(loss.events),
             highest_time: run.highest_time.0,
+            missing: None,
         };
         let mut batch = Batch::default();
         note(&loss, &mut batch);
-        self.replace_runs(std::slice::from_ref(run), described, batch)?;
+        // What loses events loses all that are missing.
+        let has_same_events = loss.events == 0;
+        self.replace_runs(std::slice::from_ref(run), described, batch, has_same_events)?;
         Ok(bytes)
     }
 }

@@ -21,8 +21,8 @@ use crate::write::Work;
 
 /// How many milliseconds removed events stay in the log at least, so that more are dropped together.
 const DELAY: u64 = 10 * 60 * 1000;
-/// After how many milliseconds they are dropped whatever it costs.
-const OVERDUE: u64 = 24 * 60 * 60 * 1000;
+/// After how many milliseconds they are dropped whatever it costs, and the index forgets dropped ones.
+pub(super) const OVERDUE: u64 = 24 * 60 * 60 * 1000;
 /// After how many milliseconds it is tried again if the writer is busy or something failed.
 const RETRY: u64 = 60 * 1000;
 
@@ -122,6 +122,7 @@ impl Engine {
     pub(crate) fn find_drop_deadline(&self) -> Result<()> {
         if self.store.highest_floor() > 0 {
             let due = self.pending_due(|since| since + DELAY)?;
+            let due = due.min(self.forget_deadline());
             self.removal.set_drop_due(due, due);
         }
         Ok(())
@@ -156,7 +157,8 @@ impl Engine {
         self.put_off_dropping(now);
         let scope = DropScope::at(now, is_busy);
         let oldest = self.pending_due(|since| since)?;
-        if oldest <= scope.waiting_since && self.drop_removed(scope)? {
+        let is_due = oldest <= scope.waiting_since || self.forget_deadline() <= now;
+        if is_due && self.drop_removed(scope)? {
             return Ok(Upkeep::More);
         }
         if is_busy {
@@ -165,16 +167,17 @@ impl Engine {
         // What is removed from here on brings it forward again, or is found.
         self.removal.set_drop_due(NEVER, NEVER);
         // What was tried did not pay.
-        let when_closed = self.pending_due(|since| match since > scope.waiting_since {
+        let pending = self.pending_due(|since| match since > scope.waiting_since {
             true => since + DELAY,
             false => since + OVERDUE,
         })?;
-        let again = match when_closed {
+        let again = match pending {
             NEVER => NEVER,
             _ => now + DELAY,
         };
+        let forgetting = self.forget_deadline();
         self.removal
-            .bring_drop_forward(when_closed.min(again), when_closed);
+            .bring_drop_forward(pending.min(again).min(forgetting), pending.min(forgetting));
         self.background.timer.note(self.drop_deadline());
         Ok(Upkeep::Done)
     }
@@ -196,16 +199,15 @@ impl Engine {
         if !ranges.is_empty() {
             // It could not be counted any more once they are gone.
             self.removal.lost.read().keep(self.storage.as_ref())?;
+            let now = self.clock().now().millis();
+            self.index.note_missing(&ranges, now)?;
             match self.storage.drop_items(&ranges) {
                 Err(error @ Error::Damaged(_)) => return self.end_dropped(scope, error),
                 dropped => dropped?,
             }
         }
         // All runs are looked at once all is dropped.
-        let is_all = is_all && !is_cut;
-        if is_all || !ranges.is_empty() {
-            self.forget_dropped(&ranges, is_all)?;
-        }
+        self.forget_dropped(is_all && !is_cut)?;
         let is_done = |found: &FoundStream| {
             let mut chosen = is_chosen[found.places.clone()].iter();
             found.is_whole && chosen.all(|is_chosen| *is_chosen)

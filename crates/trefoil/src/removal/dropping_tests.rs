@@ -8,7 +8,8 @@ use trefoil_core::{Commit, NewEvent, Timestamp};
 
 use super::RemoveBefore;
 use super::dropping::DropScope;
-use crate::{Clock, Database, ManualTime, Options};
+use crate::background::eventually::eventually;
+use crate::{Clock, Database, List, ManualTime, Options};
 
 const MINUTE: u64 = 60 * 1000;
 const START: u64 = 1_700_000_000_000;
@@ -93,4 +94,34 @@ fn what_the_index_has_in_memory_alone_is_not_dropped() {
     assert_eq!(n_found(), 20);
     engine.checkpoint().unwrap();
     assert_eq!(n_found(), 40);
+}
+
+#[test]
+fn the_index_forgets_what_was_dropped_little_by_little() {
+    let (directory, time) = (TempDir::new().unwrap(), start());
+    let database = open(&directory, &time);
+    fill(&database, "a-1", 600);
+    database.compact().unwrap();
+    let engine = database.engine().unwrap();
+    let n_indexed = || database.types(&List::new(9)).unwrap()[0].events;
+    let drop_before = |position| {
+        let before = RemoveBefore::StreamPosition(position);
+        database.truncate("a-1", before, None).unwrap();
+        time.advance(Duration::from_secs(11 * 60));
+        let drops = &engine.removal.drops;
+        drops.perform(|| engine.drop_all_due()).unwrap();
+        n_indexed()
+    };
+    let counts = [60, 120, 180].map(drop_before);
+    assert_eq!(
+        counts,
+        [600, 600, 420],
+        "a quarter of it was dropped by then"
+    );
+    assert_eq!(drop_before(230), 420);
+    drop(engine);
+    database.close().unwrap();
+    let database = open(&directory, &time);
+    time.advance(Duration::from_secs(24 * 60 * 60));
+    eventually(|| database.types(&List::new(9)).unwrap()[0].events == 370);
 }

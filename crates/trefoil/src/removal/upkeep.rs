@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Direction, Error, Result};
 use trefoil_storage::Storage;
 
-use super::dropping::DropScope;
+use super::dropping::{DropScope, OVERDUE};
 use super::recount::LostEvents;
 use super::redaction::RedactionRound;
 use super::retention::RetentionUpkeep;
@@ -102,28 +102,34 @@ impl Engine {
     }
 
     /// Takes events out of the index that the log has dropped: those of runs that have lost enough of
-    /// them in these ranges, or of all runs.
-    pub(super) fn forget_dropped(
-        self: &Arc<Self>,
-        dropped: &[Range<u64>],
-        is_all: bool,
-    ) -> Result<()> {
+    /// them or have waited for long enough, or of all runs.
+    pub(super) fn forget_dropped(self: &Arc<Self>, is_all: bool) -> Result<()> {
+        let now = self.clock().now().millis();
         self.merges.perform(|| {
             let layers = self.index.layers();
             for run in layers.runs() {
-                let n_dropped = n_within(dropped, run.first_position, run.last_position);
-                let pays = n_dropped > 0 && n_dropped * PAYS_PART >= run.n_events;
+                let pays = self.index.missing_of(run).is_some_and(|missing| {
+                    missing.events * PAYS_PART >= run.n_events || missing.since + OVERDUE <= now
+                });
                 if !pays && !is_all {
                     continue;
                 }
                 let missing = missing_of(self.storage.as_ref(), run)?;
-                if !missing.is_empty() {
+                if missing.is_empty() {
+                    self.index.end_missing(run)?;
+                } else {
                     let keeps = |_, position| !contains(&missing, position);
                     self.rewrite_run(run, &keeps)?;
                 }
             }
             Ok(())
         })
+    }
+
+    /// Returns when the index is to forget dropped events that are few.
+    pub(super) fn forget_deadline(&self) -> u64 {
+        let since = self.index.missing_since();
+        since.map_or(NEVER, |since| since + OVERDUE)
     }
 
     /// Writes a run again with the postings that are kept. No other run is being written.
@@ -151,15 +157,6 @@ impl Engine {
         // If this fails, the counts are right all the same.
         self.index.drop_replaced(std::slice::from_ref(run))
     }
-}
-
-/// Counts the positions of ranges that lie between two positions, inclusive.
-fn n_within(ranges: &[Range<u64>], low: u64, high: u64) -> u64 {
-    let overlap = |range: &Range<u64>| {
-        let end = range.end.min(high + 1);
-        end.saturating_sub(range.start.max(low))
-    };
-    ranges.iter().map(overlap).sum()
 }
 
 fn contains(ranges: &[Range<u64>], position: u64) -> bool {
