@@ -53,6 +53,28 @@ pub(crate) fn list(
     Ok(listed)
 }
 
+/// Returns the names of a kind that begin with `prefix` and that parts of the index in memory have, in no
+/// order, if what such a part knows of them is wanted. A name may come more than once. To list them a page
+/// at a time would go over all of them for each page.
+pub(crate) fn in_memory(
+    layers: &Layers,
+    kind: TermKind,
+    prefix: &str,
+    is_wanted: impl Fn(&TermSummary) -> bool,
+) -> Vec<String> {
+    let mut names = Vec::new();
+    for layer in &layers.layers {
+        if let Layer::Memory(tail) = layer {
+            let tail = tail.read();
+            let lists = tail.lists(kind);
+            let lists = lists.filter(|(name, _)| name.starts_with(prefix));
+            let wanted = lists.filter(|(_, list)| list.summary().is_some_and(|it| is_wanted(&it)));
+            names.extend(wanted.map(|(name, _)| name.to_owned()));
+        }
+    }
+    names
+}
+
 fn of_run<'a>(run: &'a Run, kind: TermKind, prefix: &str, after: &str) -> Names<'a> {
     let mut lowest = vec![TERM];
     put_name_prefix(&mut lowest, kind, prefix);

@@ -14,7 +14,7 @@ use trefoil_core::{Direction, Result, Timestamp};
 use super::pass::{PolicySweep, RetentionPass};
 use super::policy::RetentionTarget;
 use crate::database::engine::Engine;
-use crate::index::{Layers, TermKind, TermLookup, names};
+use crate::index::{Layer, Layers, TermKind, TermLookup, names};
 use crate::read::listing::first_at;
 use crate::read::{decode, fetch_all};
 use crate::removal::entries::stream_removal;
@@ -35,7 +35,10 @@ const COUNTED: usize = 4096;
 pub(super) enum SweepStage {
     /// What is too old is looked for.
     Age,
-    /// Streams that have too many events are looked for, after the one of this name.
+    /// These streams, which have got events lately, are counted.
+    CountRecent(Vec<String>),
+    /// Streams that have too many events are looked for in the runs of the index, after the one of this
+    /// name.
     Count(String),
 }
 
@@ -89,8 +92,33 @@ impl<'a> Sweeper<'a> {
                 {
                     return Ok(false);
                 }
-                sweep.stage = SweepStage::Count(String::new());
-                Ok(sweep.policy.max_count.is_none())
+                let Some(max_count) = sweep.policy.max_count else {
+                    return Ok(true);
+                };
+                sweep.stage = match &sweep.target {
+                    RetentionTarget::Stream(_) => SweepStage::Count(String::new()),
+                    RetentionTarget::Category(category) => {
+                        let since = sweep.progress.counted_to;
+                        SweepStage::CountRecent(self.recent(category, max_count, since))
+                    }
+                };
+                Ok(false)
+            }
+            SweepStage::CountRecent(mut streams) => {
+                let some = streams.split_off(streams.len().saturating_sub(PAGE));
+                self.n_looks += some.len();
+                for stream in some {
+                    if let Some(max_count) = sweep.policy.max_count
+                        && !self.pass.own.contains(&stream)
+                    {
+                        self.count_stream(&stream, max_count)?;
+                    }
+                }
+                sweep.stage = match streams.is_empty() {
+                    true => SweepStage::Count(String::new()),
+                    false => SweepStage::CountRecent(streams),
+                };
+                Ok(false)
             }
             SweepStage::Count(after) => {
                 let Some(max_count) = sweep.policy.max_count else {
@@ -244,8 +272,17 @@ impl<'a> Sweeper<'a> {
         Ok(Some(0))
     }
 
-    /// Looks for streams of a category with too many events, of those that have got some at or after a position,
-    /// by name after `after`. Returns the last name, if there are more.
+    /// Returns streams of a category that have got events at or after a position, may have too many, and are
+    /// in the part of the index that is in memory.
+    fn recent(&self, category: &str, max_count: u64, since: u64) -> Vec<String> {
+        let prefix = format!("{category}-");
+        names::in_memory(&self.layers, TermKind::Stream, &prefix, |summary| {
+            summary.last_position >= since && summary.last_ordinal >= max_count
+        })
+    }
+
+    /// Looks for streams of a category with too many events, of those that runs have some of at or after a
+    /// position, by name after `after`. Returns the last name, if there are more.
     fn count_category(
         &mut self,
         category: &str,
@@ -253,8 +290,10 @@ impl<'a> Sweeper<'a> {
         since: u64,
         after: &str,
     ) -> Result<Option<String>> {
-        let newer = self.layers.layers.iter();
-        let newer = newer.filter(|layer| layer.reaches(since, Direction::Forwards));
+        let runs = self.layers.layers.iter();
+        let newer = runs.filter(|layer| {
+            matches!(layer, Layer::Run(_)) && layer.reaches(since, Direction::Forwards)
+        });
         let newer = Layers {
             layers: newer.cloned().collect(),
         };
