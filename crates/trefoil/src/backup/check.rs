@@ -36,12 +36,12 @@ pub fn check_backup(backup: &NamespaceBackup, fetch: &mut FetchPart<'_>) -> Resu
         for record in &group.records {
             let mut wrong = None;
             if record.items.has_dropped() {
-                order.expect_gaps();
+                order.expect_gaps(record);
             }
             for (event, label) in events_of(record)? {
                 order.check(&event, label::is_imported(label), &mut |what| {
                     wrong.get_or_insert(what);
-                });
+                })?;
             }
             let read = state_changes(record, &mut |changes| {
                 Changes::read(changes, &mut |_, _| {

@@ -44,7 +44,9 @@ pub(crate) use entries::{
 };
 pub(crate) use hidden::HiddenEvents;
 pub(crate) use recount::LostEvents;
-pub(crate) use redaction::{PendingRedactions, Redaction, RedactionWork, is_redaction, no_event};
+pub(crate) use redaction::{
+    PendingRedactions, Redaction, RedactionWork, all_redactions, is_redaction, no_event,
+};
 pub(crate) use resolve::RemovalWork;
 pub(crate) use retention::{KnownPolicies, PolicyWork, RetentionWork};
 pub use retention::{RetentionPolicy, RetentionTarget};

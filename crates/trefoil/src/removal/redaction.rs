@@ -93,7 +93,7 @@ pub(crate) fn is_redaction(key: &[u8]) -> bool {
 }
 
 /// Returns all events that are redacted, by their positions.
-pub(super) fn all_redactions(entries: &DurableView) -> Result<BTreeMap<u64, Redaction>> {
+pub(crate) fn all_redactions(entries: &DurableView) -> Result<BTreeMap<u64, Redaction>> {
     scan(entries, REDACTION)
 }
 

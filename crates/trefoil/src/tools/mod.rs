@@ -6,6 +6,9 @@ mod compare;
 mod copy;
 mod gaps;
 mod inspect;
+mod removals;
+#[cfg(test)]
+mod removals_tests;
 mod verify;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Verifying a database: every checksum, the order of everything, and index against log.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -9,6 +10,7 @@ use trefoil_storage::{Record, Snapshot, StoredItem};
 
 use super::CACHE_BYTES;
 use super::compare::Comparison;
+use super::removals::KnownRemovals;
 use crate::home::{Claim, OpenedGeneration};
 use crate::index::Index;
 use crate::read::decode;
@@ -109,11 +111,15 @@ fn verify_events(
         .as_ref()
         .map(|index| Comparison::new(index, storage.as_ref(), place.join("maps")))
         .transpose()?;
-    let mut order = EventOrder::default();
+    let removals = match &index {
+        Some(index) => KnownRemovals::load(index, storage.as_ref())?,
+        None => None,
+    };
+    let mut order = EventOrder::knowing(removals);
     let (mut done, total) = (0, report.events);
     storage.replay(0, &mut |record| {
         if record.items.has_dropped() {
-            order.expect_gaps();
+            order.expect_gaps(record);
             if let Some(comparison) = &mut comparison {
                 comparison.add_dropped(record);
             }
@@ -127,7 +133,7 @@ fn verify_events(
                     position,
                     what,
                 });
-            });
+            })?;
             if let Some(comparison) = &mut comparison {
                 comparison.add(&event, label, &mut report.findings)?;
             }
@@ -163,46 +169,80 @@ pub(crate) fn events_of(record: &Record) -> Result<Vec<(Event, trefoil_storage::
         .collect()
 }
 
-/// The order that positions must have.
+/// The order that positions must have, and what must be known of what is missing.
 #[derive(Debug, Default)]
 pub(crate) struct EventOrder {
     last_position: u64,
     last_in_stream: HashMap<String, u64>,
-    /// Whether events were dropped, which leaves gaps.
+    /// What was removed, if that is known.
+    removals: Option<KnownRemovals>,
+    /// Whether events were dropped.
     has_gaps: bool,
+    /// The positions after the last event from which events were dropped.
+    dropped: VecDeque<u64>,
 }
 
 impl EventOrder {
-    /// Events were dropped. Nobody knows of which streams.
-    pub(crate) fn expect_gaps(&mut self) {
-        self.has_gaps = true;
+    /// Takes it that nothing else was removed.
+    pub(crate) fn knowing(removals: Option<KnownRemovals>) -> Self {
+        Self {
+            removals,
+            ..Self::default()
+        }
     }
 
-    /// Positions ascend; only an imported one may leave a gap before it, unless events were dropped. The same
-    /// holds within each stream.
-    pub(crate) fn check(&mut self, event: &Event, is_imported: bool, find: &mut dyn FnMut(String)) {
-        let is_imported = is_imported || self.has_gaps;
-        let (position, last) = (event.position(), self.last_position);
+    /// Events of a record were dropped.
+    pub(crate) fn expect_gaps(&mut self, record: &Record) {
+        self.has_gaps = true;
+        let items = (record.first_position..).zip(record.items.iter());
+        let dropped = items.filter_map(|(position, item)| item.is_none().then_some(position));
+        self.dropped.extend(dropped);
+    }
+
+    /// Positions ascend; only an imported one may leave a gap before it, unless events were dropped there.
+    /// The same holds within each stream, which lacks only what was removed. A redacted event is a stub.
+    pub(crate) fn check(
+        &mut self,
+        event: &Event,
+        is_imported: bool,
+        find: &mut dyn FnMut(String),
+    ) -> Result<()> {
+        let position = event.position();
+        while let Some(dropped) = self.dropped.pop_front_if(|dropped| *dropped < position) {
+            self.last_position = self.last_position.max(dropped);
+        }
+        let last = self.last_position;
         if position <= last || (position != last + 1 && !is_imported) {
             find(format!("position {position} follows position {last}"));
         }
         self.last_position = position;
+        let removals = self.removals.as_ref();
+        if let Some(what) = removals.and_then(|removals| removals.check_stub(event)) {
+            find(what);
+        }
         let (Some(stream), Some(at)) = (event.stream(), event.stream_position()) else {
-            return;
+            return Ok(());
         };
-        match self.last_in_stream.get_mut(stream) {
-            Some(before) => {
-                if at <= *before || (at != *before + 1 && !is_imported) {
-                    find(format!("position {at} of stream {stream} follows {before}"));
-                }
-                *before = at;
+        let before = self.last_in_stream.get(stream).copied();
+        let is_next = at == before.map_or(0, |before| before + 1);
+        let may_skip = match (is_next || is_imported, removals) {
+            (true, _) => true,
+            (false, Some(removals)) => self.has_gaps && at <= removals.first_kept(stream)?,
+            (false, None) => self.has_gaps,
+        };
+        match before {
+            Some(before) if at <= before || !may_skip => {
+                find(format!("position {at} of stream {stream} follows {before}"));
             }
+            None if !may_skip => find(format!("stream {stream} begins at position {at}")),
+            _ => {}
+        }
+        match self.last_in_stream.get_mut(stream) {
+            Some(before) => *before = at,
             None => {
-                if at != 0 && !is_imported {
-                    find(format!("stream {stream} begins at position {at}"));
-                }
                 self.last_in_stream.insert(stream.to_owned(), at);
             }
         }
+        Ok(())
     }
 }
