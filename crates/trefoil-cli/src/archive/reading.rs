@@ -57,6 +57,14 @@ pub(crate) struct ArchivedReach {
     pub(crate) bytes: u64,
 }
 
+/// The redactions that an archive has followed.
+#[derive(Debug, Default)]
+pub(crate) struct FollowedRedactions {
+    pub(crate) redactions: Vec<KnownRedaction>,
+    /// When it was added to last; `None` if it does not reach as far as what is restored.
+    pub(crate) until: Option<Timestamp>,
+}
+
 impl<'a> ArchiveReader<'a> {
     /// Looks what is there. There may be nothing.
     pub(crate) fn open(repository: &'a Repository) -> anyhow::Result<Self> {
@@ -114,26 +122,21 @@ impl<'a> ArchiveReader<'a> {
         pieces.max(shelf.names.entries.last().copied())
     }
 
-    /// Returns the redactions of a namespace that the archive has followed, of all its logs; `None` if it
-    /// does not reach up to a commit.
-    pub(crate) fn redactions(
-        &self,
-        name: &str,
-        commit: u64,
-    ) -> anyhow::Result<Option<Vec<KnownRedaction>>> {
+    /// Returns the redactions of a namespace that the archive has followed, of all its logs.
+    pub(crate) fn redactions(&self, name: &str, commit: u64) -> anyhow::Result<FollowedRedactions> {
+        let mut found = FollowedRedactions::default();
         let Some(shelf) = self.shelves.get(name) else {
-            return Ok(None);
+            return Ok(found);
         };
-        let lines = &shelf.names.lines;
-        let end = |line: &LineNames| line.chain().last().map_or(0, |last| last.last);
-        if !lines.values().any(|line| end(line) >= commit) {
-            return Ok(None);
+        for (begun, line) in &shelf.names.lines {
+            let followed = followed(&shelf.shelf, *begun, line)?;
+            found.redactions.extend(followed);
+            // An archive that ended before the backup knows of none that came after it.
+            let last = line.chain().last().copied();
+            let reaching = last.filter(|last| last.last >= commit);
+            found.until = found.until.max(reaching.map(|last| time_at(last.millis)));
         }
-        let mut redactions = Vec::new();
-        for (begun, line) in lines {
-            redactions.extend(followed(&shelf.shelf, *begun, line)?);
-        }
-        Ok(Some(redactions))
+        Ok(found)
     }
 
     /// Returns a namespace as of a point, or as it was last.
@@ -211,8 +214,12 @@ impl<'a> ArchiveReader<'a> {
 }
 
 fn time_of(millis: u64) -> String {
+    time_at(millis).to_string()
+}
+
+fn time_at(millis: u64) -> Timestamp {
     let nanos = i64::try_from(millis).unwrap_or(0).saturating_mul(1_000_000);
-    Timestamp(nanos).to_string()
+    Timestamp(nanos)
 }
 
 fn told(error: &anyhow::Error) -> Error {

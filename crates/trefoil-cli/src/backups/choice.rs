@@ -1,11 +1,11 @@
 //! Choosing what a namespace is restored from: the archive, or the newest backup that reaches back to a
 //! point and has the state as it was then.
 
+use trefoil::Timestamp;
 use trefoil::backup::{NamespaceBackup, PartReference, RestorePoint, backup_until};
-use trefoil::{KnownRedaction, Timestamp};
 
 use super::{BackupDocument, Repository};
-use crate::archive::ArchiveReader;
+use crate::archive::{ArchiveReader, FollowedRedactions};
 use crate::exit::NotFound;
 
 /// What namespaces may be restored from.
@@ -156,12 +156,11 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Returns what the archive of the repository knows of redactions of a namespace; `None` if it has none
-    /// that reaches as far as the backup.
+    /// Returns what the archive of the repository knows of redactions of a namespace.
     pub(crate) fn redactions(
         &self,
         backup: &NamespaceBackup,
-    ) -> anyhow::Result<Option<Vec<KnownRedaction>>> {
+    ) -> anyhow::Result<FollowedRedactions> {
         let (name, commit) = (backup.namespace.as_str(), backup.commit);
         match &self.archive {
             Some(archive) => archive.redactions(name, commit),

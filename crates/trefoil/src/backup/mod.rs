@@ -34,4 +34,4 @@ pub(crate) use part::{
     LoggedCommit, put_commit, put_dropped, put_event, take_changes, take_commit,
 };
 pub(crate) use point::{last_commit_by, log_end};
-pub(crate) use source::{backup_storage, read_commits, read_snapshot, unused};
+pub(crate) use source::{backup_storage, read_commits, read_snapshot, stored_origin, unused};

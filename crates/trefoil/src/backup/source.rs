@@ -174,7 +174,7 @@ fn head_of(storage: &dyn Storage, entry: &str, base: &BackupBase) -> Result<Back
     // In this order: the snapshot is of a commit that is there.
     let snapshot = storage.snapshot();
     let end = storage.end();
-    let origin = Manifest::load(storage)?.map(|manifest| origin_of(manifest.id_seed));
+    let origin = stored_origin(storage)?;
     let is_based = origin.is_some() && origin == base.origin && base.after <= end.commit;
     let has_snapshot = is_based && base.snapshot == snapshot.map(|snapshot| snapshot.commit);
     Ok(BackupHead {
@@ -186,6 +186,11 @@ fn head_of(storage: &dyn Storage, entry: &str, base: &BackupBase) -> Result<Back
         after: if is_based { base.after } else { 0 },
         has_state: snapshot.is_some() && !has_snapshot,
     })
+}
+
+/// Returns what tells a namespace from others that had its name, if that is known yet.
+pub(crate) fn stored_origin(storage: &dyn Storage) -> Result<Option<String>> {
+    Ok(Manifest::load(storage)?.map(|manifest| origin_of(manifest.id_seed)))
 }
 
 /// The index of each namespace has a seed of its own, which nobody else needs to know.

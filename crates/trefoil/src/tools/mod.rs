@@ -16,6 +16,7 @@ use std::sync::Arc;
 use trefoil_core::{Error, NamespaceId, Result, Token};
 use trefoil_storage::Storage;
 
+use crate::backup::stored_origin;
 use crate::home::{Claim, Home};
 use crate::index::Manifest;
 use crate::{Clock, Database, KnownRedaction, Options, namespaces};
@@ -60,23 +61,34 @@ pub fn repair(claim: Arc<dyn Claim>, options: &Options) -> Result<Repaired> {
     Ok(Repaired { events })
 }
 
-/// Returns all redactions of a namespace of a home that no server has open, in the order of their
-/// positions.
-pub fn redactions(
-    home: &dyn Home,
-    id: &NamespaceId,
-    options: &Options,
-) -> Result<Vec<KnownRedaction>> {
+/// What a namespace knows of redactions.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RedactionsOf {
+    /// What tells it from others that had its name, as [`NamespaceBackup::origin`]; `None` if that is not
+    /// known.
+    ///
+    /// [`NamespaceBackup::origin`]: crate::backup::NamespaceBackup::origin
+    pub origin: Option<String>,
+    /// All its redactions, in the order of their positions.
+    pub redactions: Vec<KnownRedaction>,
+}
+
+/// Returns all redactions of a namespace of a home that no server has open.
+pub fn redactions(home: &dyn Home, id: &NamespaceId, options: &Options) -> Result<RedactionsOf> {
     let entry = home.entry(id)?;
     let entry = entry.ok_or_else(|| Error::NamespaceNotFound(id.to_string()))?;
     if !namespaces::is_made(id, &entry)? && !home.has_storage(id)? {
-        return Ok(Vec::new());
+        return Ok(RedactionsOf::default());
     }
     let claim = home.claim(id, entry.stamp.incarnation, true)?;
     let database = Database::open_claimed(claim, options)?;
-    let redactions = database.redactions()?;
+    let found = RedactionsOf {
+        origin: stored_origin(database.engine()?.storage.as_ref())?,
+        redactions: database.redactions()?,
+    };
     database.close()?;
-    Ok(redactions)
+    Ok(found)
 }
 
 /// Gives a namespace of a home another main token, `token` or a random one, and returns it. From then on

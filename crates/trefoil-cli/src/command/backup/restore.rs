@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use trefoil::backup::{NamespaceBackup, Restored, check_backup, restore_namespace};
 use trefoil::home::Home;
-use trefoil::{KnownRedaction, NamespaceId, Options, Token, tools};
+use trefoil::{KnownRedaction, NamespaceId, Options, Timestamp, Token, tools};
 
 use super::RepositoryArguments;
 use super::point::PointArguments;
@@ -19,7 +19,7 @@ pub(super) const EXAMPLES: &str =
 restore beside it with --as, or in its place with --replace. One whose restoring was cut short is restored \
 again. Under another name, or with --new-tokens, a namespace gets a new token, which is printed. A \
 commit is restored as a whole or not at all. Events that were redacted since are redacted again, if the \
-archive of the repository or the namespace that is replaced knows of it.
+archive of the repository knows of it, or the namespace itself, if it is still there.
 
 Examples:
   trefoil backup restore /mnt/backups --data-dir data
@@ -104,11 +104,9 @@ impl Arguments {
     ) -> anyhow::Result<()> {
         let name = self.new_name.as_ref().unwrap_or(&list.namespace);
         let id = NamespaceId::new(name)?;
-        let mut redactions = candidates.redactions(list)?;
-        if self.replace
-            && let Some(known) = self.make_room(candidates, home, &id, list)?
-        {
-            redactions.get_or_insert_default().extend(known);
+        let known = LaterRedactions::find(candidates, home, &id, list)?;
+        if self.replace {
+            self.make_room(candidates, home, &id, list)?;
         }
         let bar = count_progress()?;
         bar.set_length(list.parts().count() as u64);
@@ -118,12 +116,11 @@ impl Arguments {
             listened.set_length(total);
             listened.set_position(done);
         });
-        let known = redactions.as_deref();
         let restored = restore_namespace(
             home,
             &id,
             list,
-            known.unwrap_or_default(),
+            &known.redactions,
             self.new_tokens,
             &options,
             &mut |part| {
@@ -132,32 +129,79 @@ impl Arguments {
             },
         );
         bar.finish_and_clear();
-        print(&id, list, &restored?, known.is_some(), output)
+        print(&id, list, &restored?, &known, output)
     }
-}
 
-impl Arguments {
-    /// Deletes the namespace that is there, if the backup can take its place. Returns what it knows of
-    /// redactions, if it can be read.
+    /// Deletes the namespace that is there, if the backup can take its place.
     fn make_room(
         &self,
         candidates: &Candidates<'_>,
         home: &dyn Home,
         id: &NamespaceId,
         list: &NamespaceBackup,
-    ) -> anyhow::Result<Option<Vec<KnownRedaction>>> {
+    ) -> anyhow::Result<()> {
         let Some(entry) = home.entry(id)? else {
-            return Ok(None);
+            return Ok(());
         };
         check_backup(list, &mut |part| candidates.fetch(part))?;
         let commit = list.commit;
         let question = format!("Replace namespace '{id}' by the backup of commit {commit}?");
         confirm(&question, self.yes)?;
-        // What is damaged is replaced all the same.
-        let redactions = tools::redactions(home, id, &Options::default()).ok();
         let erase = home.delete(id, entry.stamp.incarnation)?;
-        erase()?;
-        Ok(redactions)
+        Ok(erase()?)
+    }
+}
+
+/// What is known of redactions that were made since the backup.
+#[derive(Default)]
+struct LaterRedactions {
+    redactions: Vec<KnownRedaction>,
+    /// Whether these are all: the namespace that the backup is of is there.
+    are_all: bool,
+    /// Up to when the archive knows of them.
+    until: Option<Timestamp>,
+}
+
+impl LaterRedactions {
+    /// Asks the archive, the namespace of the name that the backup was made of, and the one that has the
+    /// place of what is restored.
+    fn find(
+        candidates: &Candidates<'_>,
+        home: &dyn Home,
+        id: &NamespaceId,
+        list: &NamespaceBackup,
+    ) -> anyhow::Result<Self> {
+        let followed = candidates.redactions(list)?;
+        let mut known = Self {
+            redactions: followed.redactions,
+            are_all: false,
+            until: followed.until,
+        };
+        let origin = NamespaceId::new(&list.namespace)?;
+        let place = (*id != origin).then_some(id);
+        for living in [&origin].into_iter().chain(place) {
+            if home.entry(living)?.is_none() {
+                continue;
+            }
+            // What is damaged tells nothing, and may be replaced all the same.
+            let Ok(found) = tools::redactions(home, living, &Options::default()) else {
+                continue;
+            };
+            // Another namespace may have got the name since.
+            let is_it = found.origin.is_some() && found.origin == list.origin;
+            known.are_all |= *living == origin && is_it;
+            known.redactions.extend(found.redactions);
+        }
+        Ok(known)
+    }
+
+    /// Says what is not known of them.
+    fn told(&self) -> String {
+        match (self.are_all, self.until) {
+            (true, _) => String::new(),
+            (false, Some(until)) => format!(", redactions are known up to {until}"),
+            (false, None) => ", later redactions are not known".to_owned(),
+        }
     }
 }
 
@@ -165,24 +209,23 @@ fn print(
     id: &NamespaceId,
     list: &NamespaceBackup,
     restored: &Restored,
-    knows_redactions: bool,
+    known: &LaterRedactions,
     output: &mut CommandOutput,
 ) -> anyhow::Result<()> {
     let (commit, position) = (list.commit, list.position);
     let token = restored.token.as_ref().map(Token::reveal);
     match output.is_text() {
         true => {
-            let redacted = match (restored.redacted, knows_redactions) {
-                (0, true) => String::new(),
-                (0, false) => ", later redactions are not known".to_owned(),
-                (n, true) => format!(", {n} events redacted again"),
-                (n, false) => {
-                    format!(", {n} events redacted again, later redactions are not known")
-                }
+            let redacted = match restored.redacted {
+                0 => String::new(),
+                n => format!(", {n} events redacted again"),
             };
+            let known = known.told();
             let token = token.as_ref().map(|token| format!("  {token}"));
             let token = token.unwrap_or_default();
-            output.line(format_args!("{id}  commit {commit}{redacted}{token}"))?;
+            output.line(format_args!(
+                "{id}  commit {commit}{redacted}{known}{token}"
+            ))?;
         }
         false => {
             let id = id.as_str();
@@ -191,7 +234,8 @@ fn print(
                 "commit": commit,
                 "position": position,
                 "redacted": restored.redacted,
-                "knowsLaterRedactions": knows_redactions,
+                "knowsLaterRedactions": known.are_all,
+                "redactionsKnownUntil": known.until.map(|until| until.to_string()),
                 "token": token,
             }))?;
         }

@@ -158,14 +158,16 @@ fn what_is_restored_is_redacted_again_if_somebody_knows() {
     let restore = |name: &str, arguments: &[&str]| {
         let into = into(name);
         let told = backups.ok("restore", &[&["--data-dir", &into], arguments].concat());
+        let until = told[0]["redactionsKnownUntil"].is_string();
         (
             told[0]["redacted"].clone(),
             told[0]["knowsLaterRedactions"].clone(),
+            until,
         )
     };
 
     // The newer backup shares a part with the older one, and knows better.
-    assert_eq!(restore("newer", &[]), (json!(3), json!(false)));
+    assert_eq!(restore("newer", &[]), (json!(3), json!(false), false));
     check_gone(&directory.path().join("newer"), &redacted);
     // Nobody knows.
     let output = backups.run(
@@ -176,9 +178,16 @@ fn what_is_restored_is_redacted_again_if_somebody_knows() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("later redactions are not known"), "{said}");
     check_there(&directory.path().join("older"), &redacted);
-    // The namespace that is replaced knows.
+    // The namespace beside which it is restored knows, and so does the one that is replaced.
+    let beside = ["--namespace", "default", "--as", "beside"];
+    let beside = [&before[..], &beside].concat();
+    assert_eq!(restore("data", &beside), (json!(3), json!(true), false));
+    check_gone(&data, &redacted);
     let replace = [&before[..], &["--replace", "--yes"]].concat();
-    assert_eq!(restore("data", &replace), (json!(3), json!(true)));
+    assert_eq!(restore("data", &replace), (json!(3), json!(true), false));
+    check_gone(&data, &redacted);
+    // What was restored is another namespace of the name, so it may not know all of them.
+    assert_eq!(restore("data", &replace), (json!(3), json!(false), false));
     check_gone(&data, &redacted);
 
     // The archive knows.
@@ -189,7 +198,7 @@ fn what_is_restored_is_redacted_again_if_somebody_knows() {
         .for_each(|event| event.check_stub(&mut client));
     catch_up(&server);
     assert!(server.terminate().success());
-    assert_eq!(restore("archived", &before), (json!(3), json!(true)));
+    assert_eq!(restore("archived", &before), (json!(3), json!(false), true));
     let archived = directory.path().join("archived");
     check_gone(&archived, &redacted);
     let copy = Server::on(&archived, &SMALL_PARTS);
