@@ -64,7 +64,7 @@ pub fn restore_namespace(
     let mut redacted = 0;
     make_namespace(to, id, &entry, options, &mut fill, &mut |database| {
         redacted = database.redact_again(redactions)?;
-        Ok(())
+        database.drop_again()
     })?;
     Ok(Restored { token, redacted })
 }

@@ -434,3 +434,31 @@ fn what_was_dropped_of_the_log_stays_so() {
     let moved = Namespaces::open_in(to, NamespacesOptions::default()).unwrap();
     assert_eq!(items(&moved.database(&id("tenant")).unwrap()), expected);
 }
+
+#[test]
+fn what_was_truncated_is_dropped_again_from_what_is_restored() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    let large = format!(r#""{}""#, "x".repeat(300_000));
+    for stream in ["gone-1", "kept-1"] {
+        for _ in 0..20 {
+            let event = NewEvent::new(stream, "Deposited", large.clone());
+            database.commit(Commit::new([event])).unwrap();
+        }
+    }
+    database.checkpoint().unwrap();
+    let before = back_up(&namespaces, None);
+    assert!(before.list().log.len() >= 2);
+    database.delete_stream("gone-1", None).unwrap();
+    database.compact().unwrap();
+    let expected = items(&database);
+    assert_eq!(expected.iter().filter(|item| item.is_none()).count(), 20);
+    // It shares the part of the log that has the events, and says that they were dropped.
+    let kept = back_up(&namespaces, Some(&before));
+    assert_eq!(kept.list().log[0], before.list().log[0]);
+    let (restored, _) = kept.restored("tenant");
+    let restored = restored.database(&id("tenant")).unwrap();
+    assert_eq!(seen(&restored), seen(&database));
+    assert_ne!(items(&restored), expected);
+    restored.compact().unwrap();
+    assert_eq!(items(&restored), expected);
+}

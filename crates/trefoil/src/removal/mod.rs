@@ -8,6 +8,7 @@
 //! resolve   what a request to remove something comes to
 //! truncate  the calls of the database
 //! dropping  removed events go from the log for good
+//! dropping_again what a restored log has of them is noted again
 //! redaction what single events say is removed, and a stub stays
 //! again     redactions that others know, and what they come to in a restored namespace
 //! upkeep    the work that this leaves behind, and when it is due
@@ -21,6 +22,7 @@
 
 mod again;
 mod dropping;
+mod dropping_again;
 #[cfg(test)]
 mod dropping_tests;
 mod entries;

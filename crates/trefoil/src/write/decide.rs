@@ -112,6 +112,9 @@ impl Decisions {
                 WriteRequest::Write(Work::Dropped(streams), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.end_pending(streams)))
                 }
+                WriteRequest::Write(Work::DropAgain(streams), _) => {
+                    Decision::Write(Decided::on(stage, |stage| stage.drop_again(streams)))
+                }
                 WriteRequest::Write(Work::Redact(work), _) => {
                     Decision::Write(Decided::on(stage, |stage| stage.redact(*work)))
                 }

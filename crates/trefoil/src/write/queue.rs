@@ -78,6 +78,8 @@ pub(crate) enum Work {
     Remove(RemovalWork),
     /// The log has nothing left of what was removed of these streams.
     Dropped(Vec<DroppedStream>),
+    /// The log has removed events of these streams, whatever was noted before.
+    DropAgain(Vec<String>),
     Redact(RedactionWork),
     /// These events, each of a position, are redacted, and the log has yet to follow.
     RedactAgain(Vec<(u64, Redaction)>),
@@ -154,6 +156,7 @@ impl WriteRequest {
             Self::Write(Work::Remove(work), _) => work.stream.len(),
             Self::Write(
                 Work::Dropped(_)
+                | Work::DropAgain(_)
                 | Work::Redact(_)
                 | Work::RedactAgain(_)
                 | Work::Redacted(_)

@@ -90,6 +90,17 @@ impl Stage<'_> {
         })
     }
 
+    /// Stages that the log has removed events of streams.
+    pub(crate) fn drop_again(&mut self, streams: &[String]) -> Result<Committed> {
+        self.whole_or_not(|stage| {
+            let now = stage.moment().now;
+            for stream in streams {
+                stage.view().set_pending(stream, now)?;
+            }
+            stage.stage_commit(Vec::new(), None, &[])
+        })
+    }
+
     /// Stages that an event is redacted, as a commit of its own, which is the last one of its group.
     pub(crate) fn redact(&mut self, work: RedactionWork) -> Result<Committed> {
         // The log may be another one than that in which the event was found.
