@@ -8,8 +8,8 @@ use trefoil_core::{NamespaceId, Result, Timestamp};
 
 use super::*;
 use crate::backup::{
-    BackedUpState, BackupStep, NamespaceBackup, PartReference, RestorePoint, check_backup,
-    content_hash, restore_namespace,
+    BackedUpState, BackupStep, NamespaceBackup, PartReference, RestoreOrder, RestorePoint,
+    check_backup, content_hash, restore_namespace,
 };
 use crate::home::MemoryHome;
 use crate::{
@@ -108,7 +108,15 @@ impl KeptArchive {
         check_backup(list, &mut |part| self.fetch(part)).unwrap();
         let home = Arc::new(MemoryHome::new());
         let (options, fetch) = (Options::default(), &mut |part: &_| self.fetch(part));
-        restore_namespace(home.as_ref(), &id(), list, &[], false, &options, fetch).unwrap();
+        restore_namespace(
+            home.as_ref(),
+            &id(),
+            list,
+            RestoreOrder::default(),
+            &options,
+            fetch,
+        )
+        .unwrap();
         let namespaces = Namespaces::open_in(home, NamespacesOptions::default()).unwrap();
         seen(&namespaces.database(&id()).unwrap())
     }

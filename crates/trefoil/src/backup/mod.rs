@@ -15,6 +15,7 @@
 mod assembly;
 mod check;
 pub mod frames;
+mod kept;
 mod listing;
 mod part;
 mod point;
@@ -27,7 +28,7 @@ pub use check::{CheckedBackup, check_backup};
 pub use listing::{BackedUpState, NamespaceBackup, PartReference};
 pub use part::{BackupPart, PartKind, content_hash};
 pub use point::{RestorePoint, backup_until};
-pub use restore::{FetchPart, Restored, restore_namespace};
+pub use restore::{FetchPart, RestoreOrder, Restored, restore_namespace};
 pub use source::{BackupBase, BackupHead, BackupSnapshot, BackupStep, TakeStep, backup_namespace};
 
 pub(crate) use part::{

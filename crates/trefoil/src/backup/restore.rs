@@ -4,6 +4,7 @@ use trefoil_core::{NamespaceId, Result, Token};
 use trefoil_storage::{Group, Storage};
 
 use super::assembly::{assemble_log, assemble_state};
+use super::kept::{forget_redactions, keep_redactions, kept_redactions};
 use super::listing::{NamespaceBackup, PartReference};
 use crate::home::Home;
 use crate::namespaces;
@@ -24,24 +25,44 @@ pub struct Restored {
     pub redacted: u64,
 }
 
-/// Makes the namespace `id` of a backup. There must be none of this id; what an earlier attempt left is
-/// removed. Its token is the one that it had when the backup was made, unless it gets another one: if
-/// `with_new_token` is set, or the namespace gets another name. Events that the backup knows to be
-/// redacted, and those of `redactions`, are redacted before the namespace is one.
+/// How a namespace is restored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RestoreOrder<'a> {
+    /// Redactions that others than the backup know.
+    pub redactions: &'a [KnownRedaction],
+    /// Whether it gets another token also if its name stays.
+    pub with_new_token: bool,
+    /// Whether a namespace of this id is deleted for it.
+    pub replaces: bool,
+}
+
+/// Makes the namespace `id` of a backup. There must be none of this id, unless it is to be replaced; what an
+/// earlier attempt left is removed. Its token is the one that it had when the backup was made, unless it
+/// gets another one: if it is ordered so, or the namespace gets another name. Events that the backup knows
+/// to be redacted, and those that others know, are redacted before the namespace is one. If that is cut
+/// short after another one was deleted for it, the next attempt knows of them, too.
 pub fn restore_namespace(
     to: &dyn Home,
     id: &NamespaceId,
     backup: &NamespaceBackup,
-    redactions: &[KnownRedaction],
-    with_new_token: bool,
+    order: RestoreOrder<'_>,
     options: &Options,
     fetch: &mut FetchPart<'_>,
 ) -> Result<Restored> {
-    let (entry, token) = namespaces::restored_entry(id, backup.entry.as_bytes(), with_new_token)?;
+    let text = backup.entry.as_bytes();
+    let (entry, token) = namespaces::restored_entry(id, text, order.with_new_token)?;
     let now = options.clock.now();
     let (commit, from) = (backup.commit, backup.namespace.as_str());
     let details = format!("{{\"commit\":{commit},\"from\":\"{from}\"}}");
     namespaces::audit::note_command(to, now, "backup.restore", id, Some(details))?;
+    let mut redactions = kept_redactions(to, id)?;
+    redactions.extend(order.redactions);
+    if order.replaces
+        && let Some(replaced) = to.entry(id)?
+    {
+        keep_redactions(to, id, &redactions)?;
+        to.delete(id, replaced.stamp.incarnation)?()?;
+    }
     let mut fill = |storage: &dyn Storage| {
         let mut gaps = Gaps::default();
         assemble_log(backup, fetch, storage.group_limits(), &mut |group| {
@@ -63,8 +84,9 @@ pub fn restore_namespace(
     };
     let mut redacted = 0;
     make_namespace(to, id, &entry, options, &mut fill, &mut |database| {
-        redacted = database.redact_again(redactions)?;
+        redacted = database.redact_again(&redactions)?;
         database.drop_again()
     })?;
+    forget_redactions(to, id)?;
     Ok(Restored { token, redacted })
 }

@@ -54,8 +54,7 @@ impl Kept {
             home.as_ref(),
             &id,
             self.list(),
-            &[],
-            false,
+            RestoreOrder::default(),
             &options,
             &mut self.fetch(),
         );
@@ -253,16 +252,12 @@ fn damage_is_found_wherever_it_is() {
         let home = MemoryHome::new();
         let options = Options::default();
         let restore = |kept: &Kept| {
+            let order = RestoreOrder {
+                with_new_token: true,
+                ..RestoreOrder::default()
+            };
             let fetch = &mut kept.fetch();
-            restore_namespace(
-                &home,
-                &id("tenant"),
-                kept.list(),
-                &[],
-                true,
-                &options,
-                fetch,
-            )
+            restore_namespace(&home, &id("tenant"), kept.list(), order, &options, fetch)
         };
         assert!(matches!(restore(&damaged), Err(Error::Damaged(_))));
         // What was begun is no namespace, and does not stand in the way.
@@ -461,4 +456,41 @@ fn what_was_truncated_is_dropped_again_from_what_is_restored() {
     assert_ne!(items(&restored), expected);
     restored.compact().unwrap();
     assert_eq!(items(&restored), expected);
+}
+
+#[test]
+fn what_a_replaced_namespace_knew_outlives_a_restore_that_was_cut_short() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    write(&database, 0..5);
+    let kept = back_up(&namespaces, None);
+    database.redact(3, true).unwrap();
+    let redactions = database.redactions().unwrap();
+    let home = MemoryHome::new();
+    let tenant = id("tenant");
+    let restore = |order: RestoreOrder<'_>, fetch: &mut FetchPart<'_>| {
+        restore_namespace(
+            &home,
+            &tenant,
+            kept.list(),
+            order,
+            &Options::default(),
+            fetch,
+        )
+    };
+    restore(RestoreOrder::default(), &mut kept.fetch()).unwrap();
+    let replacing = RestoreOrder {
+        redactions: &redactions,
+        replaces: true,
+        ..RestoreOrder::default()
+    };
+    // It fails when the one that was there is gone, which was noted before.
+    let failed = restore(replacing, &mut |_| {
+        assert_eq!(home.read_audit(u64::MAX, 9)?.len(), 2);
+        Err(Error::DiskFull("no more".to_owned()))
+    });
+    assert!(matches!(failed, Err(Error::DiskFull(_))), "{failed:?}");
+    // Nobody else knows of the redaction.
+    let restored = restore(RestoreOrder::default(), &mut kept.fetch()).unwrap();
+    assert_eq!(restored.redacted, 1);
+    assert_eq!(home.entries().unwrap().len(), 1);
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trefoil::backup::{BackupBase, BackupStep, NamespaceBackup, check_backup, restore_namespace};
+use trefoil::backup::{
+    BackupBase, BackupStep, NamespaceBackup, RestoreOrder, check_backup, restore_namespace,
+};
 use trefoil::home::{Home, MemoryHome};
 use trefoil::{
     Commit, Database, Event, NamespaceId, Namespaces, NamespacesOptions, NewEvent, NewNamespace,
@@ -74,7 +76,15 @@ fn a_copy_and_a_restored_backup_have_the_same_holes() {
     assert_eq!(check_backup(&list, fetch).unwrap().events, 80);
     let restored = Arc::new(MemoryHome::new());
     let options = Options::default();
-    restore_namespace(restored.as_ref(), &id(), &list, &[], false, &options, fetch).unwrap();
+    restore_namespace(
+        restored.as_ref(),
+        &id(),
+        &list,
+        RestoreOrder::default(),
+        &options,
+        fetch,
+    )
+    .unwrap();
     assert_eq!(told(&open(&restored)), expected);
     let copy = Arc::new(MemoryHome::new());
     let (from, to) = (home.as_ref(), copy.as_ref());

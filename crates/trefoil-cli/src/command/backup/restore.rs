@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use trefoil::backup::{NamespaceBackup, Restored, check_backup, restore_namespace};
+use trefoil::backup::{NamespaceBackup, RestoreOrder, Restored, check_backup, restore_namespace};
 use trefoil::home::Home;
 use trefoil::{KnownRedaction, NamespaceId, Options, Timestamp, Token, tools};
 
@@ -105,8 +105,12 @@ impl Arguments {
         let name = self.new_name.as_ref().unwrap_or(&list.namespace);
         let id = NamespaceId::new(name)?;
         let known = LaterRedactions::find(candidates, home, &id, list)?;
-        if self.replace {
-            self.make_room(candidates, home, &id, list)?;
+        let replaces = self.replace && home.entry(&id)?.is_some();
+        if replaces {
+            check_backup(list, &mut |part| candidates.fetch(part))?;
+            let commit = list.commit;
+            let question = format!("Replace namespace '{id}' by the backup of commit {commit}?");
+            confirm(&question, self.yes)?;
         }
         let bar = count_progress()?;
         bar.set_length(list.parts().count() as u64);
@@ -116,39 +120,17 @@ impl Arguments {
             listened.set_length(total);
             listened.set_position(done);
         });
-        let restored = restore_namespace(
-            home,
-            &id,
-            list,
-            &known.redactions,
-            self.new_tokens,
-            &options,
-            &mut |part| {
-                bar.inc(1);
-                candidates.fetch(part)
-            },
-        );
+        let order = RestoreOrder {
+            redactions: &known.redactions,
+            with_new_token: self.new_tokens,
+            replaces,
+        };
+        let restored = restore_namespace(home, &id, list, order, &options, &mut |part| {
+            bar.inc(1);
+            candidates.fetch(part)
+        });
         bar.finish_and_clear();
         print(&id, list, &restored?, &known, output)
-    }
-
-    /// Deletes the namespace that is there, if the backup can take its place.
-    fn make_room(
-        &self,
-        candidates: &Candidates<'_>,
-        home: &dyn Home,
-        id: &NamespaceId,
-        list: &NamespaceBackup,
-    ) -> anyhow::Result<()> {
-        let Some(entry) = home.entry(id)? else {
-            return Ok(());
-        };
-        check_backup(list, &mut |part| candidates.fetch(part))?;
-        let commit = list.commit;
-        let question = format!("Replace namespace '{id}' by the backup of commit {commit}?");
-        confirm(&question, self.yes)?;
-        let erase = home.delete(id, entry.stamp.incarnation)?;
-        Ok(erase()?)
     }
 }
 
