@@ -53,6 +53,7 @@ impl Drop for Replacement {
         }
         let _generation = self.old.inner.generation.lock();
         self.old.remove_other_generations();
+        self.old.inner.options.quota_keeper.end_replacement();
         self.old
             .inner
             .is_being_replaced
@@ -68,6 +69,10 @@ impl Database {
         if self.inner.is_being_replaced.swap(true, Ordering::SeqCst) {
             let what = "the events of this namespace are being replaced already";
             return Err(Error::Overloaded(what.into()));
+        }
+        // What comes beside the events counts with them, so it must be known what they take.
+        if self.inner.options.quota_keeper.limits_disk() {
+            self.measure();
         }
         let opened = self.open_beside(*generation + 1);
         let new = opened.inspect_err(|_| {

@@ -4,7 +4,7 @@ use trefoil_core::{Commit, ImportedEvent, Result};
 use trefoil_state::CommandAccess;
 
 use super::Database;
-use crate::namespaces::quota::WriteSize;
+use crate::namespaces::quota::{WriteSize, WrittenLog};
 use crate::write::transaction::{Step, Transaction};
 
 impl Database {
@@ -27,10 +27,16 @@ impl Database {
     pub(super) fn take_transaction(&self, transaction: &Transaction) -> Result<()> {
         self.take(|| {
             let steps = &transaction.steps;
+            // A tracked position is stored, and so are the replies to a transaction with an id.
+            let leaves_more = transaction.tracking.is_some() || transaction.id.is_some();
+            let is_stored = leaves_more || steps.iter().any(writes);
             WriteSize {
                 events: steps.iter().filter(|step| may_append(step)).count() as u64,
-                bytes: transaction.size() as u64,
-                takes_room: steps.iter().any(takes_room),
+                bytes: match is_stored {
+                    true => transaction.size() as u64,
+                    false => 0,
+                },
+                takes_room: leaves_more || steps.iter().any(takes_room),
             }
         })
     }
@@ -43,18 +49,27 @@ impl Database {
         }
         let background = &self.inner.background;
         let now = background.clock.steady();
-        if keeper.must_measure(now) {
+        let log = self.written_log();
+        if keeper.must_measure(log, now) {
             let database = self.clone();
             // If too much waits already, it is tried again a second later.
             let _ = background.look(self.engine()?.reader(), move || database.measure());
         }
-        keeper.take(size(), now)
+        keeper.take(log, size(), now)
+    }
+
+    fn written_log(&self) -> WrittenLog {
+        match self.inner.is_beside {
+            true => WrittenLog::Beside,
+            false => WrittenLog::Current,
+        }
     }
 
     /// Finds out how much room is taken on disk.
-    fn measure(&self) {
+    pub(super) fn measure(&self) {
+        let keeper = &self.inner.options.quota_keeper;
         match self.disk_bytes() {
-            Ok(bytes) => self.inner.options.quota_keeper.measured(bytes),
+            Ok(bytes) => keeper.measured(self.written_log(), bytes),
             Err(error) => tracing::debug!(%error, "the room on disk is not known"),
         }
     }
@@ -68,6 +83,13 @@ fn may_append(step: &Step) -> bool {
             let spec = call.spec();
             spec.is_of_application() && spec.access == CommandAccess::Write
         }
+    }
+}
+
+fn writes(step: &Step) -> bool {
+    match step {
+        Step::Append { .. } => true,
+        Step::Call(call) => call.spec().access == CommandAccess::Write,
     }
 }
 

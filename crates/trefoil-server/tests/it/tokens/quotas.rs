@@ -153,6 +153,12 @@ async fn a_namespace_writes_no_more_than_its_part_of_the_disk() {
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert!(status.message().contains("diskBytes"), "{status:?}");
     assert_eq!(redis.say("STRLEN k"), "100000");
+    // What is remembered of a commit takes room, too, whatever the commit does.
+    let named = r#"["commit",{"state":[["STRLEN","k"]],"id":"once"}]"#;
+    assert_eq!(refused(&server, &main, named), "diskBytes");
+    let tracked = r#"["commit",{"state":[["STRLEN","k"]],"tracking":{"source":"s","position":1}}]"#;
+    assert_eq!(refused(&server, &main, tracked), "diskBytes");
+    server.call(&main, r#"["commit",{"state":[["STRLEN","k"]]}]"#);
     assert_eq!(events(&server), before);
 
     // It is still so after a restart.

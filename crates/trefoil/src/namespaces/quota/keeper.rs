@@ -34,12 +34,28 @@ pub(crate) struct WriteSize {
     pub(crate) takes_room: bool,
 }
 
+/// Which events of a namespace something is about: while all are replaced, there are two logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrittenLog {
+    /// That which counts.
+    Current = 0,
+    /// That which is to replace it.
+    Beside = 1,
+}
+
 #[derive(Debug, Default)]
 struct WriteAllowance {
     /// How many events may be appended now; below zero after a large commit.
     events: f64,
     /// When that was computed, by the steady clock.
     computed: Option<Duration>,
+    /// In the order of [`WrittenLog`].
+    logs: [TakenRoom; 2],
+}
+
+/// What is known of the room that a log takes, with its index and state.
+#[derive(Debug, Clone, Copy, Default)]
+struct TakenRoom {
     /// How many bytes there were on disk when that was measured.
     measured: Option<u64>,
     /// The bytes of writes since then.
@@ -100,11 +116,11 @@ impl QuotaKeeper {
     }
 
     /// Returns whether the disk should be measured now. The caller has that done elsewhere: it may wait.
-    pub(crate) fn must_measure(&self, now: Duration) -> bool {
-        if self.limit(Quota::DiskBytes).is_none() {
+    pub(crate) fn must_measure(&self, log: WrittenLog, now: Duration) -> bool {
+        if !self.limits_disk() {
             return false;
         }
-        let asked = &mut self.writes.lock().asked;
+        let asked = &mut self.writes.lock().logs[log as usize].asked;
         let is_due = asked.is_none_or(|asked| now.saturating_sub(asked) >= MEASURED_FOR);
         if is_due {
             *asked = Some(now);
@@ -112,15 +128,27 @@ impl QuotaKeeper {
         is_due
     }
 
+    /// Returns whether the room on disk is limited.
+    pub(crate) fn limits_disk(&self) -> bool {
+        self.limit(Quota::DiskBytes).is_some()
+    }
+
     /// Notes how many bytes there are on disk.
-    pub(crate) fn measured(&self, bytes: u64) {
-        let mut writes = self.writes.lock();
-        writes.measured = Some(bytes);
-        writes.written = 0;
+    pub(crate) fn measured(&self, log: WrittenLog, bytes: u64) {
+        let room = &mut self.writes.lock().logs[log as usize];
+        room.measured = Some(bytes);
+        room.written = 0;
+    }
+
+    /// Notes that there is one log again, which may be another one than before: it is measured soon.
+    pub(crate) fn end_replacement(&self) {
+        let logs = &mut self.writes.lock().logs;
+        logs[WrittenLog::Beside as usize] = TakenRoom::default();
+        logs[WrittenLog::Current as usize].asked = None;
     }
 
     /// Takes what a write needs, or refuses it and takes nothing.
-    pub(crate) fn take(&self, size: WriteSize, now: Duration) -> Result<()> {
+    pub(crate) fn take(&self, log: WrittenLog, size: WriteSize, now: Duration) -> Result<()> {
         let (events_max, bytes_max) = (
             self.limit(Quota::EventsPerSecond),
             self.limit(Quota::DiskBytes),
@@ -134,7 +162,8 @@ impl QuotaKeeper {
         {
             return Err(self.refuse(Quota::EventsPerSecond));
         }
-        writes.written = writes.written.saturating_add(size.bytes);
+        let written = &mut writes.logs[log as usize].written;
+        *written = written.saturating_add(size.bytes);
         Ok(())
     }
 }
@@ -142,8 +171,10 @@ impl QuotaKeeper {
 impl WriteAllowance {
     /// Returns whether so many bytes are on disk, as far as that is known.
     fn has_filled(&self, limit: u64) -> bool {
-        let measured = self.measured;
-        measured.is_some_and(|measured| measured.saturating_add(self.written) >= limit)
+        let taken = |room: &TakenRoom| room.measured.unwrap_or(0).saturating_add(room.written);
+        let is_known = self.logs.iter().any(|room| room.measured.is_some());
+        let taken: u64 = self.logs.iter().map(taken).fold(0, u64::saturating_add);
+        is_known && taken >= limit
     }
 
     /// The allowance grows by the quota each second, up to the quota. A commit that is larger than what is
@@ -189,7 +220,11 @@ mod tests {
     fn events_are_taken_at_the_rate_of_the_quota() {
         let keeper = keeper(Quota::EventsPerSecond, 10);
         let at = |millis: u64, events: u64| {
-            let taken = keeper.take(size(events, 0), Duration::from_millis(millis));
+            let taken = keeper.take(
+                WrittenLog::Current,
+                size(events, 0),
+                Duration::from_millis(millis),
+            );
             taken.map_err(|error| error.to_string())
         };
         at(0, 10).unwrap();
@@ -211,17 +246,27 @@ mod tests {
         let keeper = keeper(Quota::DiskBytes, 1000);
         let second = Duration::from_secs(1);
         // It is not known yet how much there is.
-        assert!(keeper.must_measure(second));
-        assert!(!keeper.must_measure(second));
-        keeper.take(size(1, 10), second).unwrap();
-        keeper.measured(900);
-        keeper.take(size(1, 100), second).unwrap();
-        keeper.take(size(1, 1), second).unwrap_err();
-        keeper.take(WriteSize::default(), second).unwrap();
+        assert!(keeper.must_measure(WrittenLog::Current, second));
+        assert!(!keeper.must_measure(WrittenLog::Current, second));
+        keeper
+            .take(WrittenLog::Current, size(1, 10), second)
+            .unwrap();
+        keeper.measured(WrittenLog::Current, 900);
+        keeper
+            .take(WrittenLog::Current, size(1, 100), second)
+            .unwrap();
+        keeper
+            .take(WrittenLog::Current, size(1, 1), second)
+            .unwrap_err();
+        keeper
+            .take(WrittenLog::Current, WriteSize::default(), second)
+            .unwrap();
         // It is measured again though everything is refused: somebody may have made room.
-        assert!(keeper.must_measure(2 * second));
-        keeper.measured(100);
-        keeper.take(size(1, 1), 2 * second).unwrap();
+        assert!(keeper.must_measure(WrittenLog::Current, 2 * second));
+        keeper.measured(WrittenLog::Current, 100);
+        keeper
+            .take(WrittenLog::Current, size(1, 1), 2 * second)
+            .unwrap();
         assert_eq!(keeper.refusals(Quota::DiskBytes), 1);
     }
 
@@ -233,9 +278,33 @@ mod tests {
             events_per_second: Some(1),
             ..Quotas::default()
         });
-        keeper.measured(1);
-        keeper.take(size(1, 1), Duration::ZERO).unwrap_err();
-        keeper.measured(0);
-        keeper.take(size(1, 0), Duration::ZERO).unwrap();
+        keeper.measured(WrittenLog::Current, 1);
+        keeper
+            .take(WrittenLog::Current, size(1, 1), Duration::ZERO)
+            .unwrap_err();
+        keeper.measured(WrittenLog::Current, 0);
+        keeper
+            .take(WrittenLog::Current, size(1, 0), Duration::ZERO)
+            .unwrap();
+    }
+
+    #[test]
+    fn what_replaces_the_events_takes_room_beside_them() {
+        let keeper = keeper(Quota::DiskBytes, 1000);
+        let (current, beside) = (WrittenLog::Current, WrittenLog::Beside);
+        keeper.measured(current, 600);
+        keeper.take(beside, size(1, 300), Duration::ZERO).unwrap();
+        // That one of them is measured does not make the other one forgotten.
+        keeper.measured(current, 600);
+        keeper.take(beside, size(1, 100), Duration::ZERO).unwrap();
+        keeper.measured(beside, 400);
+        keeper.take(beside, size(1, 1), Duration::ZERO).unwrap_err();
+        keeper
+            .take(current, size(1, 1), Duration::ZERO)
+            .unwrap_err();
+        assert!(keeper.must_measure(current, Duration::ZERO));
+        keeper.end_replacement();
+        assert!(keeper.must_measure(current, Duration::ZERO));
+        keeper.take(current, size(1, 1), Duration::ZERO).unwrap();
     }
 }

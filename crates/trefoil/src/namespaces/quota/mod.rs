@@ -7,7 +7,7 @@ use trefoil_core::limits::{MEMORY_QUOTA_MIN, POSITION_MAX};
 use trefoil_core::{Error, NamespaceId, Result};
 
 pub use keeper::QuotaKeeper;
-pub(crate) use keeper::WriteSize;
+pub(crate) use keeper::{WriteSize, WrittenLog};
 
 use super::{NamespaceSettings, Namespaces};
 
