@@ -31,6 +31,10 @@ use crate::sse::event_stream;
 use lines::BodyLines;
 use state::StateMode;
 
+/// For how long an import waits at a time because its namespace may append no events, before it tells the
+/// client that it still does.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// Answers `/import`. The head of the answer goes out when the first batch is done: a client that
 /// waits to be told to send its body is told so by then.
 pub(crate) async fn answer(
@@ -65,6 +69,7 @@ pub(crate) async fn answer(
         batch_bytes: 0,
         reservation: share.for_request(),
         imported: 0,
+        position: 0,
         state_lines: 0,
         began: shared.clock().steady(),
         is_over: false,
@@ -114,6 +119,8 @@ struct RunningImport {
     /// The memory that the batch takes.
     reservation: Reservation,
     imported: u64,
+    /// The position of the last event that was written.
+    position: u64,
     state_lines: u64,
     /// When it began, by the steady clock.
     began: Duration,
@@ -186,6 +193,9 @@ impl RunningImport {
     /// last batch.
     async fn next_batch(&mut self) -> Result<Option<u64>, ImportStop> {
         self.begin_state().await?;
+        if self.waits().await {
+            return Ok(Some(self.position));
+        }
         while self.batch.len() + self.state_batch.len() < IMPORT_BATCH_EVENTS
             && self.batch_bytes < IMPORT_BATCH_BYTES
         {
@@ -224,6 +234,16 @@ impl RunningImport {
             }
         }
         self.write().await
+    }
+
+    /// Waits for a while if the namespace may append no events at present. Returns whether it did: then the
+    /// client is told how far it is, which also shows whether it is still there.
+    async fn waits(&self) -> bool {
+        let pause = self.target.import_pause();
+        if !pause.is_zero() {
+            tokio::time::sleep(pause.min(PAUSE_MAX)).await;
+        }
+        !pause.is_zero()
     }
 
     /// Takes memory for one more line. If there is none, what is there is written first.
@@ -268,6 +288,7 @@ impl RunningImport {
             .map_err(|failure| self.stop("IMPORT_FAILED", failure.message))??;
         self.reservation.shrink_to(0);
         self.imported += count;
+        self.position = position;
         self.shared.metrics.events_imported.add(count);
         Ok(Some(position))
     }
@@ -279,10 +300,7 @@ fn write_batch(
     ids: ImportedIds,
 ) -> Result<(), ImportStop> {
     let (lines, events): (Vec<u64>, Vec<ImportedEvent>) = batch.into_iter().unzip();
-    let imported = match ids {
-        ImportedIds::Kept => database.import(events),
-        ImportedIds::NewIfNeeded => database.import_with_new_ids(events),
-    };
+    let imported = database.import_paced(events, ids == ImportedIds::NewIfNeeded);
     imported.map_err(|error| stop_at(error, &lines))
 }
 

@@ -94,7 +94,7 @@ impl Database {
     }
 
     async fn import_events_async(&self, events: Vec<ImportedEvent>, new_ids: bool) -> Result<()> {
-        self.take_import(&events)?;
+        self.take_import(&events, false)?;
         match Self::accept_import(events, new_ids)? {
             Some(import) => {
                 let written = self.engine()?.write_async(Work::Import(import)).await;

@@ -224,16 +224,24 @@ impl Database {
     /// when they are durable. An event in a stream whose id another event has is refused; without
     /// a stream it is taken. Blocks the thread.
     pub fn import(&self, events: Vec<ImportedEvent>) -> Result<()> {
+        self.take_import(&events, false)?;
         self.import_events(events, false)
     }
 
     /// As [`Self::import`], but events whose ids others have get new ones.
     pub fn import_with_new_ids(&self, events: Vec<ImportedEvent>) -> Result<()> {
+        self.take_import(&events, false)?;
         self.import_events(events, true)
     }
 
+    /// The same for an import that waits for [`Self::import_pause`] before each call: it is not refused because
+    /// somebody else was faster, and makes up for that by waiting longer.
+    pub fn import_paced(&self, events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
+        self.take_import(&events, true)?;
+        self.import_events(events, with_new_ids)
+    }
+
     fn import_events(&self, events: Vec<ImportedEvent>, with_new_ids: bool) -> Result<()> {
-        self.take_import(&events)?;
         match Self::accept_import(events, with_new_ids)? {
             Some(import) => {
                 let written = self.engine()?.write(Work::Import(import));

@@ -1,5 +1,7 @@
 //! How much a write takes, compared with the quotas of its namespace before it is queued.
 
+use std::time::Duration;
+
 use trefoil_core::{Commit, ImportedEvent, Result};
 use trefoil_state::CommandAccess;
 
@@ -13,14 +15,16 @@ impl Database {
             events: commit.events.len() as u64,
             bytes: commit.events.iter().map(|event| event.size() as u64).sum(),
             takes_room: true,
+            may_owe: false,
         })
     }
 
-    pub(super) fn take_import(&self, events: &[ImportedEvent]) -> Result<()> {
+    pub(super) fn take_import(&self, events: &[ImportedEvent], may_owe: bool) -> Result<()> {
         self.take(|| WriteSize {
             events: events.len() as u64,
             bytes: events.iter().map(|event| event.event.size() as u64).sum(),
             takes_room: true,
+            may_owe,
         })
     }
 
@@ -37,8 +41,16 @@ impl Database {
                     false => 0,
                 },
                 takes_room: leaves_more || steps.iter().any(takes_room),
+                may_owe: false,
             }
         })
+    }
+
+    /// Returns how long an import should wait before it goes on, so that it keeps to the events per second
+    /// that the namespace may append.
+    pub fn import_pause(&self) -> Duration {
+        let now = self.inner.background.clock.steady();
+        self.inner.options.quota_keeper.pause(now)
     }
 
     /// Takes what a write needs of the quotas, or refuses it.

@@ -32,6 +32,8 @@ pub(crate) struct WriteSize {
     pub(crate) bytes: u64,
     /// Whether it takes room; else it only makes some.
     pub(crate) takes_room: bool,
+    /// Whether it is taken also if no events may be appended now: those after it wait for longer.
+    pub(crate) may_owe: bool,
 }
 
 /// Which events of a namespace something is about: while all are replaced, there are two logs.
@@ -147,6 +149,23 @@ impl QuotaKeeper {
         logs[WrittenLog::Current as usize].asked = None;
     }
 
+    /// Returns how long it takes until events may be appended again: nothing if they may now, or never.
+    pub(crate) fn pause(&self, now: Duration) -> Duration {
+        let limit = self.limit(Quota::EventsPerSecond);
+        let Some(limit) = limit.filter(|limit| *limit > 0) else {
+            return Duration::ZERO;
+        };
+        let mut writes = self.writes.lock();
+        writes.grow(limit, now);
+        match writes.events > 0.0 {
+            true => Duration::ZERO,
+            false => {
+                let seconds = (1.0 - writes.events) / limit as f64;
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+            }
+        }
+    }
+
     /// Takes what a write needs, or refuses it and takes nothing.
     pub(crate) fn take(&self, log: WrittenLog, size: WriteSize, now: Duration) -> Result<()> {
         let (events_max, bytes_max) = (
@@ -158,7 +177,7 @@ impl QuotaKeeper {
             return Err(self.refuse(Quota::DiskBytes));
         }
         if let Some(limit) = events_max.filter(|_| size.events > 0)
-            && !writes.take_events(size.events, limit, now)
+            && !writes.take_events(size, limit, now)
         {
             return Err(self.refuse(Quota::EventsPerSecond));
         }
@@ -179,7 +198,17 @@ impl WriteAllowance {
 
     /// The allowance grows by the quota each second, up to the quota. A commit that is larger than what is
     /// left is taken as long as something is left, and those after it wait until it is made up for.
-    fn take_events(&mut self, events: u64, limit: u64, now: Duration) -> bool {
+    fn take_events(&mut self, size: WriteSize, limit: u64, now: Duration) -> bool {
+        self.grow(limit, now);
+        // What may never be appended is not owed either.
+        if self.events <= 0.0 && (!size.may_owe || limit == 0) {
+            return false;
+        }
+        self.events -= size.events as f64;
+        true
+    }
+
+    fn grow(&mut self, limit: u64, now: Duration) {
         let most = limit as f64;
         let grown = match self.computed {
             Some(computed) => self.events + now.saturating_sub(computed).as_secs_f64() * most,
@@ -187,11 +216,6 @@ impl WriteAllowance {
         };
         self.events = grown.min(most);
         self.computed = Some(now);
-        if self.events <= 0.0 {
-            return false;
-        }
-        self.events -= events as f64;
-        true
     }
 }
 
@@ -204,6 +228,7 @@ mod tests {
             events,
             bytes,
             takes_room: true,
+            may_owe: false,
         }
     }
 
@@ -306,5 +331,28 @@ mod tests {
         keeper.end_replacement();
         assert!(keeper.must_measure(current, Duration::ZERO));
         keeper.take(current, size(1, 1), Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn what_goes_on_waits_instead_of_being_refused() {
+        let keeper = keeper(Quota::EventsPerSecond, 10);
+        let second = Duration::from_secs(1);
+        assert_eq!(keeper.pause(second), Duration::ZERO);
+        let owing = WriteSize {
+            may_owe: true,
+            ..size(25, 0)
+        };
+        keeper.take(WrittenLog::Current, owing, second).unwrap();
+        // Somebody else was faster: it is taken all the same.
+        keeper.take(WrittenLog::Current, owing, second).unwrap();
+        let pause = keeper.pause(second);
+        assert!(pause > 4 * second && pause < 5 * second, "{pause:?}");
+        assert_eq!(keeper.pause(second + pause), Duration::ZERO);
+        assert_eq!(keeper.refusals(Quota::EventsPerSecond), 0);
+        let mut none = Quotas::default();
+        none.set(Quota::EventsPerSecond, Some(0));
+        keeper.set(none);
+        assert_eq!(keeper.pause(second), Duration::ZERO);
+        keeper.take(WrittenLog::Current, owing, second).unwrap_err();
     }
 }
