@@ -389,7 +389,8 @@ impl Exchange<'_> {
                 // The body stays where it is until it is known who reads it.
                 let database = access.database(&self.shared).await?;
                 let body = self.take_body()?;
-                import::answer(&self.shared, database, &self.share, &self.parts, body).await
+                let (shared, share) = (&self.shared, &self.share);
+                import::answer(shared, access, database, share, &self.parts, body).await
             }
             "/export" => {
                 self.require_method(&[Method::GET])?;

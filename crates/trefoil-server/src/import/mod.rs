@@ -18,6 +18,7 @@ use hyper::StatusCode;
 use hyper::http::request::Parts;
 use trefoil::{Database, Error, ImportedEvent, OpenDatabase, Replacement, StateLine};
 
+use crate::auth::Access;
 use crate::body::BodyReader;
 use crate::budget::{Reservation, Share};
 use crate::error::{Failure, Result};
@@ -26,6 +27,7 @@ use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_EVENTS};
 use crate::query::QueryString;
 use crate::record::{ImportLine, ImportedIds, Refusal, parse_line};
 use crate::response::{HttpAnswer, HttpBody};
+use crate::rpc::{AuditedCall, NotedCall};
 use crate::service::{Shared, blocking};
 use crate::sse::event_stream;
 use lines::BodyLines;
@@ -39,6 +41,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// waits to be told to send its body is told so by then.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
+    access: &Access,
     database: OpenDatabase,
     share: &Share,
     parts: &Parts,
@@ -46,9 +49,19 @@ pub(crate) async fn answer(
 ) -> Result<HttpAnswer> {
     let query = QueryString::of(&parts.uri);
     let state = StateMode::of(query)?;
-    let replacement = match query.get("force").as_deref() {
-        Some("true") => Some(replace(database.clone()).await?),
-        _ => None,
+    let (replacement, noted) = match query.get("force").as_deref() {
+        Some("true") => {
+            let noted = note(shared, access).await?;
+            match replace(database.clone()).await {
+                Ok(replacement) => (Some(replacement), Some(noted)),
+                Err(failure) => {
+                    let text = failure.message.clone();
+                    blocking(move || noted.failed(&text)).await?;
+                    return Err(failure);
+                }
+            }
+        }
+        _ => (None, None),
     };
     let mut import = RunningImport {
         shared: Arc::clone(shared),
@@ -57,6 +70,7 @@ pub(crate) async fn answer(
             None => Database::clone(&database),
         },
         replacement,
+        noted,
         _database: database.staying(),
         lines: BodyLines::new(reader),
         ids: match query.get("newIds").as_deref() {
@@ -86,6 +100,14 @@ pub(crate) async fn answer(
     ))
 }
 
+/// Notes in the audit log that all events are about to be replaced.
+async fn note(shared: &Arc<Shared>, access: &Access) -> Result<NotedCall> {
+    let namespace = access.namespace.as_str();
+    let call = AuditedCall::of(access, "import", namespace)
+        .with_details(|object| object.flag("force", true));
+    Ok(call.note(shared.namespaces.clone()).await?)
+}
+
 async fn replace(database: OpenDatabase) -> Result<Replacement> {
     blocking(move || database.replace())
         .await?
@@ -108,6 +130,8 @@ struct RunningImport {
     target: Database,
     /// What they replace, if they do.
     replacement: Option<Replacement>,
+    /// What the audit log says of that.
+    noted: Option<NotedCall>,
     lines: BodyLines,
     ids: ImportedIds,
     /// Events that are not written yet, with the numbers of their lines.
@@ -130,8 +154,14 @@ struct RunningImport {
 impl Drop for RunningImport {
     /// Giving up a replacement closes files and removes them, which takes a while.
     fn drop(&mut self) {
-        if let Some(replacement) = self.replacement.take() {
-            tokio::task::spawn_blocking(move || drop(replacement));
+        let (replacement, noted) = (self.replacement.take(), self.noted.take());
+        if let Some(replacement) = replacement {
+            tokio::task::spawn_blocking(move || {
+                drop(replacement);
+                if let Some(noted) = noted {
+                    noted.failed("the client left before the import was finished");
+                }
+            });
         }
     }
 }
@@ -156,12 +186,15 @@ impl RunningImport {
                 self.is_over = true;
                 match self.finish().await {
                     Ok(()) => done_frame(self.counts(), self.shared.clock().since(self.began)),
-                    Err(stop) => error_frame(&stop),
+                    Err(stop) => {
+                        self.give_up(&stop).await;
+                        error_frame(&stop)
+                    }
                 }
             }
             Err(stop) => {
                 self.is_over = true;
-                self.give_up().await;
+                self.give_up(&stop).await;
                 error_frame(&stop)
             }
         };
@@ -169,10 +202,17 @@ impl RunningImport {
     }
 
     /// Gives up a replacement before the client is told, so that the next one finds nothing of it.
-    async fn give_up(&mut self) {
-        if let Some(replacement) = self.replacement.take() {
-            let given_up = blocking(move || drop(replacement)).await;
-            if let Err(failure) = given_up {
+    async fn give_up(&mut self, stop: &ImportStop) {
+        let (replacement, noted) = (self.replacement.take(), self.noted.take());
+        if replacement.is_some() || noted.is_some() {
+            let message = stop.message.clone();
+            let given_up = blocking(move || {
+                drop(replacement);
+                if let Some(noted) = noted {
+                    noted.failed(&message);
+                }
+            });
+            if let Err(failure) = given_up.await {
                 tracing::warn!(failure.message, "cannot give up a replacement");
             }
         }

@@ -5,14 +5,13 @@
 //! "details"?, "failed"?: {"record", "error"}}]`. Only for the administrator of the server. It goes beyond
 //! EventoDB.
 
-use std::sync::Arc;
-
-use trefoil::{AuditActor, AuditRecord, AuditedAction, Error};
+use trefoil::{AuditActor, AuditRecord, AuditedAction, Error, Namespaces};
 
 use super::Context;
 use super::arguments::strict_limit;
+use crate::auth::Access;
 use crate::connections::Protocol;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::json::{ObjectWriter, RpcCall, present, put_array, put_time};
 use crate::response::{self, HttpAnswer};
 use crate::service::blocking;
@@ -62,8 +61,49 @@ fn put_record(out: &mut Vec<u8>, record: &AuditRecord) {
     object.end();
 }
 
+/// What comes first if the disk is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotingOrder {
+    /// The record: without it nothing is done.
+    NoteFirst,
+    /// The action, because it makes the room that the record needs.
+    MakeRoomFirst,
+}
+
+/// Why something could not be noted.
+pub(crate) enum NotNoted {
+    DiskFull(String),
+    Failed(Failure),
+}
+
+impl From<NotNoted> for Failure {
+    fn from(refusal: NotNoted) -> Self {
+        match refusal {
+            NotNoted::DiskFull(text) => Error::DiskFull(text).into(),
+            NotNoted::Failed(failure) => failure,
+        }
+    }
+}
+
+/// What was noted, and is about to be done.
+pub(crate) struct NotedCall {
+    namespaces: Namespaces,
+    call: AuditedCall,
+    number: u64,
+}
+
+impl NotedCall {
+    /// Notes that it has failed. Blocks the thread.
+    pub(crate) fn failed(self, error: &str) {
+        let AuditedCall { actor, action } = &self.call;
+        self.namespaces
+            .note_failure(actor, action, self.number, error);
+    }
+}
+
 /// What is done to a namespace, as the audit log is told.
-pub(super) struct AuditedCall {
+#[derive(Clone)]
+pub(crate) struct AuditedCall {
     actor: AuditActor,
     action: AuditedAction,
 }
@@ -71,7 +111,11 @@ pub(super) struct AuditedCall {
 impl AuditedCall {
     /// A call of this method about a namespace.
     pub(super) fn new(context: &Context<'_>, method: &str, namespace: &str) -> Self {
-        let access = context.access;
+        Self::of(context.access, method, namespace)
+    }
+
+    /// Something that a request with this access does to a namespace.
+    pub(crate) fn of(access: &Access, method: &str, namespace: &str) -> Self {
         Self {
             actor: AuditActor {
                 namespace: access.namespace.to_string(),
@@ -90,7 +134,7 @@ impl AuditedCall {
     }
 
     /// More about it.
-    pub(super) fn with_details(mut self, put: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
+    pub(crate) fn with_details(mut self, put: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
         let mut out = Vec::new();
         let mut object = ObjectWriter::begin(&mut out);
         put(&mut object);
@@ -110,35 +154,63 @@ impl AuditedCall {
         Ok(blocking(audited).await??)
     }
 
-    /// The same for what does not block, and makes room on a disk that may be full.
-    pub(super) async fn run_async<T>(
+    /// The same for what does not block. It is done on a task of its own: a client that leaves ends neither
+    /// the action nor the noting.
+    pub(super) async fn run_async<T: Send + 'static>(
         self,
         context: &Context<'_>,
+        order: NotingOrder,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let namespaces = context.shared.namespaces.clone();
+        let done = tokio::spawn(self.note_and_do(namespaces, order, work)).await;
+        done.map_err(|error| Failure::internal(format!("an audited action ended early: {error}")))?
+    }
+
+    async fn note_and_do<T>(
+        self,
+        namespaces: Namespaces,
+        order: NotingOrder,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let (namespaces, call) = (context.shared.namespaces.clone(), Arc::new(self));
-        let note = |call: &Arc<Self>| {
-            let (namespaces, call) = (namespaces.clone(), Arc::clone(call));
-            blocking(move || namespaces.note_action(&call.actor, &call.action))
-        };
-        let noted = match note(&call).await? {
-            Err(Error::DiskFull(_)) => None,
-            noted => Some(noted?),
+        let noted = match self.clone().note(namespaces.clone()).await {
+            Ok(noted) => Some(noted),
+            Err(NotNoted::DiskFull(_)) if order == NotingOrder::MakeRoomFirst => None,
+            Err(refusal) => return Err(refusal.into()),
         };
         let done = work.await;
-        match (&done, noted) {
-            (Ok(_), None) => {
-                note(&call).await??;
+        let failure = done.as_ref().err().map(|failure| failure.message.clone());
+        match (failure, noted) {
+            (None, None) => {
+                let action = self.action.action.clone();
+                if let Err(refusal) = self.note(namespaces).await {
+                    tracing::error!(action, "what was done on a full disk could not be noted");
+                    return Err(refusal.into());
+                }
             }
-            (Err(failure), Some(number)) => {
-                let text = failure.message.clone();
-                let failed =
-                    move || namespaces.note_failure(&call.actor, &call.action, number, &text);
-                blocking(failed).await?;
+            (Some(failure), Some(noted)) => {
+                blocking(move || noted.failed(&failure)).await?;
             }
             _ => {}
         }
         done
+    }
+
+    /// Notes that it is about to be done.
+    pub(crate) async fn note(self, namespaces: Namespaces) -> Result<NotedCall, NotNoted> {
+        let noting = blocking(move || {
+            let number = namespaces.note_action(&self.actor, &self.action)?;
+            Ok(NotedCall {
+                namespaces,
+                call: self,
+                number,
+            })
+        });
+        match noting.await {
+            Ok(Err(Error::DiskFull(text))) => Err(NotNoted::DiskFull(text)),
+            Ok(noted) => noted.map_err(|error| NotNoted::Failed(error.into())),
+            Err(failure) => Err(NotNoted::Failed(failure)),
+        }
     }
 
     /// The same for what makes room on a disk that may be full.

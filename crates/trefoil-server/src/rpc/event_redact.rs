@@ -7,7 +7,7 @@
 use trefoil::OpenDatabase;
 
 use super::Context;
-use super::audit::AuditedCall;
+use super::audit::{AuditedCall, NotingOrder};
 use crate::error::{Failure, Result};
 use crate::json::{ObjectWriter, RpcCall, present};
 use crate::response::{self, HttpAnswer};
@@ -26,11 +26,13 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
         object.number("globalPosition", position);
         object.flag("tags", drops_tags);
     });
-    let redacted = redact(&database, position, drops_tags);
-    audited.run_async(&context, redacted).await
+    let redacted = redact(database, position, drops_tags);
+    // It makes no room, and nobody may be able to do this without a trace.
+    let order = NotingOrder::NoteFirst;
+    audited.run_async(&context, order, redacted).await
 }
 
-async fn redact(database: &OpenDatabase, position: u64, drops_tags: bool) -> Result<HttpAnswer> {
+async fn redact(database: OpenDatabase, position: u64, drops_tags: bool) -> Result<HttpAnswer> {
     let redacted = database.redact_async(position, drops_tags).await?;
     let mut out = Vec::new();
     let mut object = ObjectWriter::begin(&mut out);

@@ -42,6 +42,7 @@ mod sys_nodes;
 mod sys_settings;
 mod token;
 
+pub(crate) use audit::{AuditedCall, NotedCall};
 use bytes::Bytes;
 use hyper::StatusCode;
 use trefoil::{OpenDatabase, Scope};

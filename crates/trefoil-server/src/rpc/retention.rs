@@ -13,7 +13,7 @@ use trefoil::{OpenDatabase, RetentionPolicy, RetentionTarget};
 
 use super::Context;
 use super::arguments::strict_limit;
-use super::audit::AuditedCall;
+use super::audit::{AuditedCall, NotingOrder};
 use crate::error::{Failure, Result};
 use crate::json::{ObjectWriter, RpcCall, present, put_array};
 use crate::response::{self, HttpAnswer};
@@ -34,12 +34,14 @@ pub(super) async fn set(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let namespace = context.access.namespace.as_str();
     let audited = AuditedCall::new(&context, "retention.set", namespace)
         .with_details(|object| put_fields(object, &target, policy));
-    let set = set_policy(&database, target, policy);
-    audited.run_async(&context, set).await
+    let set = set_policy(database, target, policy);
+    audited
+        .run_async(&context, NotingOrder::NoteFirst, set)
+        .await
 }
 
 async fn set_policy(
-    database: &OpenDatabase,
+    database: OpenDatabase,
     target: RetentionTarget,
     policy: RetentionPolicy,
 ) -> Result<HttpAnswer> {

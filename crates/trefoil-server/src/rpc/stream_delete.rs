@@ -7,6 +7,7 @@ use trefoil::RemoveBefore;
 
 use super::Context;
 use super::arguments::{number_option, stream_name};
+use super::audit::NotingOrder;
 use super::stream_truncate::{audited_removal, remove};
 use crate::error::Result;
 use crate::json::{RpcCall, present};
@@ -25,6 +26,7 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     let expected = number_option(expected, "expectedVersion")?;
     let database = context.database().await?;
     let audited = audited_removal(&context, "stream.delete", &stream, None);
-    let removed = remove(&database, &stream, RemoveBefore::End, expected);
-    audited.run_async(&context, removed).await
+    let removed = remove(database, stream.into_owned(), RemoveBefore::End, expected);
+    let order = NotingOrder::MakeRoomFirst;
+    audited.run_async(&context, order, removed).await
 }

@@ -8,7 +8,7 @@ use trefoil::{OpenDatabase, RemoveBefore, Timestamp, Truncated};
 
 use super::Context;
 use super::arguments::{number_option, stream_name};
-use super::audit::AuditedCall;
+use super::audit::{AuditedCall, NotingOrder};
 use crate::error::{Failure, Result};
 use crate::json::{ObjectWriter, RpcCall, present, text};
 use crate::response::{self, HttpAnswer};
@@ -39,8 +39,9 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
         }
     };
     let audited = audited_removal(&context, "stream.truncate", &stream, Some(before));
-    let removed = remove(&database, &stream, before, expected);
-    audited.run_async(&context, removed).await
+    let removed = remove(database, stream.into_owned(), before, expected);
+    let order = NotingOrder::MakeRoomFirst;
+    audited.run_async(&context, order, removed).await
 }
 
 /// What the audit log is told of a removal.
@@ -88,14 +89,14 @@ fn parse_place(
 
 /// Removes events of a stream and answers how many.
 pub(super) async fn remove(
-    database: &OpenDatabase,
-    stream: &str,
+    database: OpenDatabase,
+    stream: String,
     before: RemoveBefore,
     expected: Option<i64>,
 ) -> Result<HttpAnswer> {
     let Truncated {
         removed, version, ..
-    } = database.truncate_async(stream, before, expected).await?;
+    } = database.truncate_async(&stream, before, expected).await?;
     let mut out = Vec::new();
     let mut object = ObjectWriter::begin(&mut out);
     object.number("removed", removed);

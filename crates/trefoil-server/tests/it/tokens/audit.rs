@@ -5,6 +5,7 @@ use trefoil::{Namespaces, NamespacesOptions, Scope, Token};
 use trefoil_server::Config;
 
 use super::{TokenServer, scoped};
+use crate::client::{bearer_of, request};
 use crate::harness::TestServer;
 
 /// What each record says was done to which namespace, by which token.
@@ -125,4 +126,31 @@ fn nothing_is_done_that_cannot_be_noted() {
     let (code, _) = server.refusal(admin.reveal(), r#"["ns.create","b"]"#);
     assert_eq!(code, "BACKEND_ERROR");
     assert!(server.namespaces.entry("b").is_err());
+}
+
+#[test]
+fn replacing_all_events_is_noted() {
+    let server = TokenServer::new();
+    let main = server.create("shop");
+    let line = |rest: &str| {
+        format!(
+            r#"{{"stream":"a-1","type":"T","data":{{}},"pos":0,"gpos":1,"time":"2026-01-01T00:00:00Z"}}{rest}"#
+        )
+    };
+    let import = |path: &str, body: &str| {
+        let address = server.server.address;
+        let imported = request(address, "POST", path, &bearer_of(&main), body.as_bytes());
+        imported.text().to_owned()
+    };
+    assert!(import("/import", &line("")).contains("done"));
+    assert!(import("/import?force=true", &line("")).contains("done"));
+    assert!(import("/import?force=true", &line("\nwrong")).contains("INVALID_JSON"));
+    let records = server.call(Token::development().reveal(), r#"["audit.read"]"#);
+    let imports = shown(&records).into_iter().take(3);
+    let by = "shop/main".to_owned();
+    let expected = |number| (number, "import".to_owned(), "shop".to_owned(), by.clone());
+    let newest = records[0]["number"].as_u64().unwrap();
+    assert!(imports.eq([newest, newest - 1, newest - 2].map(expected)));
+    assert_eq!(records[2]["details"], json!({"force": true}));
+    assert_eq!(records[0]["failed"]["record"], newest - 1);
 }
