@@ -189,6 +189,8 @@ pub struct ImportedEvent {
     pub time: Timestamp,
     /// The position in another log that was recorded with it.
     pub tracking: Option<Tracking>,
+    /// Whether it is what stays of a redacted event.
+    pub is_redacted: bool,
 }
 
 impl ImportedEvent {
@@ -233,6 +235,8 @@ pub struct EventItem<'a> {
     pub tracking: Option<&'a Tracking>,
     /// The body.
     pub data: &'a Payload,
+    /// Whether it is what stays of a redacted event.
+    pub is_redacted: bool,
 }
 
 const HAS_STREAM: u8 = 1;
@@ -240,7 +244,7 @@ const HAS_METADATA: u8 = 2;
 const DATA_IS_BINARY: u8 = 4;
 const HAS_TRACKING: u8 = 8;
 /// What it said was removed.
-pub(crate) const REDACTED: u8 = 16;
+const REDACTED: u8 = 16;
 const KNOWN_FLAGS: u8 = HAS_STREAM | HAS_METADATA | DATA_IS_BINARY | HAS_TRACKING | REDACTED;
 
 /// Flags, id and time.
@@ -261,6 +265,9 @@ impl EventItem<'_> {
         }
         if self.tracking.is_some() {
             flags |= HAS_TRACKING;
+        }
+        if self.is_redacted {
+            flags |= REDACTED;
         }
         out.push(flags);
         out.extend_from_slice(self.id.as_bytes());
@@ -531,6 +538,7 @@ mod tests {
             metadata,
             tracking: None,
             data: &data,
+            is_redacted: false,
         };
         let mut out = Vec::new();
         item.encode(&mut out);

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use crate::event::REDACTED;
 use crate::{Event, EventItem, Payload, Timestamp};
 
 impl Event {
@@ -26,12 +25,10 @@ impl Event {
             metadata: Some(metadata.as_bytes()),
             tracking: tracking.as_ref(),
             data: &Payload::json("null"),
+            is_redacted: true,
         };
         let mut out = Vec::new();
         item.encode(&mut out);
-        if let Some(flags) = out.first_mut() {
-            *flags |= REDACTED;
-        }
         out.into()
     }
 }
@@ -55,6 +52,7 @@ mod tests {
             metadata: Some(b"{\"by\":\"Ada\"}"),
             tracking: Some(&tracking),
             data: &Payload::json("{\"secret\":1}"),
+            is_redacted: false,
         };
         let mut bytes = Vec::new();
         item.encode(&mut bytes);

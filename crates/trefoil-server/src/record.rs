@@ -1,6 +1,6 @@
 //! Events as lines of NDJSON, as `/export` writes and `/import` reads them:
 //! `{"id", "stream", "type", "pos", "gpos", "data" | "data64", "meta", "time", "tags"?,
-//! "tracking"?: {"source", "position"}}`.
+//! "tracking"?: {"source", "position"}, "redacted"?}`.
 //!
 //! `data64` stands for data that is not JSON, or that a line of JSON could not hold byte for byte.
 //! An event without a stream has the stream `""` and the position -1: a line that says nothing of its
@@ -59,6 +59,9 @@ pub(crate) fn put_line(out: &mut Vec<u8>, event: &Event) {
         put_number(out, tracking.position);
         out.push(b'}');
     }
+    if event.is_redacted() {
+        out.extend_from_slice(b",\"redacted\":true");
+    }
     out.extend_from_slice(b"}\n");
 }
 
@@ -97,8 +100,9 @@ pub(crate) enum ImportLine {
     State(StateLine),
 }
 
-const NAMES: [&str; 11] = [
-    "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags", "tracking",
+const NAMES: [&str; 12] = [
+    "id", "stream", "type", "pos", "gpos", "data", "data64", "meta", "time", "tags", "redacted",
+    "tracking",
 ];
 
 /// The values of these names.
@@ -141,6 +145,7 @@ fn parse_record(
         meta,
         time,
         tags,
+        redacted,
         tracking,
     ] = values;
     let id = match present(id).map(parse_id).transpose() {
@@ -174,12 +179,19 @@ fn parse_record(
         .validate(EVENT_DATA_BYTES_MAX)
         .map_err(|error| error.to_string())?;
     let time = time.ok_or("time must be an RFC 3339 time")?;
+    let is_redacted =
+        strict::flag(present(redacted), "redacted").map_err(|failure| failure.message)?;
+    // Nobody compares what a redacted event says, so it must say nothing.
+    if is_redacted && event.data.bytes().as_ref() != b"null" {
+        return Err("the data of a redacted event must be null".to_owned());
+    }
     Ok(ImportedEvent {
         tracking: present(tracking).map(parse_tracking).transpose()?,
         event,
         stream_position,
         position,
         time,
+        is_redacted,
     })
 }
 

@@ -76,6 +76,34 @@ fn what_was_exported_is_imported_as_it_was() {
 }
 
 #[test]
+fn what_was_redacted_is_known_as_such_when_it_is_imported() {
+    let first = TestServer::production();
+    let event = |data: &str| {
+        format!(
+            r#"["commit",{{"events":[{{"id":"00000000-0000-4000-8000-000000000001","stream":"a-1","type":"T","data":{data}}}]}}]"#
+        )
+    };
+    assert_eq!(rpc(first.address, &event("1")).status, 200);
+    let redact = r#"["event.redact",{"globalPosition":1}]"#;
+    assert_eq!(rpc(first.address, redact).status, 200);
+    let exported = export(&first);
+    assert!(exported.contains(r#","redacted":true}"#), "{exported}");
+    let second = TestServer::production();
+    import(&second, "/import", "", exported.as_bytes());
+    assert_eq!(export(&second), exported);
+    // Nobody knows any more what it said, so whoever brings it again is right.
+    for server in [&first, &second] {
+        let again = rpc(server.address, &event("2"));
+        assert_eq!(again.status, 200, "{}", again.text());
+    }
+    let lying = exported.replace(r#""data":null"#, r#""data":1"#);
+    let third = TestServer::production();
+    let refused = import(&third, "/import", "", lying.as_bytes());
+    let why = "the data of a redacted event must be null";
+    assert!(refused.contains(why), "{refused}");
+}
+
+#[test]
 fn data_with_line_breaks_stays_on_its_line() {
     let server = TestServer::production();
     let call = "[\"stream.write\",\"a-1\",{\"type\":\"T\",\"data\":{\n\"n\":\r\n1}}]";

@@ -320,6 +320,7 @@ fn import_from_the_future(database: &Database) {
         position: database.head().unwrap() + 5,
         time: Timestamp::parse("2100-01-01T00:00:00Z").unwrap(),
         tracking: None,
+        is_redacted: false,
     };
     database.import(vec![imported]).unwrap();
 }

@@ -125,6 +125,7 @@ mod tests {
                 metadata: None,
                 tracking: None,
                 data: &Payload::binary("{}"),
+                is_redacted: false,
             };
             encoder.push(label::make(false, false, None), &item);
         }

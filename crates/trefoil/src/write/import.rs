@@ -50,6 +50,7 @@ impl<'a> Stage<'a> {
                     stream_position: Some(event.stream_position),
                     is_imported: true,
                     tracking: event.tracking.as_ref(),
+                    is_redacted: event.is_redacted,
                 };
                 let event = match renamed.contains(&event.position) {
                     true => without_id(&event.event),

@@ -80,6 +80,8 @@ pub(super) struct StagedPlace<'t> {
     pub(super) stream_position: Option<u64>,
     pub(super) is_imported: bool,
     pub(super) tracking: Option<&'t Tracking>,
+    /// Whether it is what stays of a redacted event.
+    pub(super) is_redacted: bool,
 }
 
 impl<'a> Stage<'a> {
@@ -187,6 +189,7 @@ impl<'a> Stage<'a> {
                     stream_position: None,
                     is_imported: false,
                     tracking,
+                    is_redacted: false,
                 };
                 appended.push(self.append(event, number, &place));
             }
@@ -345,6 +348,7 @@ impl<'a> Stage<'a> {
             metadata: event.metadata.as_deref(),
             tracking: place.tracking,
             data: &event.data,
+            is_redacted: place.is_redacted,
         };
         let label = label::make(place.is_imported, in_stream.is_first, in_stream.group_hash);
         self.encoder.push(label, &item);

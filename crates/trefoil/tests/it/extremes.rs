@@ -11,6 +11,7 @@ fn imported(position: u64, stream_position: u64) -> ImportedEvent {
     let time = Timestamp(0);
     ImportedEvent {
         tracking: None,
+        is_redacted: false,
         event,
         stream_position,
         position,

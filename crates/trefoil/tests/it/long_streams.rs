@@ -13,6 +13,7 @@ fn imported(position: u64) -> ImportedEvent {
     let event = NewEvent::new(stream, "E", "{}").with_id(EventId::from_u128(position.into()));
     ImportedEvent {
         tracking: None,
+        is_redacted: false,
         event,
         stream_position,
         position,

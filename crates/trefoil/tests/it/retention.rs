@@ -143,6 +143,7 @@ fn a_stream_whose_positions_have_gaps_keeps_as_many_events() {
         position: number * 2 + 1,
         time: START,
         tracking: None,
+        is_redacted: false,
     };
     let events: Vec<_> = (0..9000).map(imported).collect();
     database.import(events).unwrap();

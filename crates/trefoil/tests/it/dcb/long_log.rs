@@ -143,6 +143,7 @@ impl Subject {
                     position,
                     time: Timestamp(1_700_000_000_000_000_000),
                     tracking: None,
+                    is_redacted: false,
                 };
                 let batch = numbered(drawn).into_iter().zip(from..).map(place);
                 self.database.import(batch.collect())?;

@@ -110,6 +110,7 @@ impl Driver {
                 .as_deref()
                 .and_then(|stream| after.version(stream));
             let imported = ImportedEvent {
+                is_redacted: false,
                 tracking: spec
                     .tracking
                     .map(|(source, position)| Tracking::new(SOURCES[source], position)),
