@@ -19,8 +19,7 @@ use super::entries::{REMOVAL, read};
 use crate::Database;
 use crate::database::engine::Engine;
 use crate::index::TermKind;
-use crate::read::decode;
-use crate::read::stored_commit::event_at;
+use crate::read::{decode, fetch_all};
 use crate::state::{DurableView, View};
 use crate::time::NEVER;
 use crate::write::Work;
@@ -304,9 +303,11 @@ impl Database {
     }
 }
 
-/// Returns what redacts the event at a position, if there is one.
+/// Returns what redacts the event at a position, if there is one: also if it was removed, for as long as
+/// the log has it.
 fn redactable(engine: &Engine, position: u64, drops_tags: bool) -> Result<RedactionWork> {
-    let event = event_at(engine, position)?.ok_or_else(|| no_event(position))?;
+    let found = fetch_all(engine.storage.as_ref(), &[position])?;
+    let event = found.first().ok_or_else(|| no_event(position))?;
     Ok(RedactionWork {
         position,
         id: event.id(),

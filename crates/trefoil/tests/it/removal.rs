@@ -323,3 +323,28 @@ fn the_category_without_a_name_is_listed_once_and_hidden_when_it_is_empty() {
     );
     assert!(categories(0).is_empty());
 }
+
+#[test]
+fn what_was_deleted_can_be_redacted_while_the_log_has_it() {
+    let directory = TempDir::new().unwrap();
+    let database = Database::open(directory.path(), &options()).unwrap();
+    fill(&database, 300);
+    let commit = Commit::new([secret_event()]);
+    let position = database.commit(commit).unwrap().position;
+    fill(&database, 300);
+    database.delete_stream("user-1", None).unwrap();
+    assert_eq!(database.event_at(position).unwrap(), None);
+    assert!(database.redact(position, true).unwrap());
+    // It is not dropped before some minutes have passed, but says nothing any more.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !files_with(directory.path(), &noise(4711)).is_empty() {
+        assert!(Instant::now() < deadline, "the bytes are still there");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(database.event_at(position).unwrap(), None);
+    database.compact().unwrap();
+    let gone = database.redact(position, true).unwrap_err().to_string();
+    assert!(gone.contains("there is no event at position"), "{gone}");
+    database.close().unwrap();
+    check_sound(directory.path());
+}
