@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use trefoil_core::Timestamp;
 use trefoil_storage::Stopwatch;
 
@@ -28,6 +29,11 @@ pub trait TimeSource: Debug + Send + Sync {
 
     /// Returns the time since some moment in the past, by a clock that is never set.
     fn steady(&self) -> Duration;
+
+    /// Returns both, of about the same moment.
+    fn both(&self) -> (Timestamp, Duration) {
+        (self.wall(), self.steady())
+    }
 }
 
 /// The clock of a process. Clones are the same clock.
@@ -55,6 +61,8 @@ struct ClockInner {
     /// By how many nanoseconds the wall clock was ahead of the steady one when last looked at.
     offset: AtomicI64,
     n_jumps: AtomicU64,
+    /// When it was last seen to have jumped ahead, by the steady clock.
+    jumped_ahead: Mutex<Option<Duration>>,
     /// The highest time that an event was given, in nanoseconds since 1970.
     last_event: AtomicI64,
     /// Whether it is known that events have later times than the wall clock.
@@ -76,6 +84,7 @@ impl Clock {
                 offset: AtomicI64::new(offset(source.as_ref())),
                 source,
                 n_jumps: AtomicU64::new(0),
+                jumped_ahead: Mutex::new(None),
                 last_event: AtomicI64::new(0),
                 is_behind: AtomicBool::new(false),
             }),
@@ -103,6 +112,14 @@ impl Clock {
         self.inner.n_jumps.load(Ordering::Relaxed)
     }
 
+    /// Returns how long ago the wall clock was last seen to jump ahead; `None` if it was not. Looks whether it
+    /// just did.
+    pub(crate) fn since_jump_ahead(&self) -> Option<Duration> {
+        self.watch();
+        let jumped = *self.inner.jumped_ahead.lock();
+        jumped.map(|jumped| self.since(jumped))
+    }
+
     /// Returns by how much the wall clock is behind the time of the last event.
     pub fn behind(&self) -> Duration {
         let last = self.inner.last_event.load(Ordering::Relaxed);
@@ -122,6 +139,9 @@ impl Clock {
         let jump = now.saturating_sub(before);
         if u128::from(jump.unsigned_abs()) > JUMP_MAX.as_nanos() {
             self.inner.n_jumps.fetch_add(1, Ordering::Relaxed);
+            if jump > 0 {
+                *self.inner.jumped_ahead.lock() = Some(self.steady());
+            }
             let seconds = jump as f64 / 1e9;
             tracing::warn!(
                 seconds,
@@ -143,8 +163,9 @@ impl Clock {
 
 /// By how many nanoseconds the wall clock is ahead of the steady one.
 fn offset(source: &dyn TimeSource) -> i64 {
-    let steady = i64::try_from(source.steady().as_nanos()).unwrap_or(i64::MAX);
-    source.wall().0.saturating_sub(steady)
+    let (wall, steady) = source.both();
+    let steady = i64::try_from(steady.as_nanos()).unwrap_or(i64::MAX);
+    wall.0.saturating_sub(steady)
 }
 
 /// The clocks of the operating system, and when the steady one was first read.
@@ -166,40 +187,39 @@ impl TimeSource for OperatingSystem {
 
 /// A time that stands still until it is moved, for tests.
 #[derive(Debug, Default)]
-pub struct ManualTime {
-    wall: AtomicI64,
-    steady: AtomicU64,
-}
+pub struct ManualTime(Mutex<(Timestamp, Duration)>);
 
 impl ManualTime {
     /// A time that stands at `wall`.
     pub fn new(wall: Timestamp) -> Arc<Self> {
-        Arc::new(Self {
-            wall: AtomicI64::new(wall.0),
-            steady: AtomicU64::new(0),
-        })
+        Arc::new(Self(Mutex::new((wall, Duration::ZERO))))
     }
 
     /// Sets the wall clock, in either direction, as an administrator would.
     pub fn set(&self, wall: Timestamp) {
-        self.wall.store(wall.0, Ordering::SeqCst);
+        self.0.lock().0 = wall;
     }
 
     /// Lets time pass.
     pub fn advance(&self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.steady.fetch_add(nanos, Ordering::SeqCst);
-        self.wall.fetch_add(nanos as i64, Ordering::SeqCst);
+        let mut both = self.0.lock();
+        let nanos = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        both.0.0 = both.0.0.saturating_add(nanos);
+        both.1 += time;
     }
 }
 
 impl TimeSource for ManualTime {
     fn wall(&self) -> Timestamp {
-        Timestamp(self.wall.load(Ordering::SeqCst))
+        self.both().0
     }
 
     fn steady(&self) -> Duration {
-        Duration::from_nanos(self.steady.load(Ordering::SeqCst))
+        self.both().1
+    }
+
+    fn both(&self) -> (Timestamp, Duration) {
+        *self.0.lock()
     }
 }
 
@@ -227,6 +247,19 @@ mod tests {
         time.set(seconds(5_000));
         clock.watch();
         assert_eq!(clock.n_jumps(), 2);
+    }
+
+    #[test]
+    fn it_says_for_how_long_it_may_be_ahead() {
+        let time = ManualTime::new(seconds(1_000));
+        let clock = Clock::new(time.clone());
+        time.set(seconds(500));
+        assert_eq!(clock.since_jump_ahead(), None);
+        time.set(seconds(1_000_000));
+        assert_eq!(clock.since_jump_ahead(), Some(Duration::ZERO));
+        time.advance(Duration::from_secs(60));
+        time.set(seconds(1_000));
+        assert_eq!(clock.since_jump_ahead(), Some(Duration::from_secs(60)));
     }
 
     #[test]

@@ -437,3 +437,19 @@ fn a_closed_namespace_is_opened_when_events_of_it_are_too_old() {
     let database = namespaces.database(&id).unwrap();
     assert_eq!(n_events(&database, "a-1"), 0);
 }
+
+#[test]
+fn nothing_is_too_old_for_an_hour_after_the_clock_jumped_ahead() {
+    let time = ManualTime::new(START);
+    let database = Database::in_memory(&options(&time)).unwrap();
+    write(&database, "a-1", 10);
+    time.set(Timestamp(START.0 + 365 * DAY.as_nanos() as i64));
+    let policy = max_age(DAY).with_max_count(6);
+    database.set_retention(category("a"), policy).unwrap();
+    eventually("there are too many", || n_events(&database, "a-1") == 6);
+    time.advance(Duration::from_secs(59 * 60));
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!(n_events(&database, "a-1"), 6, "nobody has had the time");
+    time.advance(Duration::from_secs(2 * 60));
+    eventually("they are too old", || n_events(&database, "a-1") == 0);
+}

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
@@ -28,6 +29,10 @@ const INTERVAL: u64 = 10_000;
 const INTERVAL_WHEN_CLOSED: u64 = 10 * 60 * 1000;
 /// After how many milliseconds it is tried again if something failed.
 const RETRY: u64 = 10_000;
+
+/// For how long no event counts as too old after the clock was seen to jump ahead: somebody may set it right
+/// before anything is removed for good.
+const PAUSE_AFTER_JUMP: Duration = Duration::from_secs(60 * 60);
 
 /// How far a policy may be ahead of what is written down of it, when nothing else is to be written.
 const UNSAVED_POSITIONS_MAX: u64 = 100_000;
@@ -198,7 +203,8 @@ impl Engine {
         let upkeep = &self.removal.retention;
         upkeep.seen_head.store(head, Ordering::Relaxed);
         let (mut sweeps, mut own) = (Vec::new(), HashSet::new());
-        for (target, policy) in list_policies(&entries, None, usize::MAX)? {
+        let pause = self.pause_after_jump();
+        for (target, mut policy) in list_policies(&entries, None, usize::MAX)? {
             let (saved, known) = match &target {
                 RetentionTarget::Category(name) => (
                     progress(&entries, name)?,
@@ -212,6 +218,9 @@ impl Engine {
                     (PolicyProgress::default(), None)
                 }
             };
+            if pause.is_some() {
+                policy.max_age = None;
+            }
             sweeps.push(PolicySweep {
                 target,
                 policy,
@@ -220,16 +229,24 @@ impl Engine {
                 stage: SweepStage::Age,
             });
         }
+        let now = self.clock().now();
         Ok(RetentionPass {
             revision,
-            now: self.clock().now(),
+            now,
             head,
             sweeps,
             n_done: 0,
             own,
             cuts: HashMap::new(),
-            next: NEVER,
+            next: pause.map_or(NEVER, |pause| now.millis() + pause),
         })
+    }
+
+    /// Returns for how many milliseconds no event counts as too old, if that is so.
+    fn pause_after_jump(&self) -> Option<u64> {
+        let since = self.clock().since_jump_ahead()?;
+        let left = PAUSE_AFTER_JUMP.checked_sub(since)?;
+        u64::try_from(left.as_millis()).ok()
     }
 
     /// Takes a pass one step on. Returns whether it is over.
