@@ -1,4 +1,4 @@
-//! `GET /backup?namespace=name&origin=text&after=n&snapshot=n`: a namespace as of its last commit, in the
+//! `GET /backup?namespace=name&origin=text&after=n&snapshot=n&edits=n`: a namespace as of its last commit, in the
 //! frames of `trefoil::backup::frames`.
 //!
 //! Without `namespace` it is that of the token; the token of the default namespace may name any. The
@@ -85,7 +85,7 @@ async fn open(
 }
 
 fn parse(query: QueryString<'_>) -> Result<(Option<String>, BackupBase)> {
-    let known = query.only(&["namespace", "origin", "after", "snapshot"]);
+    let known = query.only(&["namespace", "origin", "after", "snapshot", "edits"]);
     known.map_err(Failure::invalid)?;
     let number = |name: &str| match query.get(name).map(|text| text.parse::<u64>()) {
         None => Ok(None),
@@ -96,6 +96,7 @@ fn parse(query: QueryString<'_>) -> Result<(Option<String>, BackupBase)> {
         origin: query.get("origin").map(|origin| origin.into_owned()),
         after: number("after")?.unwrap_or(0),
         snapshot: number("snapshot")?,
+        edits: number("edits")?.unwrap_or(0),
     };
     let namespace = query.get("namespace").map(|name| name.into_owned());
     Ok((namespace, base))

@@ -81,6 +81,7 @@ impl ArchivedLine {
             namespace: namespace.to_owned(),
             entry: entry.to_owned(),
             origin: None,
+            edits: 0,
             commit: end.commit,
             position: end.position,
             log: { used.iter() }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use trefoil_core::Result;
 
 use super::part::{BackupPart, PartKind, content_hash, damaged_part};
-use super::source::{BackupBase, BackupHead};
+use super::source::{BackupBase, BackupHead, is_zero};
 
 /// A part of a backup, by its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +62,10 @@ pub struct NamespaceBackup {
     pub entry: String,
     /// What tells it from others that had its name, if that is known.
     pub origin: Option<String>,
+    /// How often the log had been edited before it was read: another backup builds on this one only if that is
+    /// still so.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub edits: u64,
     /// The last commit.
     pub commit: u64,
     /// The position of the last event.
@@ -102,6 +106,7 @@ impl NamespaceBackup {
             namespace: namespace.to_owned(),
             entry: head.entry.clone(),
             origin: head.origin.clone(),
+            edits: head.edits,
             commit: head.commit,
             position: head.position,
             log: log.cloned().collect(),
@@ -120,6 +125,7 @@ impl NamespaceBackup {
                 .last()
                 .map_or(0, |part| part.first.saturating_sub(1)),
             snapshot: self.state.as_ref().map(|state| state.commit),
+            edits: self.edits,
         }
     }
 

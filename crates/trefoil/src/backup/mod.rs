@@ -10,10 +10,12 @@
 //! - [`NamespaceBackup`] lists the parts. [`restore_namespace`] makes a namespace of them, and
 //!   [`check_backup`] does the same with nothing to show for it. [`backup_until`] leaves out what came
 //!   after a point.
+//! - [`LogCutter`] cuts what is read again where it was cut before, so that parts that did not change are the same.
 //! - [`frames`] is how steps travel from a server to its clients.
 
 mod assembly;
 mod check;
+mod cutting;
 pub mod frames;
 mod kept;
 mod listing;
@@ -25,6 +27,7 @@ mod source;
 mod tests;
 
 pub use check::{CheckedBackup, check_backup};
+pub use cutting::LogCutter;
 pub use listing::{BackedUpState, NamespaceBackup, PartReference};
 pub use part::{BackupPart, PartKind, content_hash};
 pub use point::{RestorePoint, backup_until};
@@ -35,4 +38,4 @@ pub(crate) use part::{
     LoggedCommit, put_commit, put_dropped, put_event, take_changes, take_commit,
 };
 pub(crate) use point::{last_commit_by, log_end};
-pub(crate) use source::{backup_storage, read_commits, read_snapshot, stored_origin, unused};
+pub(crate) use source::{ReadBackup, read_commits, read_snapshot, stored_origin, unused};

@@ -19,6 +19,8 @@ use super::part::{
 use crate::home::Home;
 use crate::index::Manifest;
 use crate::namespaces;
+use crate::removal::log_edits;
+use crate::state::{ReadCache, StateStore};
 use crate::tools::open_storage;
 use crate::write::indexed_changes;
 
@@ -41,6 +43,8 @@ pub struct BackupBase {
     pub after: u64,
     /// The commit of the snapshot that it has.
     pub snapshot: Option<u64>,
+    /// As [`BackupHead::edits`].
+    pub edits: u64,
 }
 
 /// What a backup begins with.
@@ -51,6 +55,9 @@ pub struct BackupHead {
     pub entry: String,
     /// What tells the namespace from others that had its name, if that is known.
     pub origin: Option<String>,
+    /// How often the log was edited, because events were redacted or dropped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub edits: u64,
     /// The commit that the backup is of.
     pub commit: u64,
     /// The position of the last event.
@@ -61,6 +68,11 @@ pub struct BackupHead {
     pub after: u64,
     /// Whether parts of the state follow: not if the base has this snapshot.
     pub has_state: bool,
+}
+
+/// What never was edited is written as it always was.
+pub(super) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The snapshot of the state that a backup has.
@@ -117,7 +129,13 @@ pub fn backup_namespace(
     }
     let claim = home.claim(id, entry.stamp.incarnation, true)?;
     let storage: Arc<dyn Storage> = open_storage(claim.as_ref())?;
-    let done = backup_storage(storage.as_ref(), &text, base, &|| Ok(()), take);
+    let edits = stored_edits(&storage)?;
+    let read = ReadBackup {
+        storage: storage.as_ref(),
+        entry: &text,
+        edits,
+    };
+    let done = read.run(base, &|| Ok(()), take);
     drop(storage);
     claim.release();
     done
@@ -128,6 +146,7 @@ pub(crate) fn unused(entry: String) -> BackupStep {
     BackupStep::Head(BackupHead {
         entry,
         origin: None,
+        edits: 0,
         commit: 0,
         position: 0,
         snapshot: None,
@@ -136,56 +155,78 @@ pub(crate) fn unused(entry: String) -> BackupStep {
     })
 }
 
-/// Reads a backup. `check` is asked after each part was read, and says whether it may be told.
-pub(crate) fn backup_storage(
-    storage: &dyn Storage,
-    entry: &str,
-    base: &BackupBase,
-    check: &dyn Fn() -> Result<()>,
-    take: &mut TakeStep<'_>,
-) -> Result<()> {
-    let mut take = |step| {
-        check()?;
-        take(step)
-    };
-    let mut found = None;
-    for _ in 0..ATTEMPTS_MAX {
-        let head = head_of(storage, entry, base)?;
-        take(BackupStep::Head(head.clone()))?;
-        if read_state(storage, &head, &mut take)? {
-            found = Some(head);
-            break;
-        }
-    }
-    let Some(BackupHead { commit, after, .. }) = found else {
-        let text = "the state changes faster than it can be read: try again when less is written";
-        return Err(Error::Overloaded(text.into()));
-    };
-    let mut done = after;
-    while done < commit {
-        let part = log_part(storage, done, commit)?;
-        done = part.last;
-        take(BackupStep::Part(part))?;
-    }
-    Ok(())
+/// Returns how often a log was edited, as far as the maps know.
+fn stored_edits(storage: &Arc<dyn Storage>) -> Result<u64> {
+    let cache = Arc::new(ReadCache::new(0));
+    let store = StateStore::open(Arc::clone(storage), Arc::default(), cache)?;
+    log_edits(&store.read())
 }
 
-fn head_of(storage: &dyn Storage, entry: &str, base: &BackupBase) -> Result<BackupHead> {
-    // In this order: the snapshot is of a commit that is there.
-    let snapshot = storage.snapshot();
-    let end = storage.end();
-    let origin = stored_origin(storage)?;
-    let is_based = origin.is_some() && origin == base.origin && base.after <= end.commit;
-    let has_snapshot = is_based && base.snapshot == snapshot.map(|snapshot| snapshot.commit);
-    Ok(BackupHead {
-        entry: entry.to_owned(),
-        origin,
-        commit: end.commit,
-        position: end.position,
-        snapshot: snapshot.map(Into::into),
-        after: if is_based { base.after } else { 0 },
-        has_state: snapshot.is_some() && !has_snapshot,
-    })
+/// What is read to make a backup.
+pub(crate) struct ReadBackup<'a> {
+    pub(crate) storage: &'a dyn Storage,
+    /// The entry of the registry.
+    pub(crate) entry: &'a str,
+    /// As [`BackupHead::edits`], from before anything is read: what is edited meanwhile may be in it or not.
+    pub(crate) edits: u64,
+}
+
+impl ReadBackup<'_> {
+    /// Reads a backup. `check` is asked after each part was read, and says whether it may be told.
+    pub(crate) fn run(
+        &self,
+        base: &BackupBase,
+        check: &dyn Fn() -> Result<()>,
+        take: &mut TakeStep<'_>,
+    ) -> Result<()> {
+        let storage = self.storage;
+        let mut take = |step| {
+            check()?;
+            take(step)
+        };
+        let mut found = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let head = self.head(base)?;
+            take(BackupStep::Head(head.clone()))?;
+            if read_state(storage, &head, &mut take)? {
+                found = Some(head);
+                break;
+            }
+        }
+        let Some(BackupHead { commit, after, .. }) = found else {
+            let text =
+                "the state changes faster than it can be read: try again when less is written";
+            return Err(Error::Overloaded(text.into()));
+        };
+        let mut done = after;
+        while done < commit {
+            let part = log_part(storage, done, commit)?;
+            done = part.last;
+            take(BackupStep::Part(part))?;
+        }
+        Ok(())
+    }
+
+    fn head(&self, base: &BackupBase) -> Result<BackupHead> {
+        let storage = self.storage;
+        // In this order: the snapshot is of a commit that is there.
+        let snapshot = storage.snapshot();
+        let end = storage.end();
+        let origin = stored_origin(storage)?;
+        let is_same = origin.is_some() && origin == base.origin;
+        let is_based = is_same && base.edits == self.edits && base.after <= end.commit;
+        let has_snapshot = is_based && base.snapshot == snapshot.map(|snapshot| snapshot.commit);
+        Ok(BackupHead {
+            entry: self.entry.to_owned(),
+            origin,
+            edits: self.edits,
+            commit: end.commit,
+            position: end.position,
+            snapshot: snapshot.map(Into::into),
+            after: if is_based { base.after } else { 0 },
+            has_state: snapshot.is_some() && !has_snapshot,
+        })
+    }
 }
 
 /// Returns what tells a namespace from others that had its name, if that is known yet.

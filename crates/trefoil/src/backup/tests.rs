@@ -20,6 +20,8 @@ struct Kept {
     parts: HashMap<String, Vec<u8>>,
     n_read: usize,
     n_heads: usize,
+    /// How many parts were new.
+    n_new: usize,
 }
 
 impl Kept {
@@ -31,11 +33,16 @@ impl Kept {
             }
             BackupStep::Part(part) => {
                 self.n_read += 1;
-                let reference = self.list.as_mut().unwrap().add(&part).unwrap();
-                self.parts.insert(reference.hash, part.bytes);
+                self.add(part);
             }
         }
         Ok(())
+    }
+
+    fn add(&mut self, part: BackupPart) {
+        let reference = self.list.as_mut().unwrap().add(&part).unwrap();
+        let before = self.parts.insert(reference.hash, part.bytes);
+        self.n_new += usize::from(before.is_none());
     }
 
     fn list(&self) -> &NamespaceBackup {
@@ -69,12 +76,28 @@ fn id(name: &str) -> NamespaceId {
 
 fn back_up(namespaces: &Namespaces, before: Option<&Kept>) -> Kept {
     let mut kept = before.cloned().unwrap_or_default();
-    (kept.n_read, kept.n_heads) = (0, 0);
+    (kept.n_read, kept.n_heads, kept.n_new) = (0, 0, 0);
     let before = kept.list.take();
     let base = before.as_ref().map(NamespaceBackup::base);
-    let take = &mut |step| kept.take(before.as_ref(), step);
+    let mut cutter = LogCutter::default();
+    let take = &mut |step| match step {
+        BackupStep::Part(part) if part.kind == PartKind::Log => {
+            kept.n_read += 1;
+            cutter
+                .add(part)?
+                .into_iter()
+                .for_each(|part| kept.add(part));
+            Ok(())
+        }
+        BackupStep::Head(head) => {
+            cutter = LogCutter::new(&head, before.as_ref());
+            kept.take(before.as_ref(), BackupStep::Head(head))
+        }
+        step => kept.take(before.as_ref(), step),
+    };
     let made = namespaces.backup("tenant", &base.unwrap_or_default(), take);
     made.unwrap();
+    cutter.finish().into_iter().for_each(|part| kept.add(part));
     assert!(kept.list().is_whole());
     kept
 }
@@ -442,13 +465,17 @@ fn what_was_truncated_is_dropped_again_from_what_is_restored() {
         }
     }
     database.checkpoint().unwrap();
-    let before = back_up(&namespaces, None);
+    let mut before = back_up(&namespaces, None);
     assert!(before.list().log.len() >= 2);
     database.delete_stream("gone-1", None).unwrap();
     database.compact().unwrap();
     let expected = items(&database);
     assert_eq!(expected.iter().filter(|item| item.is_none()).count(), 20);
-    // It shares the part of the log that has the events, and says that they were dropped.
+    // What was dropped is not in the next backup, unless an earlier version has made it, or it is an
+    // archive: then it has the part of the log with the events, and says that they were dropped.
+    let kept = back_up(&namespaces, Some(&before));
+    assert_ne!(kept.list().log[0], before.list().log[0]);
+    before.list.as_mut().unwrap().edits = kept.list().edits;
     let kept = back_up(&namespaces, Some(&before));
     assert_eq!(kept.list().log[0], before.list().log[0]);
     let (restored, _) = kept.restored("tenant");
@@ -494,4 +521,35 @@ fn what_a_replaced_namespace_knew_outlives_a_restore_that_was_cut_short() {
     let restored = restore(RestoreOrder::default(), &mut kept.fetch()).unwrap();
     assert_eq!(restored.redacted, 1);
     assert_eq!(home.entries().unwrap().len(), 1);
+}
+
+#[test]
+fn what_was_redacted_is_in_no_backup_that_is_made_later() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    let large = "x".repeat(300_000);
+    for number in 0..40 {
+        let data = format!(r#""secret {number}, {large}""#);
+        let event = NewEvent::new("account-1", "Deposited", data);
+        database.commit(Commit::new([event])).unwrap();
+    }
+    database.checkpoint().unwrap();
+    let first = back_up(&namespaces, None);
+    database.redact(3, false).unwrap();
+    database.compact().unwrap();
+    let second = back_up(&namespaces, Some(&first));
+    let has_secret = |kept: &Kept| {
+        let parts = kept.list().log.iter();
+        let mut contents = parts.map(|part| &kept.parts[&part.hash]);
+        contents.any(|content| content.windows(9).any(|window| window == b"secret 2,"))
+    };
+    assert!(has_secret(&first) && !has_secret(&second));
+    // Only the part that has changed is another one, besides changes of the state and its snapshot, and the
+    // next backup builds on this one.
+    let (before, after) = (&first.list().log, &second.list().log);
+    let n_same = after.iter().filter(|part| before.contains(part)).count();
+    assert_eq!(n_same + 2, before.len(), "{before:?} {after:?}");
+    let third = back_up(&namespaces, Some(&second));
+    assert!(third.n_read < second.n_read && third.n_new <= 2);
+    let checked = check_backup(second.list(), &mut second.fetch()).unwrap();
+    assert_eq!(checked.events, 40);
 }

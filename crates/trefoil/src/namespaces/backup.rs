@@ -6,8 +6,9 @@ use super::entry::RegistryRecord;
 use super::registry::{encode, read_entry};
 use super::token::TokenRecord;
 use super::{Namespaces, random_token};
-use crate::backup::{BackupBase, TakeStep, backup_storage, unused};
+use crate::backup::{BackupBase, ReadBackup, TakeStep, unused};
 use crate::home::StoredEntry;
+use crate::removal::log_edits;
 
 impl Namespaces {
     /// Returns whether nothing has been made of a namespace but its entry in the registry.
@@ -26,9 +27,17 @@ impl Namespaces {
             return take(unused(entry));
         }
         let database = self.database(&id)?;
-        let storage = std::sync::Arc::clone(&database.engine()?.storage);
-        let check = || database.ask(|_| Ok(()));
-        backup_storage(storage.as_ref(), &entry, base, &check, take)
+        let engine = database.engine()?;
+        let edits = log_edits(&engine.store.read())?;
+        let storage = std::sync::Arc::clone(&engine.storage);
+        // Nobody waits for the backup, as they would for a reader of the engine.
+        drop(engine);
+        let read = ReadBackup {
+            storage: storage.as_ref(),
+            entry: &entry,
+            edits,
+        };
+        read.run(base, &|| database.ask(|_| Ok(())), take)
     }
 }
 

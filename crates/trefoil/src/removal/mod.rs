@@ -11,6 +11,7 @@
 //! dropping_again what a restored log has of them is noted again
 //! redaction what single events say is removed, and a stub stays
 //! again     redactions that others know, and what they come to in a restored namespace
+//! edits     how often the log was edited because of all this
 //! upkeep    the work that this leaves behind, and when it is due
 //! recount   how many of them the index has lost
 //! retention policies by which the background removes events
@@ -25,6 +26,7 @@ mod dropping;
 mod dropping_again;
 #[cfg(test)]
 mod dropping_tests;
+mod edits;
 mod entries;
 mod hidden;
 mod recount;
@@ -40,6 +42,7 @@ mod upkeep;
 pub use again::KnownRedaction;
 pub(crate) use again::known_redactions;
 pub(crate) use dropping::DroppedStream;
+pub(crate) use edits::log_edits;
 pub(crate) use entries::{
     RemovedCounts, StreamRemoval, TOTAL, highest_floor, is_entry, is_of_events,
     removed_in_category, removed_in_total, stream_removal, subject_of_entry,

@@ -86,6 +86,7 @@ impl Stage<'_> {
             for DroppedStream { stream, floor } in streams {
                 stage.view().end_pending(stream, *floor, now)?;
             }
+            stage.view().count_log_edit()?;
             stage.stage_commit(Vec::new(), None, &[])
         })
     }
@@ -134,6 +135,7 @@ impl Stage<'_> {
     pub(crate) fn end_redactions(&mut self, done: &[(u64, Redaction)]) -> Result<Committed> {
         self.whole_or_not(|stage| {
             stage.view().end_redactions(done)?;
+            stage.view().count_log_edit()?;
             stage.stage_commit(Vec::new(), None, &[])
         })
     }

@@ -55,9 +55,11 @@ impl BackupSource {
             Self::Server(client) => {
                 let after = base.after.to_string();
                 let snapshot = base.snapshot.map(|commit| commit.to_string());
+                let edits = (base.edits > 0).then(|| base.edits.to_string());
                 let mut query = vec![("namespace", name), ("after", &after)];
                 query.extend(base.origin.as_deref().map(|origin| ("origin", origin)));
                 query.extend(snapshot.as_deref().map(|commit| ("snapshot", commit)));
+                query.extend(edits.as_deref().map(|edits| ("edits", edits)));
                 let mut body = client.download("/backup", &query)?.into_reader();
                 while let Some(step) = read_step(&mut body)? {
                     take(step)?;

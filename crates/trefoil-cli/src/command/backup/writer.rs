@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use indicatif::ProgressBar;
-use trefoil::backup::{BackupHead, BackupPart, BackupStep, NamespaceBackup, PartKind};
+use trefoil::backup::{BackupHead, BackupPart, BackupStep, LogCutter, NamespaceBackup, PartKind};
 use trefoil::{Clock, Error};
 
 use crate::backups::{BackedUpNamespace, Repository};
@@ -67,6 +67,8 @@ pub(super) struct NamespaceWriter<'a, 'b> {
     /// The backup on which it builds.
     pub(super) before: Option<NamespaceBackup>,
     pub(super) list: Option<NamespaceBackup>,
+    /// Cuts the log as it was cut before.
+    cutter: LogCutter,
     /// How much of what was before is of use: it has to be what it says.
     pub(super) is_checked: bool,
     pub(super) n_unnoted: usize,
@@ -88,6 +90,7 @@ impl<'a, 'b> NamespaceWriter<'a, 'b> {
             name,
             before,
             list: None,
+            cutter: LogCutter::default(),
             is_checked: false,
             n_unnoted: 0,
             bar,
@@ -100,6 +103,7 @@ impl<'a, 'b> NamespaceWriter<'a, 'b> {
     pub(super) fn take(&mut self, step: BackupStep) -> trefoil::Result<()> {
         let taken = match step {
             BackupStep::Head(head) => self.begin(&head),
+            BackupStep::Part(part) if part.kind == PartKind::Log => self.cut(part),
             BackupStep::Part(part) => self.add(&part),
         };
         taken.map_err(|error| {
@@ -111,11 +115,17 @@ impl<'a, 'b> NamespaceWriter<'a, 'b> {
     fn begin(&mut self, head: &BackupHead) -> anyhow::Result<()> {
         let list = NamespaceBackup::begin(self.name, head, self.before.as_ref());
         self.list = Some(list.context("the backup does not follow the one before")?);
+        self.cutter = LogCutter::new(head, self.before.as_ref());
         // What is read again of the log shows whether it is the one that it was.
         self.is_checked = head.after == 0 && (head.has_state || head.snapshot.is_none());
         self.bar.set_length(head.commit.saturating_sub(head.after));
         self.bar.set_position(0);
         Ok(())
+    }
+
+    fn cut(&mut self, part: BackupPart) -> anyhow::Result<()> {
+        let parts = self.cutter.add(part)?;
+        parts.iter().try_for_each(|part| self.add(part))
     }
 
     fn add(&mut self, part: &BackupPart) -> anyhow::Result<()> {
@@ -157,6 +167,9 @@ impl<'a, 'b> NamespaceWriter<'a, 'b> {
 
     /// Ends the namespace. It counts when the document of the backup is written.
     pub(super) fn finish(mut self) -> anyhow::Result<BackedUpNamespace> {
+        if let Some(rest) = self.cutter.finish() {
+            self.add(&rest)?;
+        }
         self.note()?;
         let list = self.list.filter(NamespaceBackup::is_whole);
         let list = list.context("the backup is not whole")?;
