@@ -23,6 +23,9 @@ pub struct Restored {
     pub token: Option<Token>,
     /// How many events were redacted again.
     pub redacted: u64,
+    /// How many events are missing that were there at this point: they were removed later, and dropped before
+    /// the backup was made.
+    pub missing: u64,
 }
 
 /// How a namespace is restored.
@@ -63,6 +66,7 @@ pub fn restore_namespace(
         keep_redactions(to, id, &redactions)?;
         to.delete(id, replaced.stamp.incarnation)?()?;
     }
+    let mut n_dropped = 0;
     let mut fill = |storage: &dyn Storage| {
         let mut gaps = Gaps::default();
         assemble_log(backup, fetch, storage.group_limits(), &mut |group| {
@@ -70,6 +74,7 @@ pub fn restore_namespace(
             let records = records.collect();
             storage.append(&Group { records }).wait()
         })?;
+        n_dropped = gaps.len();
         gaps.drop_from(storage)?;
         if let Some(state) = &backup.state {
             storage.write_snapshot(state.commit, &mut |sink| {
@@ -82,11 +87,16 @@ pub fn restore_namespace(
         let has_state = backup.state.is_some() || !backup.changes.is_empty();
         Ok(has_state.then_some(0))
     };
-    let mut redacted = 0;
+    let (mut redacted, mut n_expected) = (0, 0);
     make_namespace(to, id, &entry, options, &mut fill, &mut |database| {
         redacted = database.redact_again(&redactions)?;
-        database.drop_again()
+        n_expected = database.drop_again()?;
+        Ok(())
     })?;
     forget_redactions(to, id)?;
-    Ok(Restored { token, redacted })
+    Ok(Restored {
+        token,
+        redacted,
+        missing: n_dropped.saturating_sub(n_expected),
+    })
 }

@@ -553,3 +553,32 @@ fn what_was_redacted_is_in_no_backup_that_is_made_later() {
     let checked = check_backup(second.list(), &mut second.fetch()).unwrap();
     assert_eq!(checked.events, 40);
 }
+
+#[test]
+fn it_is_told_how_many_events_a_point_lacks() {
+    let (namespaces, database, _) = tenant(Arc::new(MemoryHome::new()));
+    for stream in ["a-1", "b-1", "c-1"] {
+        let event = || NewEvent::new(stream, "Deposited", "{}");
+        let commit = Commit::new((0..10).map(|_| event()));
+        database.commit(commit).unwrap();
+    }
+    let storage = Arc::clone(&database.engine().unwrap().storage);
+    database.delete_stream("a-1", None).unwrap();
+    database.delete_stream("b-1", None).unwrap();
+    // Of the first one all is dropped, of the second one a part.
+    storage.drop_items(&[1..11, 11..14]).unwrap();
+    let kept = back_up(&namespaces, None);
+    for (commit, missing) in [(3, 13), (4, 3), (5, 0)] {
+        let point = RestorePoint::Commit(commit);
+        let list = backup_until(kept.list(), point, &mut kept.fetch()).unwrap();
+        let restored = restore_namespace(
+            &MemoryHome::new(),
+            &id("tenant"),
+            &list,
+            RestoreOrder::default(),
+            &Options::default(),
+            &mut kept.fetch(),
+        );
+        assert_eq!(restored.unwrap().missing, missing, "{commit}");
+    }
+}

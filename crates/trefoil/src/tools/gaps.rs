@@ -42,6 +42,14 @@ impl Gaps {
         }
     }
 
+    /// Returns how many items were dropped.
+    pub(crate) fn len(&self) -> u64 {
+        self.ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum()
+    }
+
     /// Drops what stood in for others.
     pub(crate) fn drop_from(self, storage: &dyn Storage) -> Result<()> {
         match self.ranges.is_empty() {

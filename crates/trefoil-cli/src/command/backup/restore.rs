@@ -202,11 +202,15 @@ fn print(
                 0 => String::new(),
                 n => format!(", {n} events redacted again"),
             };
+            let missing = match restored.missing {
+                0 => String::new(),
+                n => format!(", {n} events are missing that were removed later"),
+            };
             let known = known.told();
             let token = token.as_ref().map(|token| format!("  {token}"));
             let token = token.unwrap_or_default();
             output.line(format_args!(
-                "{id}  commit {commit}{redacted}{known}{token}"
+                "{id}  commit {commit}{missing}{redacted}{known}{token}"
             ))?;
         }
         false => {
@@ -216,6 +220,7 @@ fn print(
                 "commit": commit,
                 "position": position,
                 "redacted": restored.redacted,
+                "missing": restored.missing,
                 "knowsLaterRedactions": known.are_all,
                 "redactionsKnownUntil": known.until.map(|until| until.to_string()),
                 "token": token,
