@@ -26,6 +26,9 @@ pub(super) struct LineEnd {
     pub(super) begun: u64,
     /// The position of the last event.
     pub(super) position: u64,
+    /// Whether it was just taken over: whoever shipped it before may have put pieces together that were
+    /// followed meanwhile, and may have ended before it noticed.
+    pub(super) is_taken_over: bool,
 }
 
 /// Makes all lines of a namespace follow redactions, also those of earlier logs: they have the same events
@@ -45,15 +48,33 @@ pub(super) fn follow(
         // An event that is not shipped yet was redacted by a commit that is not shipped yet.
         let is_there =
             |one: &&KnownRedaction| *begun != newest.begun || one.position <= newest.position;
-        let due = redactions.iter().filter(is_there);
-        let due: Vec<KnownRedaction> = due.filter(|one| !followed.contains(one)).copied().collect();
+        let there = redactions.iter().filter(is_there).copied();
+        let is_looked_at_again = newest.is_taken_over && *begun == newest.begun;
+        let (known, due): (Vec<_>, Vec<_>) = there.partition(|one| followed.contains(one));
+        if is_looked_at_again && !known.is_empty() {
+            is_changed |= rewrite(shelf, *begun, line, &known)?;
+        }
         if !due.is_empty() {
-            rewrite(shelf, *begun, line, &due)?;
+            rewrite_all(shelf, *begun, &due)?;
             note(shelf, *begun, line, &followed, due, now)?;
             is_changed = true;
         }
     }
     Ok(is_changed)
+}
+
+/// Writes pieces again until there is none left that has something to redact: somebody may have put some
+/// together meanwhile. Who does so later finds that what it has read is gone.
+fn rewrite_all(shelf: &ArchiveShelf<'_>, begun: u64, due: &[KnownRedaction]) -> anyhow::Result<()> {
+    loop {
+        let names = shelf.names()?;
+        let Some(line) = names.lines.get(&begun) else {
+            return Ok(());
+        };
+        if !rewrite(shelf, begun, line, due)? {
+            return Ok(());
+        }
+    }
 }
 
 /// Returns the redactions that a line has followed.
@@ -70,13 +91,14 @@ pub(super) fn followed(
 }
 
 /// Writes the pieces of a line again that have something to redact. Those of which a larger one has the
-/// commits go at once, and so does what was never finished.
+/// commits go at once, and so does what was never finished. Returns whether a piece was written.
 fn rewrite(
     shelf: &ArchiveShelf<'_>,
     begun: u64,
     line: &LineNames,
     due: &[KnownRedaction],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
+    let mut is_changed = false;
     shelf.remove_partial(begun)?;
     let due: BTreeMap<u64, KnownRedaction> = due.iter().map(|one| (one.position, *one)).collect();
     let chain: BTreeSet<PieceName> = line.chain().into_iter().collect();
@@ -98,9 +120,10 @@ fn rewrite(
         if let Some(redacted) = shelf.piece(begun, name)?.redacted(&due)? {
             shelf.add_piece(begun, &redacted)?;
             shelf.remove_piece(begun, name)?;
+            is_changed = true;
         }
     }
-    Ok(())
+    Ok(is_changed)
 }
 
 /// Notes that a line has followed redactions.

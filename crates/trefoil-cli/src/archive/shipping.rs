@@ -1,6 +1,8 @@
 //! Shipping one namespace: the next commits become a piece, many small pieces a large one, a new snapshot
 //! of the state a base, and what was redacted goes.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, anyhow};
 use trefoil::archive::{ArchivePiece, ArchiveSource, PieceName};
 use trefoil::backup::{BackedUpState, BackupSnapshot, BackupStep, PartReference, content_hash};
@@ -34,6 +36,10 @@ pub(super) struct ShippedLine {
     position: u64,
     /// Whether there may be redactions that the archive has yet to follow.
     owes_redactions: bool,
+    /// Whether what others have shipped of it was not looked at yet.
+    is_taken_over: bool,
+    /// When redactions were followed, as far as that is known.
+    followed: BTreeSet<u64>,
     /// The small pieces at the end.
     small: Vec<PieceName>,
     /// Pieces of which a larger one has the commits. They stay for a while: somebody may be restoring.
@@ -193,6 +199,7 @@ impl Shipper<'_> {
         let newest = LineEnd {
             begun: line.begun,
             position: line.position,
+            is_taken_over: line.is_taken_over,
         };
         let now = self.namespaces.clock().now().millis();
         if follow(shelf, newest, &redactions.unwrap_or_default(), now)? {
@@ -200,7 +207,7 @@ impl Shipper<'_> {
             let names = names.lines.get(&line.begun);
             line.look(names.context("the line is gone")?);
         }
-        line.owes_redactions = false;
+        (line.owes_redactions, line.is_taken_over) = (false, false);
         Ok(())
     }
 
@@ -261,6 +268,8 @@ impl ShippedLine {
             millis: 0,
             position: 0,
             owes_redactions: true,
+            is_taken_over: true,
+            followed: BTreeSet::new(),
             small: Vec::new(),
             replaced: Vec::new(),
             base: 0,
@@ -277,6 +286,7 @@ impl ShippedLine {
         let pieces = names.pieces.iter().filter(|piece| !chain.contains(piece));
         self.replaced = pieces.copied().collect();
         self.base = names.bases.iter().max().copied().unwrap_or(0);
+        self.followed = names.redactions.iter().copied().collect();
     }
 
     fn is_of(&self, document: &LineDocument, generation: u64) -> bool {
@@ -310,7 +320,37 @@ impl ShippedLine {
 
 /// Makes one piece of the small ones. Those that were replaced the last time go. Returns how many bytes were
 /// written.
+///
+/// Another node may have taken the line over and have followed redactions: then what was read here must not
+/// come back. It is looked before, and again after, because the other one may not have seen the new piece.
 fn merge(shelf: &ArchiveShelf<'_>, line: &mut ShippedLine) -> anyhow::Result<u64> {
+    let merged = match read_small(shelf, line) {
+        Ok(merged) => merged,
+        Err(error) => {
+            look_again(shelf, line)?;
+            return Err(error);
+        }
+    };
+    if !is_as_known(shelf, line)? {
+        look_again(shelf, line)?;
+        return Ok(0);
+    }
+    let written = shelf.add_piece(line.begun, &merged)?;
+    if !is_as_known(shelf, line)? {
+        shelf.remove_piece(line.begun, &merged.name())?;
+        look_again(shelf, line)?;
+        return Ok(written);
+    }
+    for replaced in &line.replaced {
+        shelf.remove_piece(line.begun, replaced)?;
+    }
+    line.replaced = std::mem::take(&mut line.small);
+    line.add(merged.name());
+    Ok(written)
+}
+
+/// Returns the small pieces as one.
+fn read_small(shelf: &ArchiveShelf<'_>, line: &ShippedLine) -> anyhow::Result<ArchivePiece> {
     let mut pieces = line.small.iter().map(|name| shelf.piece(line.begun, name));
     let mut merged = pieces.next().context("there is nothing to merge")??;
     for piece in pieces {
@@ -318,11 +358,78 @@ fn merge(shelf: &ArchiveShelf<'_>, line: &mut ShippedLine) -> anyhow::Result<u64
             return Err(anyhow!("pieces of the archive do not follow each other"));
         }
     }
-    let written = shelf.add_piece(line.begun, &merged)?;
-    for replaced in &line.replaced {
-        shelf.remove_piece(line.begun, replaced)?;
+    Ok(merged)
+}
+
+/// Returns whether nobody else has followed redactions, or removed pieces that become one.
+fn is_as_known(shelf: &ArchiveShelf<'_>, line: &ShippedLine) -> anyhow::Result<bool> {
+    let names = shelf.names()?;
+    let names = names.lines.get(&line.begun).context("the line is gone")?;
+    let followed: BTreeSet<u64> = names.redactions.iter().copied().collect();
+    let mut small = line.small.iter();
+    Ok(followed == line.followed && small.all(|piece| names.pieces.contains(piece)))
+}
+
+/// Takes over what others have made of a line.
+fn look_again(shelf: &ArchiveShelf<'_>, line: &mut ShippedLine) -> anyhow::Result<()> {
+    let names = shelf.names()?;
+    line.look(names.lines.get(&line.begun).context("the line is gone")?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil::{Commit, NamespacesOptions, NewEvent, NewNamespace};
+
+    use super::*;
+    use crate::archive::redacting::RedactionsDocument;
+    use crate::backups::Use;
+    use crate::places::HomePlace;
+
+    #[test]
+    fn pieces_are_not_put_together_when_somebody_else_has_followed_redactions() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = HomePlace::Directory(directory.path().join("archive"));
+        let repository = Repository::open(&place, Use::Archive, None).unwrap();
+        let namespaces = Namespaces::in_memory(NamespacesOptions::default()).unwrap();
+        let id = NamespaceId::new("tenant").unwrap();
+        namespaces.create(&id, NewNamespace::default()).unwrap();
+        let progress = ArchiveProgress::default();
+        let shipper = Shipper {
+            namespaces: &namespaces,
+            repository: &repository,
+            progress: &progress,
+        };
+        let mut known = None;
+        for _ in 0..3 {
+            let event = NewEvent::new("account-1", "Deposited", "{}");
+            let database = namespaces.database(&id).unwrap();
+            database.commit(Commit::new([event])).unwrap();
+            shipper.step(&id, &mut known).unwrap();
+        }
+        let mut line = known.unwrap();
+        let shelf = ArchiveShelf::of(&repository, id.as_str());
+        let n_pieces = || shelf.names().unwrap().lines[&line_of(&shelf)].pieces.len();
+        assert_eq!((line.small.len(), n_pieces()), (3, 3));
+        let redactions = Vec::new();
+        let document = RedactionsDocument { redactions };
+        shelf.add_redactions(line.begun, 1, &document).unwrap();
+        assert_eq!(merge(&shelf, &mut line).unwrap(), 0);
+        assert_eq!(n_pieces(), 3);
+        // Now it knows of them.
+        assert!(merge(&shelf, &mut line).unwrap() > 0);
+        assert_eq!(n_pieces(), 4);
+        // A piece that it would put together is gone.
+        let mut line = ShippedLine {
+            small: line.replaced.clone(),
+            ..line
+        };
+        shelf.remove_piece(line.begun, &line.small[1]).unwrap();
+        merge(&shelf, &mut line).unwrap_err();
+        assert_eq!((n_pieces(), line.commit), (3, 3));
     }
-    line.replaced = std::mem::take(&mut line.small);
-    line.add(merged.name());
-    Ok(written)
+
+    fn line_of(shelf: &ArchiveShelf<'_>) -> u64 {
+        *shelf.names().unwrap().lines.keys().next().unwrap()
+    }
 }
