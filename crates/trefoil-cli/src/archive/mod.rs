@@ -14,4 +14,4 @@ mod shelf;
 mod shipping;
 
 pub(crate) use archiver::Archiver;
-pub(crate) use reading::{ArchiveReader, ArchivedReach, FollowedRedactions};
+pub(crate) use reading::{ArchiveReader, ArchivedReach, ArchivedRedactions};

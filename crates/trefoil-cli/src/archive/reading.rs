@@ -59,7 +59,7 @@ pub(crate) struct ArchivedReach {
 
 /// The redactions that an archive has followed.
 #[derive(Debug, Default)]
-pub(crate) struct FollowedRedactions {
+pub(crate) struct ArchivedRedactions {
     pub(crate) redactions: Vec<KnownRedaction>,
     /// When it was added to last; `None` if it does not reach as far as what is restored.
     pub(crate) until: Option<Timestamp>,
@@ -123,8 +123,8 @@ impl<'a> ArchiveReader<'a> {
     }
 
     /// Returns the redactions of a namespace that the archive has followed, of all its logs.
-    pub(crate) fn redactions(&self, name: &str, commit: u64) -> anyhow::Result<FollowedRedactions> {
-        let mut found = FollowedRedactions::default();
+    pub(crate) fn redactions(&self, name: &str, commit: u64) -> anyhow::Result<ArchivedRedactions> {
+        let mut found = ArchivedRedactions::default();
         let Some(shelf) = self.shelves.get(name) else {
             return Ok(found);
         };

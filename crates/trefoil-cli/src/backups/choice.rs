@@ -5,7 +5,7 @@ use trefoil::Timestamp;
 use trefoil::backup::{NamespaceBackup, PartReference, RestorePoint, backup_until};
 
 use super::{BackupDocument, Repository};
-use crate::archive::{ArchiveReader, FollowedRedactions};
+use crate::archive::{ArchiveReader, ArchivedRedactions};
 use crate::exit::NotFound;
 
 /// What namespaces may be restored from.
@@ -160,7 +160,7 @@ impl<'a> Candidates<'a> {
     pub(crate) fn redactions(
         &self,
         backup: &NamespaceBackup,
-    ) -> anyhow::Result<FollowedRedactions> {
+    ) -> anyhow::Result<ArchivedRedactions> {
         let (name, commit) = (backup.namespace.as_str(), backup.commit);
         match &self.archive {
             Some(archive) => archive.redactions(name, commit),

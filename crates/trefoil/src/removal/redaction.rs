@@ -164,7 +164,7 @@ impl View {
 
 /// An event that is being redacted.
 #[derive(Debug)]
-struct RedactedEvent {
+struct EventStub {
     redaction: Redaction,
     /// What takes its place.
     stub: StoredItem,
@@ -174,7 +174,7 @@ struct RedactedEvent {
 
 /// What the log made of redactions.
 #[derive(Debug, Default)]
-pub(super) struct FollowedRedactions {
+pub(super) struct PlacedStubs {
     /// Those of which it has nothing left.
     done: Vec<(u64, Redaction)>,
     /// Those of events that the index may have under terms which they have lost, in the order of their
@@ -405,8 +405,8 @@ impl Engine {
     }
 
     /// Puts stubs into the log.
-    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<FollowedRedactions> {
-        let mut followed = FollowedRedactions::default();
+    pub(super) fn put_stubs(&self, pending: &[(u64, Redaction)]) -> Result<PlacedStubs> {
+        let mut followed = PlacedStubs::default();
         let mut found = match self.find_redacted(pending) {
             Err(Error::Damaged(_)) => self.find_each_redacted(pending, &mut followed)?,
             found => {
@@ -423,7 +423,7 @@ impl Engine {
             Err(error @ Error::Damaged(_)) => {
                 followed.damage = Some(error);
                 // What is in other parts of the log than the damage has been replaced.
-                let is_stub = |found: &RedactedEvent| self.has_stub(&found.stub);
+                let is_stub = |found: &EventStub| self.has_stub(&found.stub);
                 let (stubs, left): (Vec<_>, Vec<_>) = found.into_iter().partition(is_stub);
                 found = stubs;
                 let is_left =
@@ -443,8 +443,8 @@ impl Engine {
     fn find_each_redacted(
         &self,
         pending: &[(u64, Redaction)],
-        followed: &mut FollowedRedactions,
-    ) -> Result<Vec<RedactedEvent>> {
+        followed: &mut PlacedStubs,
+    ) -> Result<Vec<EventStub>> {
         let mut found = Vec::with_capacity(pending.len());
         for one in pending {
             match self.find_redacted(std::slice::from_ref(one)) {
@@ -459,7 +459,7 @@ impl Engine {
     }
 
     /// Finds the events of redactions, as far as the log has them: what was removed meanwhile may be gone.
-    fn find_redacted(&self, pending: &[(u64, Redaction)]) -> Result<Vec<RedactedEvent>> {
+    fn find_redacted(&self, pending: &[(u64, Redaction)]) -> Result<Vec<EventStub>> {
         let positions: Vec<u64> = pending.iter().map(|(position, _)| *position).collect();
         let redactions: BTreeMap<u64, Redaction> = pending.iter().copied().collect();
         let (mut found, mut failure) = (Vec::with_capacity(pending.len()), None);
@@ -468,7 +468,7 @@ impl Engine {
             match (decode(item), redactions.get(&position)) {
                 (Ok(event), Some(redaction)) if redaction.is_of(&event) => {
                     let loses_tags = redaction.drops_tags && event.tags().next().is_some();
-                    found.push(RedactedEvent {
+                    found.push(EventStub {
                         redaction: *redaction,
                         stub: StoredItem {
                             position,
