@@ -172,7 +172,8 @@ async fn a_namespace_writes_no_more_than_its_part_of_the_disk() {
     assert!(status.message().contains("diskBytes"), "{status:?}");
     assert_eq!(redis.say("STRLEN k"), "100000");
     // What is remembered of a commit takes room, too, whatever the commit does.
-    let named = r#"["commit",{"state":[["STRLEN","k"]],"id":"once"}]"#;
+    let named =
+        r#"["commit",{"state":[["STRLEN","k"]],"id":"550e8400-e29b-41d4-a716-446655440000"}]"#;
     assert_eq!(refused(&server, &main, named), "diskBytes");
     let tracked = r#"["commit",{"state":[["STRLEN","k"]],"tracking":{"source":"s","position":1}}]"#;
     assert_eq!(refused(&server, &main, tracked), "diskBytes");
