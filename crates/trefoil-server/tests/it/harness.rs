@@ -1,7 +1,7 @@
 //! A server of its own for every test.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use trefoil::{Namespaces, NamespacesOptions, Token};
@@ -104,6 +104,16 @@ impl TestServer {
         if let Some(done) = self.done.take() {
             done.join().unwrap();
         }
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it did not come to that");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -1,13 +1,12 @@
 //! Quotas in a cluster: what is set at one node counts at all of them. Writes and subscriptions are counted
 //! by the node that has the namespace, connections by the node that they go to.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 use trefoil::{NamespaceId, NewNamespace, Quota, Token};
 
 use super::{TestCluster, TestNode};
 use crate::client::{Connection, bearer_of, request};
+use crate::harness::eventually;
 use crate::resp::Client;
 
 fn call(node: &TestNode, token: &str, body: &str) -> (u16, String) {
@@ -21,15 +20,6 @@ fn set(node: &TestNode, quotas: &serde_json::Value) {
     let change = json!(["ns.settings", "shop", {"quotas": quotas}]).to_string();
     let (status, text) = call(node, Token::development().reveal(), &change);
     assert_eq!(status, 200, "{text}");
-}
-
-#[track_caller]
-fn eventually(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it did not come to that");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 const WRITE: &str = r#"["stream.write","account-1",{"type":"T","data":{}}]"#;

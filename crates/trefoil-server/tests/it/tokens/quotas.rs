@@ -13,7 +13,7 @@ use trefoil_server::Config;
 use super::TokenServer;
 use crate::client::{Connection, bearer_of, request};
 use crate::grpc::{append, connect_as, event};
-use crate::harness::TestServer;
+use crate::harness::{TestServer, eventually};
 use crate::resp;
 
 fn set(server: &TokenServer, namespace: &str, quotas: &Value) {
@@ -40,15 +40,6 @@ fn metric(server: &TokenServer, name: &str, namespace: &str, quota: &str) -> Opt
     let text = reply.text().to_owned();
     let value = text.lines().find_map(|line| line.strip_prefix(&series));
     value.map(|value| value.parse().unwrap())
-}
-
-#[track_caller]
-fn eventually(mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it did not come to that");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn on_disk(data: &Path) -> TokenServer {
