@@ -1,5 +1,6 @@
 //! An entry in one piece of memory: its name and its value.
 
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
@@ -22,11 +23,15 @@ impl PackedEntry {
         let gone = if value.is_some() { 0 } else { IS_GONE };
         let header = name.len() as u32 | gone;
         let value = value.unwrap_or_default();
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + value.len());
-        bytes.extend_from_slice(&header.to_ne_bytes());
-        bytes.extend_from_slice(name);
-        bytes.extend_from_slice(value);
-        Self(bytes.into())
+        let name_end = HEADER_BYTES + name.len();
+        // Of a known length, so the bytes are written where they stay.
+        let mut bytes: Arc<[u8]> = repeat_n(0, name_end + value.len()).collect();
+        if let Some(bytes) = Arc::get_mut(&mut bytes) {
+            bytes[..HEADER_BYTES].copy_from_slice(&header.to_ne_bytes());
+            bytes[HEADER_BYTES..name_end].copy_from_slice(name);
+            bytes[name_end..].copy_from_slice(value);
+        }
+        Self(bytes)
     }
 
     fn header(&self) -> u32 {
