@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use trefoil::{Error, Host, Namespaces, Result, TurnWork};
+use trefoil::{Error, Host, Namespaces, Result, ServingThread, TurnWork};
 
 use crate::connections::{Guest, Protocol};
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
@@ -21,7 +21,7 @@ use crate::listener::{bind_all, bind_if_free};
 use crate::peers::{Door, PeerNodes};
 use crate::service::Shared;
 use crate::stream::ServedStream;
-use crate::threads::Threads;
+use crate::threads::{self, Threads};
 use crate::tls::ListenerTls;
 use crate::{Config, PeersConfig, connection, grpc, panics, resp};
 
@@ -57,8 +57,7 @@ impl Host for Tokio {
     }
 
     fn at_end_of_turn(&self, mut work: TurnWork) -> Option<TurnWork> {
-        let runtime = Handle::try_current();
-        if !runtime.is_ok_and(|runtime| runtime.metrics().num_workers() == 1) {
+        if threads::current().is_none() {
             return Some(work);
         }
         // The runtime goes on with a task that yields when it has run all others that were ready and
@@ -70,6 +69,10 @@ impl Host for Tokio {
             }
         });
         None
+    }
+
+    fn serving_thread(&self) -> Option<Arc<dyn ServingThread>> {
+        threads::current()
     }
 }
 

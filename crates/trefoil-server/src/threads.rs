@@ -6,13 +6,15 @@
 //! others run again and again, as soon as more than a few hundred are ready. Here tasks run in the
 //! order in which they were woken. Whatever takes long must run elsewhere.
 
+use std::cell::RefCell;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, available_parallelism};
+use std::thread::{self, ThreadId, available_parallelism};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
-use trefoil::{Error, Result};
+use trefoil::{Error, Result, ServingThread};
 
 /// How many threads serve a protocol unless somebody says so: the others are for the log, for the
 /// other protocols and for the system's own work on the network.
@@ -26,6 +28,33 @@ pub(crate) struct Threads {
     threads: Vec<Serving>,
     /// How many connections there were so far.
     n_connections: AtomicUsize,
+}
+
+thread_local! {
+    /// The thread that this is, if it is one of these.
+    static CURRENT: RefCell<Option<Arc<dyn ServingThread>>> = const { RefCell::new(None) };
+}
+
+/// Returns the thread that this is, if it serves connections.
+pub(crate) fn current() -> Option<Arc<dyn ServingThread>> {
+    CURRENT.with_borrow(Option::clone)
+}
+
+/// A thread for others that have something for its tasks.
+#[derive(Debug)]
+struct Reached {
+    thread: ThreadId,
+    tasks: Handle,
+}
+
+impl ServingThread for Reached {
+    fn is_here(&self) -> bool {
+        thread::current().id() == self.thread
+    }
+
+    fn run(&self, work: Box<dyn FnOnce() + Send>) {
+        self.tasks.spawn(async move { work() });
+    }
 }
 
 /// A thread with a runtime.
@@ -63,6 +92,11 @@ impl Serving {
         let (until, ended) = oneshot::channel();
         let tasks = runtime.handle().clone();
         thread::Builder::new().name(name).spawn(move || {
+            let reached = Reached {
+                thread: thread::current().id(),
+                tasks: runtime.handle().clone(),
+            };
+            CURRENT.set(Some(Arc::new(reached)));
             // It ends when the sender is dropped, which is an error to the receiver.
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();

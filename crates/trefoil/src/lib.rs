@@ -67,7 +67,7 @@ pub mod tools;
 mod transfer;
 mod write;
 
-pub use database::host::{Host, TurnWork};
+pub use database::host::{Host, ServingThread, TurnWork};
 pub use database::options::Options;
 pub use database::{Database, Info, Recovery, Replacement};
 pub use namespaces::{

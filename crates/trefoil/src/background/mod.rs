@@ -36,7 +36,7 @@ use parking_lot::{Condvar, Mutex};
 use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
 
-use crate::database::host::Host;
+use crate::database::host::{Host, ServingThread};
 use crate::state::ReadCache;
 use crate::stats::SharedStats;
 use crate::time::clock::Clock;
@@ -294,6 +294,11 @@ impl Background {
     /// than namespaces.
     pub(crate) fn run(&self, lane: Lane, tenant: Tenant, job: impl FnOnce() + Send + 'static) {
         self.lanes[lane as usize].push(tenant, Box::new(job), usize::MAX);
+    }
+
+    /// Returns the thread that this is, if it serves connections.
+    pub(crate) fn serving_thread(&self) -> Option<Arc<dyn ServingThread>> {
+        self.host.get()?.serving_thread()
     }
 
     /// Starts the threads for storages that may wait, if that is not done yet.

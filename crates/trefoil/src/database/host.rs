@@ -1,6 +1,7 @@
 //! The asynchronous runtime in which callers wait, as far as the database has to know of it.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Something that a thread does at the end of its turn. Returns whether it is to be done again at
 /// the end of the next one. If it is dropped before it returned `false`, others do it.
@@ -20,4 +21,16 @@ pub trait Host: Send + Sync + Debug {
     /// that were ready have run, and the network has been asked for more. The work keeps the thread
     /// for about as long as a sync takes, and wakes tasks that are mostly its own.
     fn at_end_of_turn(&self, work: TurnWork) -> Option<TurnWork>;
+
+    /// Returns the thread that this is, if it serves connections by itself.
+    fn serving_thread(&self) -> Option<Arc<dyn ServingThread>>;
+}
+
+/// A thread that serves connections by itself.
+pub trait ServingThread: Send + Sync + Debug {
+    /// Returns whether this is the thread.
+    fn is_here(&self) -> bool;
+
+    /// Has `work` done on the thread soon. It is short, and wakes tasks of the thread.
+    fn run(&self, work: Box<dyn FnOnce() + Send>);
 }

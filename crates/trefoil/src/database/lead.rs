@@ -24,9 +24,15 @@ const GROUPS_PER_LEAD: usize = 16;
 /// next one. Its other connections wait for as long.
 const SHORT_SYNC_MAX: Duration = Duration::from_micros(500);
 
-/// How many bytes may wait for a thread that serves connections to write them. Staging more takes
-/// longer than it takes to wake another thread, which does it while this one reads on.
-const SHORT_GROUP_BYTES: usize = 32 * 1024;
+/// From this many requests on, another thread writes them: this one has enough to do with reading
+/// requests and sending replies.
+pub(super) const MANY_REQUESTS: usize = 64;
+
+/// How many commits, and bytes of them, may wait for a thread that serves connections to write them.
+/// Staging more takes longer than it takes to wake another thread, which does it while this one reads
+/// on.
+const SHORT_GROUP_COMMITS: usize = 128;
+const SHORT_GROUP_BYTES: usize = 64 * 1024;
 
 /// After how many turns a group is closed even if each of them brought more.
 const TURNS_MAX: usize = 8;
@@ -101,9 +107,12 @@ impl Engine {
     /// Returns whether writing what waits takes no longer than other connections of the same thread
     /// may wait.
     fn is_group_short(&self) -> bool {
+        let backlog = self.writer.queue.backlog();
         !self.may_wait
-            && self.writer.recent_sync() <= SHORT_SYNC_MAX
-            && self.writer.queue.backlog().bytes <= SHORT_GROUP_BYTES
+            && self.writer.pace.sync() <= SHORT_SYNC_MAX
+            && backlog.n_requests < MANY_REQUESTS
+            && backlog.n_commits <= SHORT_GROUP_COMMITS
+            && backlog.bytes <= SHORT_GROUP_BYTES
             && self.writer.has_room()
     }
 }

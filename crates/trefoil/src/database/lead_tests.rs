@@ -13,26 +13,52 @@ use parking_lot::Mutex;
 use trefoil_core::{Commit, Committed, NewEvent, Result, Selection};
 use trefoil_storage::{GroupLimits, MemoryStorage};
 
+use super::lead::MANY_REQUESTS;
 use crate::background::Background;
 use crate::database::engine::Engine;
-use crate::database::host::{Host, TurnWork};
+use crate::database::host::{Host, ServingThread, TurnWork};
 use crate::database::test_storage::TestStorage;
 use crate::read::{self, LogMoment};
 use crate::{Clock, Options};
 
 /// A thread that serves connections: this one.
 #[derive(Default)]
-struct ServingThread {
+struct TestHost {
     works: Mutex<Vec<TurnWork>>,
+    /// How others reach it, if they do.
+    reached: Mutex<Option<Arc<TestThread>>>,
 }
 
-impl std::fmt::Debug for ServingThread {
+/// A thread that does what it is handed when the test says so.
+struct TestThread {
+    /// Whether the test is on that thread.
+    is_here: bool,
+    handed: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for TestHost {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("ServingThread")
+        formatter.write_str("TestHost")
     }
 }
 
-impl Host for ServingThread {
+impl std::fmt::Debug for TestThread {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("TestThread")
+    }
+}
+
+impl ServingThread for TestThread {
+    fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    fn run(&self, work: Box<dyn FnOnce() + Send>) {
+        self.handed.lock().push(work);
+    }
+}
+
+impl Host for TestHost {
     fn block(&self, work: &mut dyn FnMut()) {
         work();
     }
@@ -41,9 +67,24 @@ impl Host for ServingThread {
         self.works.lock().push(work);
         None
     }
+
+    fn serving_thread(&self) -> Option<Arc<dyn ServingThread>> {
+        let reached = self.reached.lock().clone();
+        reached.map(|thread| thread as _)
+    }
 }
 
-impl ServingThread {
+impl TestHost {
+    /// Lets others reach the thread.
+    fn be_reached(&self, is_here: bool) -> Arc<TestThread> {
+        let thread = Arc::new(TestThread {
+            is_here,
+            handed: Mutex::default(),
+        });
+        *self.reached.lock() = Some(Arc::clone(&thread));
+        thread
+    }
+
     /// Ends a turn. Returns how much is to be done at the end of the next one.
     fn end_turn(&self) -> usize {
         let works = std::mem::take(&mut *self.works.lock());
@@ -62,14 +103,14 @@ impl ServingThread {
 }
 
 struct Served {
-    thread: Arc<ServingThread>,
+    thread: Arc<TestHost>,
     storage: Arc<TestStorage>,
     engine: Arc<Engine>,
 }
 
 fn serve(storage: TestStorage) -> Served {
     let background = Background::start(0, Clock::default()).unwrap();
-    let thread = Arc::new(ServingThread::default());
+    let thread = Arc::new(TestHost::default());
     background.host.set(Arc::clone(&thread) as _).unwrap();
     let storage = Arc::new(storage);
     let engine = Engine::open(
@@ -219,6 +260,33 @@ fn much_to_be_written_is_left_to_the_background() {
     let (mut small, mut large) = (served.begin(10), served.begin(1 << 20));
     served.end_turns();
     assert_eq!((small.wait(), large.wait()), (2, 3));
+}
+
+/// A thread that serves connections is woken once for all the answers of a group.
+#[test]
+fn answers_of_a_group_are_handed_over_together() {
+    let served = serve(storage());
+    let thread = served.thread.be_reached(false);
+    let n_commits = MANY_REQUESTS + 10;
+    let mut writings: Vec<_> = (0..n_commits).map(|_| served.begin(10)).collect();
+    assert_eq!(served.thread.end_turn(), 1, "the turn brought more");
+    assert_eq!(served.thread.end_turn(), 0, "they are too many for it");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while served.engine.writer.last_commit() < n_commits as u64
+        || thread.handed.lock().len() < served.n_groups()
+    {
+        assert!(Instant::now() < deadline, "they are not written");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let is_answered = |writing: &mut Writing<'_>| writing.position().is_some();
+    assert!(!writings.iter_mut().any(is_answered), "nobody was woken");
+    let handed = std::mem::take(&mut *thread.handed.lock());
+    assert_eq!(handed.len(), served.n_groups());
+    assert!(handed.len() <= 2, "{} groups", handed.len());
+    handed.into_iter().for_each(|deliver| deliver());
+    for (writing, expected) in writings.iter_mut().zip(1..) {
+        assert_eq!(writing.position(), Some(expected));
+    }
 }
 
 /// A thread that serves connections goes on doing so while a slow disk syncs.

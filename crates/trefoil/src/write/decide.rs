@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trefoil_core::{Committed, Error, Result};
 
+use super::caller::Post;
 use super::clean::Cleaned;
 use super::queue::{Work, WriteRequest};
 use super::stage::Stage;
@@ -159,20 +160,20 @@ impl Decisions {
     /// Answers the requests that were decided about, and takes them from the others. `failure` is
     /// why the group could not be written.
     pub(super) fn send(self, requests: &mut Vec<WriteRequest>, failure: Option<&Error>) {
-        let mut unfinished = None;
+        let (mut unfinished, mut post) = (None, Post::default());
         for (request, decision) in requests.drain(..self.0.len()).zip(self.0) {
-            // The caller may have gone.
             match (request, decision) {
-                (WriteRequest::Write(_, reply), Decision::Write(decided)) => {
-                    drop(reply.send(decided.unless(failure)));
+                (WriteRequest::Write(_, caller), Decision::Write(decided)) => {
+                    caller.answer_by(&mut post, decided.unless(failure));
                 }
                 (WriteRequest::Clean(_, reply), Decision::Clean(decided)) => {
+                    // The caller may have gone.
                     drop(reply.send(decided.unless(failure)));
                 }
                 (WriteRequest::Execute(mut execution), Decision::Execute(decided)) => {
                     let answers = decided.into_iter().map(|decided| decided.unless(failure));
                     execution.done.extend(answers);
-                    unfinished = execution.finish().map(WriteRequest::Execute);
+                    unfinished = execution.finish(&mut post).map(WriteRequest::Execute);
                 }
                 // A decision is of the kind of its request.
                 _ => {}
@@ -190,7 +191,8 @@ pub(super) fn refuse_first(requests: &mut Vec<WriteRequest>, error: Error) {
     match requests.remove(0) {
         WriteRequest::Execute(mut execution) => {
             execution.done.push(Err(error));
-            requests.splice(..0, execution.finish().map(WriteRequest::Execute));
+            let unfinished = execution.finish(&mut Post::default());
+            requests.splice(..0, unfinished.map(WriteRequest::Execute));
         }
         request => request.refuse(&error),
     }

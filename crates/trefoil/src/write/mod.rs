@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! queue       requests in order, and who leads
-//! writer      the leader's loop
+//! writer      the leader's loop; pace: how long its groups take
+//! caller      who waits for an answer
 //! decide      the requests of a group, one after the other, and their answers
 //! stage       decides about one request; conditions, known, execute, import, remove and clean are parts
 //! overlay     what the group has staged so far, for the requests that follow
@@ -15,6 +16,7 @@
 //! ```
 
 mod append;
+mod caller;
 mod carry;
 mod changes;
 mod clean;
@@ -27,6 +29,7 @@ mod known;
 #[cfg(test)]
 mod later_tests;
 mod overlay;
+mod pace;
 mod queue;
 mod remove;
 mod stage;
@@ -38,6 +41,7 @@ mod tests;
 pub(crate) mod transaction;
 mod writer;
 
+pub(crate) use caller::Caller;
 pub(crate) use carry::carry_over;
 pub(crate) use changes::{
     changes_of_commit, indexed_changes, logged_bytes, put_state, state_changes,

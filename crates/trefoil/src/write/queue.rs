@@ -10,6 +10,7 @@ use trefoil_core::{Committed, Error, Result};
 use trefoil_state::Allowance;
 use trefoil_storage::GroupLimits;
 
+use super::caller::{Caller, Post};
 use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
 use super::import::ImportBatch;
@@ -24,7 +25,7 @@ use crate::write::transaction::Executed;
 /// Something to be written, and who waits for the answer.
 #[derive(Debug)]
 pub(crate) enum WriteRequest {
-    Write(Work, oneshot::Sender<Result<Committed>>),
+    Write(Work, Caller<Result<Committed>>),
     Execute(Execution),
     Clean(Chore, oneshot::Sender<Result<Cleaned>>),
 }
@@ -42,16 +43,17 @@ pub(crate) struct Execution {
     works: Vec<Result<CheckedTransaction>>,
     /// What became of the first of them.
     pub(super) done: Executions,
-    reply: oneshot::Sender<Executions>,
+    caller: Caller<Executions>,
 }
 
 impl Execution {
-    pub(crate) fn new(
-        works: Vec<Result<CheckedTransaction>>,
-        reply: oneshot::Sender<Executions>,
-    ) -> Self {
+    pub(crate) fn new(works: Vec<Result<CheckedTransaction>>, caller: Caller<Executions>) -> Self {
         let done = Vec::with_capacity(works.len());
-        Self { works, done, reply }
+        Self {
+            works,
+            done,
+            caller,
+        }
     }
 
     /// The transactions that are still to be executed.
@@ -60,12 +62,11 @@ impl Execution {
     }
 
     /// Answers if nothing is left, or else hands itself back.
-    pub(super) fn finish(self) -> Option<Self> {
+    pub(super) fn finish(self, post: &mut Post) -> Option<Self> {
         if !self.left().is_empty() {
             return Some(self);
         }
-        // The caller may have gone.
-        drop(self.reply.send(self.done));
+        self.caller.answer_by(post, self.done);
         None
     }
 }
@@ -94,12 +95,12 @@ impl WriteRequest {
     /// Answers that nothing of it is done that was not done before.
     pub(super) fn refuse(self, error: &Error) {
         match self {
-            Self::Write(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Write(_, caller) => caller.answer(Err(error.clone())),
             Self::Clean(_, reply) => drop(reply.send(Err(error.clone()))),
             Self::Execute(mut execution) => {
                 let n_works = execution.works.len();
                 execution.done.resize_with(n_works, || Err(error.clone()));
-                execution.finish();
+                execution.caller.answer(execution.done);
             }
         }
     }
@@ -181,6 +182,8 @@ impl WriteRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backlog {
     pub(crate) n_requests: usize,
+    /// How many commits they may become.
+    pub(crate) n_commits: usize,
     pub(crate) bytes: usize,
 }
 
@@ -194,6 +197,8 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     waiting: VecDeque<WriteRequest>,
+    /// How many commits they may become.
+    n_commits: usize,
     /// The bytes of what is waiting.
     bytes: usize,
     /// Since when the first of it has been waiting, by the steady clock.
@@ -233,6 +238,7 @@ impl Queue {
             )));
         }
         state.bytes += bytes;
+        state.n_commits += request.n_commits();
         state.waiting.push_back(request);
         state.since.get_or_insert_with(|| self.clock.steady());
         Ok(!std::mem::replace(&mut state.has_leader, true))
@@ -243,20 +249,24 @@ impl Queue {
         let state = self.state.lock();
         Backlog {
             n_requests: state.waiting.len(),
+            n_commits: state.n_commits,
             bytes: state.bytes,
         }
     }
 
-    /// Takes the next group for the leader. Returns how long the first of it has waited; if there is
-    /// none, the caller is no longer the leader.
+    /// Takes the next group for the leader, of at most `requests_max` requests or a quarter of those
+    /// that wait. Returns how long the first of it has waited; if there is none, the caller is no longer
+    /// the leader.
     pub(crate) fn next_group(
         &self,
+        requests_max: usize,
         limits: GroupLimits,
         group: &mut Vec<WriteRequest>,
     ) -> Option<Duration> {
         let mut state = self.state.lock();
         let (mut n_commits, mut bytes) = (0, 0);
-        while n_commits < limits.commits && bytes < limits.bytes {
+        let requests_max = requests_max.max(state.waiting.len() / 4);
+        while group.len() < requests_max && n_commits < limits.commits && bytes < limits.bytes {
             let Some(request) = state.waiting.pop_front() else {
                 break;
             };
@@ -266,6 +276,7 @@ impl Queue {
             state.bytes -= size;
             group.push(request);
         }
+        state.n_commits -= n_commits;
         state.has_leader = !group.is_empty();
         let since = state.since.take().filter(|_| state.has_leader)?;
         let now = self.clock.steady();
@@ -279,6 +290,7 @@ impl Queue {
         let mut state = self.state.lock();
         for request in left.into_iter().rev() {
             state.bytes += request.size();
+            state.n_commits += request.n_commits();
             state.waiting.push_front(request);
         }
         state.has_leader = !state.waiting.is_empty();
@@ -299,7 +311,7 @@ impl Queue {
         let mut state = self.state.lock();
         state.closed = Some(reason.clone());
         state.has_leader = false;
-        state.bytes = 0;
+        (state.n_commits, state.bytes) = (0, 0);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting

@@ -10,6 +10,7 @@ use trefoil_core::{Commit, Error, NewEvent, Result};
 use trefoil_state::{Call, GarbagePlace, Reply};
 use trefoil_storage::MemoryStorage;
 
+use super::caller::Caller;
 use super::execute::CheckedTransaction;
 use super::queue::{Execution, Executions, Work, WriteRequest};
 use super::writer::Led;
@@ -73,7 +74,7 @@ fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
         })
     };
     let (reply, answer) = oneshot::channel();
-    let execution = Execution::new(lines.iter().map(work).collect(), reply);
+    let execution = Execution::new(lines.iter().map(work).collect(), Caller::new(reply, None));
     engine
         .writer
         .queue
@@ -90,7 +91,7 @@ fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Commi
     engine
         .writer
         .queue
-        .push(WriteRequest::Write(work, reply))
+        .push(WriteRequest::Write(work, Caller::new(reply, None)))
         .unwrap();
     answer
 }

@@ -13,6 +13,7 @@ use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
 use super::append::{AppendedGroup, GroupSize, add_to_index, append_and_prepare};
 use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
+use super::pace::GroupPace;
 use super::queue::{LetGo, Queue, WriteRequest};
 use super::stage::{Durable, Front, Stage};
 use crate::index::{Effort, Index};
@@ -27,9 +28,6 @@ use crate::time::wake::Wake;
 /// clients a group has one now and then, too.
 const CALM_GROUPS_MIN: usize = 64;
 
-/// About over how many syncs it is measured how long one takes.
-const SYNCS_REMEMBERED: u64 = 8;
-
 /// Writes the commits of one namespace, one group at a time.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -43,8 +41,7 @@ pub(crate) struct Writer {
     clock: Clock,
     /// How many groups in a row had one request.
     n_calm: AtomicUsize,
-    /// About how many nanoseconds a recent group took to be written and synced.
-    recent_sync: AtomicU64,
+    pub(crate) pace: GroupPace,
     /// Held by the leader.
     next: Mutex<Next>,
     /// Signalled when a group that was on its way has landed.
@@ -80,7 +77,7 @@ impl Writer {
             wake,
             clock,
             n_calm: AtomicUsize::new(0),
-            recent_sync: AtomicU64::new(0),
+            pace: GroupPace::default(),
             next: Mutex::new(Next {
                 front,
                 random: seed,
@@ -103,11 +100,6 @@ impl Writer {
     /// Whether requests have come one at a time for a while.
     pub(crate) fn is_calm(&self) -> bool {
         self.n_calm.load(Ordering::Relaxed) >= CALM_GROUPS_MIN
-    }
-
-    /// About how long a recent group took to be written and synced.
-    pub(crate) fn recent_sync(&self) -> Duration {
-        Duration::from_nanos(self.recent_sync.load(Ordering::Relaxed))
     }
 
     /// Returns whether the next group need not wait for a checkpoint.
@@ -177,7 +169,8 @@ impl Writer {
         for _ in 0..n_groups {
             let mut queued = Duration::ZERO;
             if group.is_empty() {
-                match self.queue.next_group(self.limits, &mut group) {
+                let requests_max = self.pace.requests_max();
+                match self.queue.next_group(requests_max, self.limits, &mut group) {
                     Some(waited) => queued = waited,
                     None => return Led::Idle,
                 }
@@ -373,7 +366,7 @@ impl Writer {
         };
         self.stats.record_group(&figures);
         self.note_calm(n_requests);
-        self.note_sync(figures.write + figures.sync);
+        self.pace.note(&figures);
         Ok(figures.n_bytes)
     }
 
@@ -437,14 +430,6 @@ impl Writer {
             _ => 0,
         };
         self.n_calm.store(n_calm, Ordering::Relaxed);
-    }
-
-    /// Notes how long a sync took. Of the syncs before it, each counts a little less than the next.
-    fn note_sync(&self, sync: Duration) {
-        let before = self.recent_sync.load(Ordering::Relaxed);
-        let sync = u64::try_from(sync.as_nanos()).unwrap_or(u64::MAX);
-        let recent = before - before / SYNCS_REMEMBERED + sync / SYNCS_REMEMBERED;
-        self.recent_sync.store(recent, Ordering::Relaxed);
     }
 
     fn publish(&self, end: Front) {
