@@ -83,6 +83,9 @@ impl Engine {
         if !self.is_group_short() {
             return self.hand_over_lead();
         }
+        if self.writer.leads_at_once() && host.serving_thread().is_some() {
+            return self.lead(1);
+        }
         let mut lead = TurnLead::new(self);
         let work = host.at_end_of_turn(Box::new(move || lead.end_turn()));
         if let Some(mut work) = work

@@ -289,6 +289,33 @@ fn answers_of_a_group_are_handed_over_together() {
     }
 }
 
+/// Where there is one client, nothing is gained by waiting for another.
+#[test]
+fn what_comes_alone_is_written_at_once() {
+    let served = serve(storage());
+    let thread = served.thread.be_reached(true);
+    let n_at_once = (0..200).filter(|_| {
+        let is_at_once = served.begin(10).position().is_some();
+        served.end_turns();
+        is_at_once
+    });
+    let n_at_once = n_at_once.count();
+    assert!((100..136).contains(&n_at_once), "{n_at_once}");
+    // Others are noticed.
+    let mut n_rounds = 0;
+    loop {
+        let mut writings: Vec<_> = (0..5).map(|_| served.begin(10)).collect();
+        let is_at_once = writings[4].position().is_some();
+        served.end_turns();
+        if !is_at_once {
+            break;
+        }
+        n_rounds += 1;
+        assert!(n_rounds < 10, "each is written by itself for ever");
+    }
+    assert!(thread.handed.lock().is_empty(), "it is this thread");
+}
+
 /// A thread that serves connections goes on doing so while a slow disk syncs.
 #[test]
 fn slow_syncs_are_left_to_the_background() {

@@ -28,6 +28,10 @@ use crate::time::wake::Wake;
 /// clients a group has one now and then, too.
 const CALM_GROUPS_MIN: usize = 64;
 
+/// Of so many requests that come one at a time, one waits for others all the same: there may be some by
+/// now.
+const CALM_GROUPS_PER_LOOK: usize = 16;
+
 /// Writes the commits of one namespace, one group at a time.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -100,6 +104,12 @@ impl Writer {
     /// Whether requests have come one at a time for a while.
     pub(crate) fn is_calm(&self) -> bool {
         self.n_calm.load(Ordering::Relaxed) >= CALM_GROUPS_MIN
+    }
+
+    /// Whether requests have come one at a time for a while, so that there is no other to be waited for.
+    pub(crate) fn leads_at_once(&self) -> bool {
+        let n_calm = self.n_calm.load(Ordering::Relaxed);
+        n_calm >= CALM_GROUPS_MIN && !n_calm.is_multiple_of(CALM_GROUPS_PER_LOOK)
     }
 
     /// Returns whether the next group need not wait for a checkpoint.
