@@ -3,7 +3,8 @@
 //! - A caller that blocks leads on its own thread, for one group.
 //! - A thread that serves connections leads at the end of its turn. Whatever it could read without
 //!   waiting is in the group then, and the replies wake tasks of its own: no thread is woken at all.
-//!   It waits for the disk itself, so this is only done while syncs are short and little waits.
+//!   It waits for the disk itself, so this is only done while syncs are short and little waits. If
+//!   commits come one at a time, it leads at once.
 //! - In all other cases a thread of the background leads.
 
 use std::sync::Arc;
