@@ -42,12 +42,12 @@ pub(crate) fn current() -> Option<Arc<dyn ServingThread>> {
 
 /// A thread for others that have something for its tasks.
 #[derive(Debug)]
-struct Reached {
+struct TokioThread {
     thread: ThreadId,
     tasks: Handle,
 }
 
-impl ServingThread for Reached {
+impl ServingThread for TokioThread {
     fn is_here(&self) -> bool {
         thread::current().id() == self.thread
     }
@@ -92,11 +92,11 @@ impl Serving {
         let (until, ended) = oneshot::channel();
         let tasks = runtime.handle().clone();
         thread::Builder::new().name(name).spawn(move || {
-            let reached = Reached {
+            let this = TokioThread {
                 thread: thread::current().id(),
                 tasks: runtime.handle().clone(),
             };
-            CURRENT.set(Some(Arc::new(reached)));
+            CURRENT.set(Some(Arc::new(this)));
             // It ends when the sender is dropped, which is an error to the receiver.
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();

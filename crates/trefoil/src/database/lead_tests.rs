@@ -289,6 +289,18 @@ fn answers_of_a_group_are_handed_over_together() {
     }
 }
 
+/// If all clients waited for the same sync, nobody would work meanwhile.
+#[test]
+fn a_group_does_not_take_all_that_wait() {
+    let served = serve(storage());
+    let mut writings: Vec<_> = (0..300).map(|_| served.begin(10)).collect();
+    served.end_turns();
+    for (writing, expected) in writings.iter_mut().zip(1..) {
+        assert_eq!(writing.wait(), expected);
+    }
+    assert!(served.n_groups() >= 3, "{} groups", served.n_groups());
+}
+
 /// Where there is one client, nothing is gained by waiting for another.
 #[test]
 fn what_comes_alone_is_written_at_once() {

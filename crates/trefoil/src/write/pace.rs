@@ -9,7 +9,7 @@ use crate::stats::GroupFigures;
 const GROUPS_REMEMBERED: u64 = 8;
 
 /// A group may always have so many requests: then a sync costs each of them little.
-const REQUESTS_MIN: u64 = 128;
+const REQUESTS_MIN: usize = 128;
 
 /// How long recent groups took.
 #[derive(Debug, Default)]
@@ -33,12 +33,14 @@ impl GroupPace {
         Duration::from_nanos(self.sync.load(Ordering::Relaxed))
     }
 
-    /// Returns how many requests the next group may have. One that takes longer to stage than to sync
-    /// gains nothing by being larger: its callers wait, and nobody works for those who are answered.
-    pub(super) fn requests_max(&self) -> usize {
+    /// Returns how many requests the next group may have, of those that wait. One that takes longer to
+    /// stage than to sync gains little by being larger: its callers wait, and nobody works for those who
+    /// are answered. A quarter of very many is enough for that.
+    pub(super) fn requests_max(&self, n_waiting: usize) -> usize {
         let staging = self.staging.load(Ordering::Relaxed).max(1);
         let n_requests = self.sync.load(Ordering::Relaxed) / (2 * staging);
-        usize::try_from(n_requests.max(REQUESTS_MIN)).unwrap_or(usize::MAX)
+        let n_requests = usize::try_from(n_requests).unwrap_or(usize::MAX);
+        n_requests.max(REQUESTS_MIN).max(n_waiting / 4)
     }
 }
 
@@ -66,12 +68,13 @@ mod tests {
     #[test]
     fn a_group_is_as_large_as_a_sync_is_slow() {
         let pace = GroupPace::default();
-        assert_eq!(pace.requests_max(), 128, "nothing is known yet");
+        assert_eq!(pace.requests_max(200), 128, "nothing is known yet");
+        assert_eq!(pace.requests_max(1000), 250);
         let note = |micros| {
             let sync = Duration::from_micros(micros);
             let staging = Duration::from_micros(100);
             (0..200).for_each(|_| pace.note(&figures(100, staging, sync)));
-            (pace.sync().as_micros(), pace.requests_max())
+            (pace.sync().as_micros(), pace.requests_max(1))
         };
         let (sync, n_requests) = note(10_000);
         assert!((9_900..=10_000).contains(&sync), "{sync}");

@@ -14,6 +14,7 @@ use super::caller::{Caller, Post};
 use super::clean::Cleaned;
 use super::execute::CheckedTransaction;
 use super::import::ImportBatch;
+use super::pace::GroupPace;
 use crate::read::condition::CheckedCommit;
 use crate::removal::{
     DroppedStream, PolicyWork, Redaction, RedactionWork, RemovalWork, RetentionWork,
@@ -254,18 +255,17 @@ impl Queue {
         }
     }
 
-    /// Takes the next group for the leader, of at most `requests_max` requests or a quarter of those
-    /// that wait. Returns how long the first of it has waited; if there is none, the caller is no longer
-    /// the leader.
+    /// Takes the next group for the leader. Returns how long the first of it has waited; if there is
+    /// none, the caller is no longer the leader.
     pub(crate) fn next_group(
         &self,
-        requests_max: usize,
+        pace: &GroupPace,
         limits: GroupLimits,
         group: &mut Vec<WriteRequest>,
     ) -> Option<Duration> {
         let mut state = self.state.lock();
         let (mut n_commits, mut bytes) = (0, 0);
-        let requests_max = requests_max.max(state.waiting.len() / 4);
+        let requests_max = pace.requests_max(state.waiting.len());
         while group.len() < requests_max && n_commits < limits.commits && bytes < limits.bytes {
             let Some(request) = state.waiting.pop_front() else {
                 break;

@@ -179,8 +179,7 @@ impl Writer {
         for _ in 0..n_groups {
             let mut queued = Duration::ZERO;
             if group.is_empty() {
-                let requests_max = self.pace.requests_max();
-                match self.queue.next_group(requests_max, self.limits, &mut group) {
+                match self.queue.next_group(&self.pace, self.limits, &mut group) {
                     Some(waited) => queued = waited,
                     None => return Led::Idle,
                 }
