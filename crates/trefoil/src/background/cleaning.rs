@@ -156,7 +156,7 @@ impl Engine {
     /// Returns when the rest is due.
     fn take_step(self: &Arc<Self>, chore: Chore) -> Result<(u64, Chore)> {
         let (reply, answer) = oneshot::channel();
-        let mut request = WriteRequest::Clean(chore, reply);
+        let mut request = WriteRequest::clean(chore, reply);
         self.read_ahead(&mut request);
         if self.writer.queue.push(request)? {
             self.lead(1);

@@ -1,7 +1,7 @@
 //! Threads for work that callers do not wait for, shared by all databases of a process.
 //!
 //! There are a few lanes, so that long work of one kind never delays another: leading groups of
-//! commits, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
+//! commits, appending them, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
 //! removing what has expired, removing garbage, snapshots of the state, opening namespaces of which
 //! something is due, pages of subscriptions, and redactions. Databases whose storage may wait have two lanes of
 //! their own, one for reads and one for everything behind the scenes. Within a lane the databases take
@@ -58,6 +58,7 @@ pub(crate) enum Lane {
     Redact = 10,
     Wait = 11,
     Tend = 12,
+    Append = 13,
 }
 
 /// What a lane has.
@@ -87,7 +88,7 @@ impl LaneSpec {
 
 /// The lanes, in the order of [`Lane`]: the name, the number of threads and the niceness of each.
 /// Merges, upkeep, garbage and snapshots can wait when the processor is busy.
-const LANES: [LaneSpec; 13] = [
+const LANES: [LaneSpec; 14] = [
     lane("trefoil-commit", 8, 0),
     lane("trefoil-checkpoint", 1, 0),
     lane("trefoil-merge", 1, 5),
@@ -104,6 +105,8 @@ const LANES: [LaneSpec; 13] = [
     // Storages that may wait mostly do: their threads cost little.
     lane("trefoil-wait", 32, 0).shared_by(12),
     lane("trefoil-tend", 12, 5).shared_by(4),
+    // One for each thread that leads.
+    lane("trefoil-append", 8, 0),
 ];
 
 /// The lanes that are there for storages that may wait alone.

@@ -24,7 +24,7 @@ use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
 use crate::write::transaction::Transaction;
-use crate::write::{Caller, CheckedTransaction, Execution, Executions, Work, WriteRequest, Writer};
+use crate::write::{Caller, CheckedTransaction, Executions, Work, WriteRequest, Writer};
 
 /// After this many bytes of new events the log gets its upkeep: room ahead, compression behind.
 const UPKEEP_BYTES: usize = 64 * 1024;
@@ -205,7 +205,7 @@ impl Engine {
     /// Queues work and returns when it is durable.
     pub(crate) fn write(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
-        let mut request = WriteRequest::Write(work, Caller::new(reply, None));
+        let mut request = WriteRequest::write(work, Caller::new(reply, None));
         self.read_ahead(&mut request);
         if self.writer.queue.push(request)? {
             // The first group has this request in it; later ones are led by others.
@@ -218,7 +218,7 @@ impl Engine {
     pub(crate) async fn write_async(self: &Arc<Self>, work: Work) -> Result<Committed> {
         let (reply, answer) = oneshot::async_channel();
         let caller = Caller::new(reply, self.background.serving_thread());
-        let mut request = WriteRequest::Write(work, caller);
+        let mut request = WriteRequest::write(work, caller);
         if self.may_wait {
             request = Box::pin(self.read_ahead_async(request)).await?;
         }
@@ -248,7 +248,7 @@ impl Engine {
         let works = transactions.into_iter().map(check).collect();
         let (reply, answer) = oneshot::channel();
         let caller = Caller::new(reply, None);
-        let mut request = WriteRequest::Execute(Execution::new(works, caller));
+        let mut request = WriteRequest::execute(works, caller);
         self.read_ahead(&mut request);
         if self.writer.queue.push(request)? {
             self.lead(1);
@@ -284,7 +284,7 @@ impl Engine {
         }
         let (reply, answer) = oneshot::async_channel();
         let caller = Caller::new(reply, self.background.serving_thread());
-        let mut request = WriteRequest::Execute(Execution::new(works, caller));
+        let mut request = WriteRequest::execute(works, caller);
         if let Some(trace) = trace {
             trace.note_write();
         }

@@ -16,7 +16,7 @@ use trefoil_core::Result;
 use super::engine::Engine;
 use crate::background::Lane;
 use crate::database::reopen_in_background;
-use crate::write::{Flight, Led};
+use crate::write::{Flight, Led, RunBeside};
 
 /// How many groups a background thread writes before it looks after other namespaces.
 const GROUPS_PER_LEAD: usize = 16;
@@ -31,7 +31,7 @@ pub(super) const MANY_REQUESTS: usize = 64;
 
 /// How many commits, and bytes of them, may wait for a thread that serves connections to write them.
 /// Staging more takes longer than it takes to wake another thread, which does it while this one reads
-/// on.
+/// on. Large requests leave it little time for that as it is, unless they come one at a time.
 const SHORT_GROUP_COMMITS: usize = 128;
 const SHORT_GROUP_BYTES: usize = 64 * 1024;
 
@@ -42,7 +42,24 @@ impl Engine {
     /// Leads the queue for a number of groups, then lets another thread lead, so that no caller is
     /// kept for long and no namespace keeps a thread from the others.
     pub(crate) fn lead(self: &Arc<Self>, n_groups: usize) {
-        let led = self.writer.lead(n_groups, &|bytes| self.after_group(bytes));
+        let led = self
+            .writer
+            .lead(n_groups, None, &|bytes| self.after_group(bytes));
+        if self.follow(led) {
+            self.hand_over_lead();
+        }
+    }
+
+    /// Leads the queue on a thread of the background. Another one appends what it has staged, unless
+    /// the storage may wait: then no thread waits for it at all.
+    fn lead_in_background(self: &Arc<Self>) {
+        let after_group = |bytes| self.after_group(bytes);
+        let run_beside = |work| self.background.run(Lane::Append, self.tenant(), work);
+        let run_beside: Option<&RunBeside<'_>> = match self.may_wait {
+            true => None,
+            false => Some(&run_beside),
+        };
+        let led = self.writer.lead(GROUPS_PER_LEAD, run_beside, &after_group);
         if self.follow(led) {
             self.hand_over_lead();
         }
@@ -104,7 +121,7 @@ impl Engine {
     fn hand_over_lead(self: &Arc<Self>) {
         let engine = Arc::clone(self);
         self.background.run(Lane::Commit, self.tenant(), move || {
-            engine.lead(GROUPS_PER_LEAD);
+            engine.lead_in_background();
         });
     }
 
@@ -117,6 +134,7 @@ impl Engine {
             && backlog.n_requests < MANY_REQUESTS
             && backlog.n_commits <= SHORT_GROUP_COMMITS
             && backlog.bytes <= SHORT_GROUP_BYTES
+            && (!backlog.is_of_large_requests() || self.writer.is_calm())
             && self.writer.has_room()
     }
 }
@@ -157,7 +175,9 @@ impl TurnLead {
         // If it panics, nobody leads any more.
         self.leads = false;
         let engine = &self.engine;
-        let led = engine.writer.lead(1, &|bytes| engine.after_group(bytes));
+        let led = engine
+            .writer
+            .lead(1, None, &|bytes| engine.after_group(bytes));
         self.leads = engine.follow(led);
         self.n_waiting = engine.writer.queue.backlog().n_requests;
         self.n_turns = 0;

@@ -262,6 +262,23 @@ fn much_to_be_written_is_left_to_the_background() {
     assert_eq!((small.wait(), large.wait()), (2, 3));
 }
 
+/// Large requests of several clients leave a thread that serves them no time to wait for the disk.
+#[test]
+fn large_requests_are_left_to_the_background_unless_they_come_alone() {
+    let served = serve(storage());
+    let mut first = served.begin(5000);
+    assert_eq!(served.thread.n_works(), 0);
+    assert_eq!(first.wait(), 1);
+    let n_here = (0..200).filter(|_| {
+        let mut writing = served.begin(5000);
+        let is_here = served.thread.n_works() > 0;
+        served.end_turns();
+        writing.wait();
+        is_here
+    });
+    assert!(n_here.count() > 0, "it never comes back");
+}
+
 /// A thread that serves connections is woken once for all the answers of a group.
 #[test]
 fn answers_of_a_group_are_handed_over_together() {

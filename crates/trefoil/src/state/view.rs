@@ -30,6 +30,8 @@ pub(crate) struct View {
     /// The entries that the commit changed, as they were staged before it; behind them, those that
     /// the running command changed, as they were staged before that.
     undo: Vec<(Bytes, Option<StagedEntry>)>,
+    /// The names of the entries that commits changed, some of them more than once.
+    changed: Vec<Bytes>,
     /// The first command of the commit, and the one that is running.
     commands: (u64, u64),
     /// How far things were when it began.
@@ -126,6 +128,7 @@ impl View {
             recent_reads: RecentReads::default(),
             staged: BTreeMap::new(),
             undo: Vec::new(),
+            changed: Vec::new(),
             commands: (0, 0),
             begun: Begun::default(),
             changes: Changes::default(),
@@ -264,7 +267,8 @@ impl View {
 
     /// Ends a commit: its changes can no longer be taken back. They are handed to `log`.
     pub(crate) fn commit(&mut self, log: impl FnOnce(&[u8])) {
-        self.undo.clear();
+        let names = self.undo.drain(..).map(|(name, _)| name);
+        self.changed.extend(names);
         self.touch_only();
         log(&self.changes.bytes);
         self.changes.bytes.clear();
@@ -282,6 +286,18 @@ impl View {
     /// Returns what of what the commits changed is to be cleaned.
     pub(crate) fn take_to_clean(&mut self) -> ToClean {
         std::mem::take(&mut self.due)
+    }
+
+    /// Returns the entries that the commits changed since it was last asked for them. It sees them still.
+    pub(crate) fn take_changed(&mut self) -> ChangedEntries {
+        let mut names = std::mem::take(&mut self.changed);
+        names.sort_unstable();
+        names.dedup();
+        let entry = |name: Bytes| {
+            let value = self.staged.get(&name)?.value.clone();
+            Some((name, value))
+        };
+        names.into_iter().filter_map(entry).collect()
     }
 
     /// Returns the entries that the commits changed.
@@ -400,6 +416,35 @@ mod tests {
                 view.commit(|_| {});
             }
         }
+    }
+
+    #[test]
+    fn what_commits_changed_is_told_once_and_seen_still() {
+        let mut view = View::new(&store());
+        let entry = |key: &'static str, value: Option<&'static str>| {
+            let value = value.map(|value| Bytes::from_static(value.as_bytes()));
+            (Bytes::from_static(key.as_bytes()), value)
+        };
+        let change = |view: &mut View, entries: &[(Bytes, Option<Bytes>)]| {
+            view.begin_command();
+            for (key, value) in entries {
+                view.set(key.clone(), value.clone()).unwrap();
+            }
+        };
+        change(&mut view, &[entry("c", Some("1")), entry("a", Some("1"))]);
+        change(&mut view, &[entry("a", Some("2"))]);
+        view.commit(|_| {});
+        change(&mut view, &[entry("d", Some("1"))]);
+        view.take_back_commit();
+        let first = [entry("a", Some("2")), entry("c", Some("1"))];
+        assert_eq!(view.take_changed(), first);
+        assert_eq!(view.take_changed(), []);
+        change(&mut view, &[entry("c", None), entry("b", Some("3"))]);
+        view.commit(|_| {});
+        let second = [entry("b", Some("3")), entry("c", None)];
+        assert_eq!(view.take_changed(), second);
+        let seen = [("a", "2"), ("b", "3")].map(|(key, value)| (key.into(), value.into()));
+        assert_eq!(all(&view), seen);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A watch is marked when one of its keys is touched. A commit counts from when it is
 //! durable on, so what is being made durable while a watch begins counts as a change after it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,8 +24,8 @@ pub(crate) struct Watches {
 #[derive(Debug, Default)]
 struct WatchedKeys {
     by_key: HashMap<Bytes, Vec<Arc<Mark>>>,
-    /// What the group touched that is being made durable.
-    in_flight: Option<TouchedKeys>,
+    /// What the groups touched that are being made durable, in order.
+    in_flight: VecDeque<TouchedKeys>,
 }
 
 /// What happened to the keys of a watch.
@@ -48,12 +49,12 @@ impl Watches {
         if !inner.by_key.is_empty() {
             inner.mark(&touched);
         }
-        inner.in_flight = Some(touched);
+        inner.in_flight.push_back(touched);
     }
 
-    /// The group is durable, or never will be.
+    /// The first of the groups is durable, or never will be.
     pub(crate) fn end(&self) {
-        self.inner.lock().in_flight = None;
+        self.inner.lock().in_flight.pop_front();
     }
 }
 
@@ -135,7 +136,7 @@ impl Watch {
         let mut inner = self.watches.inner.lock();
         let marks = inner.by_key.entry(key.clone()).or_default();
         marks.push(Arc::clone(&self.mark));
-        if let Some(touched) = inner.in_flight.as_mut() {
+        for touched in &mut inner.in_flight {
             let Mark {
                 is_changed,
                 is_flushed,
@@ -178,5 +179,45 @@ impl Drop for Watch {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use trefoil_state::Space as _;
+    use trefoil_storage::MemoryStorage;
+
+    use super::*;
+    use crate::state::ReadCache;
+
+    /// What a group touches that sets this key.
+    fn touched(store: &StateStore, key: &'static [u8]) -> TouchedKeys {
+        let mut view = View::new(store);
+        view.touch(&Bytes::from_static(key));
+        view.commit(|_| {});
+        view.take_touched()
+    }
+
+    #[test]
+    fn a_watch_that_begins_sees_all_groups_that_are_on_their_way() {
+        let read_cache = Arc::new(ReadCache::new(0));
+        let storage = Arc::new(MemoryStorage::new());
+        let store = StateStore::open(storage, Arc::new(AtomicUsize::new(0)), read_cache).unwrap();
+        let is_changed = |key: &'static [u8]| {
+            let mut watch = Watch::new(&store.watches);
+            watch.add(&store, 0, &[Bytes::from_static(key)]).unwrap();
+            watch.is_changed(&store.watches, 0, &mut TouchedKeys::default())
+        };
+        let changed = || [is_changed(b"a"), is_changed(b"b")];
+        assert_eq!(changed(), [false, false]);
+        store.watches.begin(touched(&store, b"a"));
+        store.watches.begin(touched(&store, b"b"));
+        assert_eq!(changed(), [true, true]);
+        store.watches.end();
+        assert_eq!(changed(), [false, true]);
+        store.watches.end();
+        assert_eq!(changed(), [false, false]);
     }
 }

@@ -6,7 +6,7 @@ use trefoil_core::both;
 use trefoil_storage::Group;
 
 use super::changes::logged_bytes;
-use super::queue::{LetGo, WriteRequest};
+use super::request::{Demand, LetGo};
 use super::stage::Front;
 use super::staged::Staged;
 use crate::index::{Index, Prepared};
@@ -17,7 +17,7 @@ use crate::state::{ChangedEntries, ToClean};
 const EVENTS_FOR_TWO_THREADS: usize = 512;
 
 /// From this many events on, the index takes longer than the log does.
-const MANY_EVENTS: usize = 4096;
+pub(super) const MANY_EVENTS: usize = 4096;
 
 /// Appends a group, and meanwhile finds out where its events go in the index.
 pub(super) fn append_and_prepare<T: Send>(
@@ -59,26 +59,38 @@ pub(super) struct AppendedGroup {
     pub(super) entries: ChangedEntries,
     pub(super) to_clean: ToClean,
     pub(super) size: GroupSize,
-    /// When the storage got it, by the steady clock.
-    pub(super) began: Duration,
-    /// How much of that was writing, and not waiting for the disk.
-    pub(super) write: Duration,
-    /// When the storage had written it.
-    pub(super) appended: Duration,
-    /// How long it took after that to find out where its events go in the index.
+    /// How long somebody had to wait until it was found out where its events go in the index.
     pub(super) preparing: Duration,
 }
 
 impl AppendedGroup {
-    /// Takes the events out of the requests that were decided about, if they are many. They are no
-    /// longer needed.
-    pub(super) fn events_to_let_go(&self, decided: &mut [WriteRequest]) -> LetGo {
+    /// Takes the events out of what was decided about, if they are many. They are no longer needed.
+    pub(super) fn events_to_let_go(&self, decided: &mut [Demand]) -> LetGo {
         match self.size.n_events >= MANY_EVENTS {
-            true => decided
-                .iter_mut()
-                .filter_map(WriteRequest::take_events)
-                .collect(),
+            true => decided.iter_mut().filter_map(Demand::take_events).collect(),
             false => Vec::new(),
+        }
+    }
+}
+
+/// When a group was appended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AppendTimes {
+    /// When the storage got it, by the steady clock.
+    pub(super) began: Duration,
+    /// How much of the time after that was writing, and not waiting for the disk.
+    pub(super) write: Duration,
+    /// When the storage had written it.
+    pub(super) ended: Duration,
+}
+
+impl AppendTimes {
+    /// Those of a group of which nothing is known.
+    pub(super) fn none(now: Duration) -> Self {
+        Self {
+            began: now,
+            write: Duration::ZERO,
+            ended: now,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use trefoil_core::{Committed, Result};
 
-use super::queue::Executions;
+use super::request::Executions;
 use crate::database::host::ServingThread;
 
 /// Who waits for an answer.

@@ -3,12 +3,13 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use trefoil_core::{Committed, Error, Result};
 
 use super::caller::Post;
 use super::clean::Cleaned;
-use super::queue::{Work, WriteRequest};
+use super::request::{Asker, Demand, Work, refuse_first};
 use super::stage::Stage;
 use crate::write::transaction::Executed;
 
@@ -58,16 +59,18 @@ pub(super) struct GroupAttempt<'a> {
 }
 
 /// Stages requests until the group is full. One that panics ends the group as well: it is unknown
-/// what it left on the stage, so the ones before it are staged again on another one.
+/// what it left on the stage, so the ones before it are staged again on another one. `n_done` is how
+/// much of the first of them is done.
 pub(super) fn attempt<'a>(
-    requests: &'a [WriteRequest],
+    demands: &'a [Demand],
+    n_done: usize,
     new_stage: &dyn Fn() -> Stage<'a>,
 ) -> GroupAttempt<'a> {
     let mut works_max = usize::MAX;
     loop {
         let mut stage = new_stage();
         let n_works = Cell::new(0);
-        let decide = || Decisions::of(requests, &mut stage, works_max, &n_works);
+        let decide = || Decisions::of(demands, n_done, &mut stage, works_max, &n_works);
         match catch_unwind(AssertUnwindSafe(decide)) {
             Ok(decisions) => {
                 return GroupAttempt {
@@ -82,10 +85,22 @@ pub(super) fn attempt<'a>(
 }
 
 impl Decisions {
+    /// Stages requests until the group is full. `None` if one panics: it is unknown then what is on the
+    /// stage.
+    pub(super) fn of_all<'a>(
+        demands: &'a [Demand],
+        n_done: usize,
+        stage: &mut Stage<'a>,
+    ) -> Option<Self> {
+        let decide = || Self::of(demands, n_done, stage, usize::MAX, &Cell::new(0));
+        catch_unwind(AssertUnwindSafe(decide)).ok()
+    }
+
     /// Stages requests until the group is full or `works_max` of their works are staged. `n_works`
     /// is how many were begun.
     fn of<'a>(
-        requests: &'a [WriteRequest],
+        demands: &'a [Demand],
+        n_done: usize,
         stage: &mut Stage<'a>,
         works_max: usize,
         n_works: &Cell<usize>,
@@ -95,48 +110,50 @@ impl Decisions {
             n_works.set(n_works.get() + usize::from(has_room));
             has_room
         };
-        let mut decisions = Vec::with_capacity(requests.len());
-        for request in requests {
+        let mut decisions = Vec::with_capacity(demands.len());
+        let mut n_done = n_done;
+        for demand in demands {
             if !has_room(stage) {
                 break;
             }
-            decisions.push(match request {
-                WriteRequest::Write(Work::Commit(commit), _) => {
+            decisions.push(match demand {
+                Demand::Write(Work::Commit(commit)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.commit(commit)))
                 }
-                WriteRequest::Write(Work::Import(import), _) => {
+                Demand::Write(Work::Import(import)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.import(import)))
                 }
-                WriteRequest::Write(Work::Remove(work), _) => {
+                Demand::Write(Work::Remove(work)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.remove(work)))
                 }
-                WriteRequest::Write(Work::Dropped(streams), _) => {
+                Demand::Write(Work::Dropped(streams)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.end_pending(streams)))
                 }
-                WriteRequest::Write(Work::DropAgain(streams), _) => {
+                Demand::Write(Work::DropAgain(streams)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.drop_again(streams)))
                 }
-                WriteRequest::Write(Work::Redact(work), _) => {
+                Demand::Write(Work::Redact(work)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.redact(*work)))
                 }
-                WriteRequest::Write(Work::RedactAgain(works), _) => {
+                Demand::Write(Work::RedactAgain(works)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.redact_again(works)))
                 }
-                WriteRequest::Write(Work::Redacted(done), _) => {
+                Demand::Write(Work::Redacted(done)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.end_redactions(done)))
                 }
-                WriteRequest::Write(Work::SetPolicy(work), _) => {
+                Demand::Write(Work::SetPolicy(work)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.set_policy(work)))
                 }
-                WriteRequest::Write(Work::Retain(work), _) => {
+                Demand::Write(Work::Retain(work)) => {
                     Decision::Write(Decided::on(stage, |stage| stage.retain(work)))
                 }
-                WriteRequest::Clean(chore, _) => {
+                Demand::Clean(chore) => {
                     Decision::Clean(Decided::on(stage, |stage| stage.clean(chore)))
                 }
-                WriteRequest::Execute(execution) => {
-                    let mut decided = Vec::with_capacity(execution.left().len());
-                    for work in execution.left() {
+                Demand::Execute(works) => {
+                    let left = works.get(n_done..).unwrap_or_default();
+                    let mut decided = Vec::with_capacity(left.len());
+                    for work in left {
                         if !decided.is_empty() && !has_room(stage) {
                             break;
                         }
@@ -148,8 +165,22 @@ impl Decisions {
                     Decision::Execute(decided)
                 }
             });
+            n_done = 0;
         }
         Self(decisions)
+    }
+
+    /// Returns whether all of that was decided about.
+    pub(super) fn are_complete(&self, demands: &[Demand], n_done: usize) -> bool {
+        // Only of the last of them some may be left.
+        let is_whole = match (demands.last(), self.0.last()) {
+            (Some(Demand::Execute(works)), Some(Decision::Execute(decided))) => {
+                let n_before = if demands.len() == 1 { n_done } else { 0 };
+                n_before + decided.len() == works.len()
+            }
+            _ => true,
+        };
+        self.0.len() == demands.len() && is_whole
     }
 
     /// About how many requests something was decided.
@@ -157,43 +188,55 @@ impl Decisions {
         self.0.len()
     }
 
-    /// Answers the requests that were decided about, and takes them from the others. `failure` is
-    /// why the group could not be written.
-    pub(super) fn send(self, requests: &mut Vec<WriteRequest>, failure: Option<&Error>) {
+    /// Answers those about whose requests something was decided, and takes them from the others. One
+    /// stays who handed in several transactions of which some are left. `failure` is why the group could
+    /// not be written.
+    pub(super) fn send(self, askers: &mut Vec<Asker>, failure: Option<&Error>) {
         let (mut unfinished, mut post) = (None, Post::default());
-        for (request, decision) in requests.drain(..self.0.len()).zip(self.0) {
-            match (request, decision) {
-                (WriteRequest::Write(_, caller), Decision::Write(decided)) => {
+        for (asker, decision) in askers.drain(..self.0.len()).zip(self.0) {
+            match (asker, decision) {
+                (Asker::Write(caller), Decision::Write(decided)) => {
                     caller.answer_by(&mut post, decided.unless(failure));
                 }
-                (WriteRequest::Clean(_, reply), Decision::Clean(decided)) => {
+                (Asker::Clean(reply), Decision::Clean(decided)) => {
                     // The caller may have gone.
                     drop(reply.send(decided.unless(failure)));
                 }
-                (WriteRequest::Execute(mut execution), Decision::Execute(decided)) => {
+                (Asker::Execute(mut asker), Decision::Execute(decided)) => {
                     let answers = decided.into_iter().map(|decided| decided.unless(failure));
-                    execution.done.extend(answers);
-                    unfinished = execution.finish(&mut post).map(WriteRequest::Execute);
+                    asker.done.extend(answers);
+                    unfinished = asker.finish(&mut post).map(Asker::Execute);
                 }
                 // A decision is of the kind of its request.
                 _ => {}
             }
         }
-        requests.splice(..0, unfinished);
+        askers.splice(..0, unfinished);
     }
 }
 
-/// Refuses the first work of the first request.
-pub(super) fn refuse_first(requests: &mut Vec<WriteRequest>, error: Error) {
-    if requests.is_empty() {
-        return;
-    }
-    match requests.remove(0) {
-        WriteRequest::Execute(mut execution) => {
-            execution.done.push(Err(error));
-            let unfinished = execution.finish(&mut Post::default());
-            requests.splice(..0, unfinished.map(WriteRequest::Execute));
+/// What was decided about the requests of a group.
+pub(super) struct GroupOutcome {
+    pub(super) decisions: Decisions,
+    /// Whether the request after those panicked.
+    pub(super) has_panicked: bool,
+    /// How long the first of them had waited.
+    pub(super) queued: Duration,
+    /// When the leader took them, by the steady clock.
+    pub(super) began: Duration,
+    /// How long it took to decide.
+    pub(super) staging: Duration,
+}
+
+impl GroupOutcome {
+    /// Answers those whose requests were decided about, and takes them from the others. Returns how
+    /// many bytes were written.
+    pub(super) fn answer(self, askers: &mut Vec<Asker>, ended: Result<usize>) -> usize {
+        self.decisions.send(askers, ended.as_ref().err());
+        if self.has_panicked {
+            let text = "it panicked before anything of it was written";
+            refuse_first(askers, Error::Internal(text.to_owned()));
         }
-        request => request.refuse(&error),
+        ended.unwrap_or(0)
     }
 }

@@ -102,6 +102,12 @@ impl GroupEncoder {
     pub(super) fn group(&self) -> &Group {
         &self.group
     }
+
+    /// Takes out the group, which is finished, and begins the next one.
+    pub(super) fn take_group(&mut self) -> Group {
+        self.ended_bytes = 0;
+        std::mem::take(&mut self.group)
+    }
 }
 
 #[cfg(test)]

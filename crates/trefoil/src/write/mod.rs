@@ -5,9 +5,10 @@
 //! `database/lead.rs` says who. The leader drains the queue until it is empty; there is no timer.
 //!
 //! ```text
+//! request     what is demanded, and who asks for it; caller: how the answer gets there
 //! queue       requests in order, and who leads
 //! writer      the leader's loop; pace: how long its groups take
-//! caller      who waits for an answer
+//! chain       groups of large requests, staged while the one before is appended; runway: by whom
 //! decide      the requests of a group, one after the other, and their answers
 //! stage       decides about one request; conditions, known, execute, import, remove and clean are parts
 //! overlay     what the group has staged so far, for the requests that follow
@@ -18,6 +19,9 @@
 mod append;
 mod caller;
 mod carry;
+mod chain;
+#[cfg(test)]
+mod chain_tests;
 mod changes;
 mod clean;
 mod conditions;
@@ -32,6 +36,8 @@ mod overlay;
 mod pace;
 mod queue;
 mod remove;
+mod request;
+mod runway;
 mod stage;
 #[cfg(test)]
 mod stage_tests;
@@ -49,6 +55,7 @@ pub(crate) use changes::{
 pub(crate) use conditions::check_version;
 pub(crate) use execute::CheckedTransaction;
 pub(crate) use import::ImportBatch;
-pub(crate) use queue::{Execution, Executions, Work, WriteRequest};
+pub(crate) use request::{Executions, Work, WriteRequest};
+pub(crate) use runway::RunBeside;
 pub(crate) use stage::Front;
 pub(crate) use writer::{Flight, Led, Writer, freeze};

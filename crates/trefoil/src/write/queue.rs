@@ -1,183 +1,18 @@
 //! The queue of commits that wait for the writer, and who leads it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use trefoil_core::limits::{COMMIT_QUEUE_BYTES_MAX, COMMIT_QUEUE_MAX};
-use trefoil_core::{Committed, Error, Result};
-use trefoil_state::Allowance;
+use trefoil_core::{Error, Result};
 use trefoil_storage::GroupLimits;
 
-use super::caller::{Caller, Post};
-use super::clean::Cleaned;
-use super::execute::CheckedTransaction;
-use super::import::ImportBatch;
 use super::pace::GroupPace;
-use crate::read::condition::CheckedCommit;
-use crate::removal::{
-    DroppedStream, PolicyWork, Redaction, RedactionWork, RemovalWork, RetentionWork,
-};
-use crate::time::agenda::Chore;
+#[cfg(test)]
+use super::request::Demand;
+use super::request::{TakenRequests, WriteRequest, are_large};
 use crate::time::clock::Clock;
-use crate::write::transaction::Executed;
-
-/// Something to be written, and who waits for the answer.
-#[derive(Debug)]
-pub(crate) enum WriteRequest {
-    Write(Work, Caller<Result<Committed>>),
-    Execute(Execution),
-    Clean(Chore, oneshot::Sender<Result<Cleaned>>),
-}
-
-/// What is no longer needed.
-pub(super) type LetGo = Vec<Box<dyn Send>>;
-
-/// What became of transactions that were handed in together.
-pub(crate) type Executions = Vec<Result<Executed>>;
-
-/// Transactions that were handed in together. They need not come into one group.
-#[derive(Debug)]
-pub(crate) struct Execution {
-    /// Those that are refused already keep their places among the others.
-    works: Vec<Result<CheckedTransaction>>,
-    /// What became of the first of them.
-    pub(super) done: Executions,
-    caller: Caller<Executions>,
-}
-
-impl Execution {
-    pub(crate) fn new(works: Vec<Result<CheckedTransaction>>, caller: Caller<Executions>) -> Self {
-        let done = Vec::with_capacity(works.len());
-        Self {
-            works,
-            done,
-            caller,
-        }
-    }
-
-    /// The transactions that are still to be executed.
-    pub(super) fn left(&self) -> &[Result<CheckedTransaction>] {
-        self.works.get(self.done.len()..).unwrap_or_default()
-    }
-
-    /// Answers if nothing is left, or else hands itself back.
-    pub(super) fn finish(self, post: &mut Post) -> Option<Self> {
-        if !self.left().is_empty() {
-            return Some(self);
-        }
-        self.caller.answer_by(post, self.done);
-        None
-    }
-}
-
-/// What is to be written.
-#[derive(Debug)]
-pub(crate) enum Work {
-    Commit(CheckedCommit),
-    Import(ImportBatch),
-    Remove(RemovalWork),
-    /// The log has nothing left of what was removed of these streams.
-    Dropped(Vec<DroppedStream>),
-    /// The log has removed events of these streams, whatever was noted before.
-    DropAgain(Vec<String>),
-    Redact(RedactionWork),
-    /// These events, each of a position, are redacted, and the log has yet to follow.
-    RedactAgain(Vec<(u64, Redaction)>),
-    /// The log has followed these redactions, each of a position.
-    Redacted(Vec<(u64, Redaction)>),
-    SetPolicy(PolicyWork),
-    /// Events are beyond policies.
-    Retain(RetentionWork),
-}
-
-impl WriteRequest {
-    /// Answers that nothing of it is done that was not done before.
-    pub(super) fn refuse(self, error: &Error) {
-        match self {
-            Self::Write(_, caller) => caller.answer(Err(error.clone())),
-            Self::Clean(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Execute(mut execution) => {
-                let n_works = execution.works.len();
-                execution.done.resize_with(n_works, || Err(error.clone()));
-                execution.caller.answer(execution.done);
-            }
-        }
-    }
-
-    /// Takes out the events of a commit or an import, which are no longer needed.
-    pub(super) fn take_events(&mut self) -> Option<Box<dyn Send>> {
-        match self {
-            Self::Write(Work::Commit(work), _) => {
-                Some(Box::new(std::mem::take(&mut work.commit.events)))
-            }
-            Self::Write(Work::Import(import), _) => {
-                Some(Box::new(std::mem::take(&mut import.events)))
-            }
-            Self::Write(..) | Self::Execute(_) | Self::Clean(..) => None,
-        }
-    }
-
-    /// Takes out who is asked for memory for the replies, to run it without asking them.
-    pub(super) fn take_allowances(&mut self) -> Vec<Option<Arc<dyn Allowance>>> {
-        let works = self.works_mut().iter_mut().flatten();
-        works
-            .map(|work| work.transaction.allowance.take())
-            .collect()
-    }
-
-    /// Puts back what was taken out.
-    pub(super) fn put_allowances(&mut self, allowances: Vec<Option<Arc<dyn Allowance>>>) {
-        let works = self.works_mut().iter_mut().flatten();
-        for (work, allowance) in works.zip(allowances) {
-            work.transaction.allowance = allowance;
-        }
-    }
-
-    fn works_mut(&mut self) -> &mut [Result<CheckedTransaction>] {
-        match self {
-            Self::Execute(execution) => &mut execution.works,
-            Self::Write(..) | Self::Clean(..) => &mut [],
-        }
-    }
-
-    fn size(&self) -> usize {
-        match self {
-            Self::Write(Work::Commit(work), _) => {
-                work.commit.events.iter().map(|event| event.size()).sum()
-            }
-            Self::Write(Work::Import(import), _) => {
-                let events = import.events.iter();
-                events.map(|event| event.event.size()).sum()
-            }
-            Self::Execute(execution) => {
-                let works = execution.works.iter().flatten();
-                works.map(|work| work.transaction.size()).sum()
-            }
-            Self::Write(Work::Remove(work), _) => work.stream.len(),
-            Self::Write(
-                Work::Dropped(_)
-                | Work::DropAgain(_)
-                | Work::Redact(_)
-                | Work::RedactAgain(_)
-                | Work::Redacted(_)
-                | Work::SetPolicy(_)
-                | Work::Retain(_),
-                _,
-            )
-            | Self::Clean(..) => 0,
-        }
-    }
-
-    /// How many commits it may become.
-    fn n_commits(&self) -> usize {
-        match self {
-            Self::Write(..) | Self::Clean(..) => 1,
-            Self::Execute(execution) => execution.left().len(),
-        }
-    }
-}
 
 /// How much waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,6 +21,13 @@ pub(crate) struct Backlog {
     /// How many commits they may become.
     pub(crate) n_commits: usize,
     pub(crate) bytes: usize,
+}
+
+impl Backlog {
+    /// Returns whether the requests are large.
+    pub(crate) fn is_of_large_requests(&self) -> bool {
+        are_large(self.n_requests, self.bytes)
+    }
 }
 
 /// Requests in the order in which they came.
@@ -255,13 +97,13 @@ impl Queue {
         }
     }
 
-    /// Takes the next group for the leader. Returns how long the first of it has waited; if there is
-    /// none, the caller is no longer the leader.
+    /// Takes the next group for the leader. Returns how long the first of it has waited; `None` if
+    /// nothing waits.
     pub(crate) fn next_group(
         &self,
         pace: &GroupPace,
         limits: GroupLimits,
-        group: &mut Vec<WriteRequest>,
+        group: &mut TakenRequests,
     ) -> Option<Duration> {
         let mut state = self.state.lock();
         let (mut n_commits, mut bytes) = (0, 0);
@@ -277,17 +119,17 @@ impl Queue {
             group.push(request);
         }
         state.n_commits -= n_commits;
-        state.has_leader = !group.is_empty();
-        let since = state.since.take().filter(|_| state.has_leader)?;
+        let since = state.since.take()?;
         let now = self.clock.steady();
         state.since = (!state.waiting.is_empty()).then_some(now);
         Some(now.saturating_sub(since))
     }
 
     /// The leader stops, and puts back what is left of its last group. Returns whether somebody
-    /// else must lead because more is waiting.
-    pub(crate) fn step_down(&self, left: Vec<WriteRequest>) -> bool {
+    /// must lead on because more is waiting.
+    pub(crate) fn step_down(&self, left: TakenRequests) -> bool {
         let mut state = self.state.lock();
+        let left: Vec<WriteRequest> = left.into_iter().collect();
         for request in left.into_iter().rev() {
             state.bytes += request.size();
             state.n_commits += request.n_commits();
@@ -335,7 +177,7 @@ impl Queue {
     /// How many commits wait.
     #[cfg(test)]
     pub(super) fn n_waiting_writes(&self) -> usize {
-        let is_write = |request: &&WriteRequest| matches!(request, WriteRequest::Write(..));
+        let is_write = |request: &&WriteRequest| matches!(request.demand, Demand::Write(_));
         self.state.lock().waiting.iter().filter(is_write).count()
     }
 

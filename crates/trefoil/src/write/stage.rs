@@ -53,14 +53,16 @@ pub(crate) struct Durable<'a> {
     pub(crate) search: &'a Search<'a>,
 }
 
-/// Decides about the requests of a group.
+/// Decides about the requests of a group, or of groups that follow each other.
 pub(crate) struct Stage<'a> {
     pub(super) durable: Durable<'a>,
     pub(super) overlay: Overlay<'a>,
     encoder: GroupEncoder,
     pub(super) front: Front,
-    /// The position before the group's first event.
+    /// The last position that was durable when the stage was set up.
     pub(super) base: u64,
+    /// How many events were staged before the group.
+    n_events_before: usize,
     /// The wall clock, by which deadlines are set and judged.
     now: Timestamp,
     random: Rng,
@@ -97,6 +99,7 @@ impl<'a> Stage<'a> {
             encoder: GroupEncoder::new(bytes_max),
             front,
             base: front.position,
+            n_events_before: 0,
             now,
             random: Rng::with_seed(random),
             n_transactions: 0,
@@ -395,7 +398,24 @@ impl<'a> Stage<'a> {
 
     /// Returns the events of the group.
     pub(crate) fn events(&self) -> &[Staged<'a>] {
-        self.overlay.events()
+        &self.overlay.events()[self.n_events_before..]
+    }
+
+    /// Begins another group. It sees what is staged of those before it, durable or not.
+    pub(super) fn begin_group(&mut self, now: Timestamp) {
+        self.now = now;
+        self.n_events_before = self.overlay.events().len();
+    }
+
+    /// Takes out the group, which is finished: others follow it.
+    pub(super) fn take_group(&mut self) -> Group {
+        self.encoder.take_group()
+    }
+
+    /// Returns the entries of the state that the group changes, which those that follow it see.
+    pub(super) fn changed_entries(&mut self) -> ChangedEntries {
+        let view = self.overlay.opened_view();
+        view.map(View::take_changed).unwrap_or_default()
     }
 
     /// Takes out what of the group is to be cleaned.

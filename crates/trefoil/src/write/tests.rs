@@ -12,7 +12,7 @@ use trefoil_storage::MemoryStorage;
 
 use super::caller::Caller;
 use super::execute::CheckedTransaction;
-use super::queue::{Execution, Executions, Work, WriteRequest};
+use super::request::{Executions, Work, WriteRequest};
 use super::writer::Led;
 use crate::background::Background;
 use crate::database::engine::Engine;
@@ -57,7 +57,7 @@ fn take_lead(engine: &Engine) {
     loop {
         let (reply, answer) = oneshot::channel();
         let nothing = Chore::Garbage(GarbagePlace::end());
-        let request = WriteRequest::Clean(nothing, reply);
+        let request = WriteRequest::clean(nothing, reply);
         if engine.writer.queue.push(request).unwrap() {
             return;
         }
@@ -74,11 +74,11 @@ fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
         })
     };
     let (reply, answer) = oneshot::channel();
-    let execution = Execution::new(lines.iter().map(work).collect(), Caller::new(reply, None));
+    let works = lines.iter().map(work).collect();
     engine
         .writer
         .queue
-        .push(WriteRequest::Execute(execution))
+        .push(WriteRequest::execute(works, Caller::new(reply, None)))
         .unwrap();
     answer
 }
@@ -91,7 +91,7 @@ fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Commi
     engine
         .writer
         .queue
-        .push(WriteRequest::Write(work, Caller::new(reply, None)))
+        .push(WriteRequest::write(work, Caller::new(reply, None)))
         .unwrap();
     answer
 }
@@ -116,7 +116,7 @@ fn a_panic_while_staging_costs_the_request_that_caused_it() {
     let alone = queue(&engine, &[&bait]);
     let after = queue_commit(&engine);
     assert!(
-        matches!(engine.writer.lead(16, &|_| {}), Led::Idle),
+        matches!(engine.writer.lead(16, None, &|_| {}), Led::Idle),
         "nothing is left"
     );
 
@@ -145,7 +145,7 @@ fn a_panic_while_writing_still_stops_the_writer() {
     storage.append_panics.store(true, Ordering::SeqCst);
     take_lead(&engine);
     let answer = queue(&engine, &["set a 1"]);
-    let led = catch_unwind(AssertUnwindSafe(|| engine.writer.lead(1, &|_| {})));
+    let led = catch_unwind(AssertUnwindSafe(|| engine.writer.lead(1, None, &|_| {})));
     assert!(led.is_err());
     assert!(answer.recv().is_err());
     storage.append_panics.store(false, Ordering::SeqCst);
@@ -170,8 +170,8 @@ fn a_group_ends_when_its_effects_are_many() {
     let large = queue(&engine, &lines);
     let after = queue_commit(&engine);
     // A caller that leads for one group leaves the rest to the next leader.
-    assert!(matches!(engine.writer.lead(1, &|_| {}), Led::More));
-    assert!(matches!(engine.writer.lead(16, &|_| {}), Led::Idle));
+    assert!(matches!(engine.writer.lead(1, None, &|_| {}), Led::More));
+    assert!(matches!(engine.writer.lead(16, None, &|_| {}), Led::Idle));
     assert!(small.recv().unwrap().is_ok() && after.recv().unwrap().is_ok());
     assert!(large.recv().unwrap().iter().all(Result::is_ok));
     let groups = storage.groups.lock().clone();

@@ -11,15 +11,18 @@ use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result, Timestamp};
 use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
-use super::append::{AppendedGroup, GroupSize, add_to_index, append_and_prepare};
-use super::decide::{Decisions, GroupAttempt, attempt, refuse_first};
+use super::append::{AppendTimes, AppendedGroup, GroupSize, add_to_index, append_and_prepare};
+use super::chain::is_worth_a_chain;
+use super::decide::{GroupAttempt, GroupOutcome, attempt};
 use super::pace::GroupPace;
-use super::queue::{LetGo, Queue, WriteRequest};
+use super::queue::Queue;
+use super::request::{Asker, Demand, LetGo, TakenRequests, WriteRequest};
+use super::runway::RunBeside;
 use super::stage::{Durable, Front, Stage};
 use crate::index::{Effort, Index};
 use crate::read::{Matcher, SearchResult, SearchedLog, fetch_all, first_match};
 use crate::removal::HiddenEvents;
-use crate::state::StateStore;
+use crate::state::{StateStore, ToClean};
 use crate::stats::{GroupFigures, GroupStats};
 use crate::time::clock::Clock;
 use crate::time::wake::Wake;
@@ -36,18 +39,18 @@ const CALM_GROUPS_PER_LOOK: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) queue: Queue,
-    storage: Arc<dyn Storage>,
+    pub(super) storage: Arc<dyn Storage>,
     /// Those of the storage.
-    limits: GroupLimits,
-    index: Arc<Index>,
-    store: Arc<StateStore>,
+    pub(super) limits: GroupLimits,
+    pub(super) index: Arc<Index>,
+    pub(super) store: Arc<StateStore>,
     wake: Arc<Wake>,
-    clock: Clock,
+    pub(super) clock: Clock,
     /// How many groups in a row had one request.
     n_calm: AtomicUsize,
     pub(crate) pace: GroupPace,
     /// Held by the leader.
-    next: Mutex<Next>,
+    pub(super) next: Mutex<Next>,
     /// Signalled when a group that was on its way has landed.
     landed: Condvar,
     /// The global position of the last durable event that readers may see.
@@ -138,11 +141,17 @@ impl Writer {
         )
     }
 
-    /// Writes up to `n_groups` groups. `after_group` is called after each group, with the number of
-    /// bytes it wrote.
-    pub(crate) fn lead(&self, n_groups: usize, after_group: &dyn Fn(usize)) -> Led {
+    /// Writes up to `n_groups` groups. `after_group` is called after each of them, or after several, with
+    /// the number of bytes that were written. If there is another thread, groups are staged while it
+    /// appends.
+    pub(crate) fn lead(
+        &self,
+        n_groups: usize,
+        run_beside: Option<&RunBeside<'_>>,
+        after_group: &dyn Fn(usize),
+    ) -> Led {
         let _guard = LeaderGuard(&self.queue);
-        self.lead_on(Vec::new(), n_groups, after_group)
+        self.lead_on(TakenRequests::default(), n_groups, run_beside, after_group)
     }
 
     /// Ends a group that the storage has completed, and leads on as [`Self::lead`] does.
@@ -156,40 +165,58 @@ impl Writer {
         let _guard = LeaderGuard(&self.queue);
         let Flight {
             mut requests,
-            mut group,
+            group,
+            mut times,
             outcome,
         } = flight;
-        group.appended = self.clock.steady();
+        times.ended = self.clock.steady();
         let mut next = self.next.lock();
-        let ended = self.end_group(&mut next, group, appended, (&mut requests, &outcome));
+        let let_go = group.events_to_let_go(&mut requests.demands[..outcome.decisions.len()]);
+        let ended = self.end_group(&mut next, (group, let_go), (appended, times), &outcome);
         next.is_group_on_its_way = false;
         drop(next);
         self.landed.notify_all();
-        after_group(self.answer(outcome, &mut requests, ended));
-        self.lead_on(requests, n_groups, after_group)
+        after_group(self.answer(outcome, &mut requests.askers, ended));
+        requests.drop_answered();
+        self.lead_on(requests, n_groups, None, after_group)
     }
 
     /// Writes groups, first of all the requests that are left of the last one.
     fn lead_on(
         &self,
-        mut group: Vec<WriteRequest>,
+        mut requests: TakenRequests,
         n_groups: usize,
+        run_beside: Option<&RunBeside<'_>>,
         after_group: &dyn Fn(usize),
     ) -> Led {
         for _ in 0..n_groups {
             let mut queued = Duration::ZERO;
-            if group.is_empty() {
-                match self.queue.next_group(&self.pace, self.limits, &mut group) {
+            let is_new = requests.is_empty();
+            if is_new {
+                let taken = self
+                    .queue
+                    .next_group(&self.pace, self.limits, &mut requests);
+                match taken {
                     Some(waited) => queued = waited,
-                    None => return Led::Idle,
+                    None => break,
                 }
             }
-            match self.write_group(&mut group, queued) {
+            if let Some(run_beside) = run_beside
+                && is_new
+                && is_worth_a_chain(&requests)
+            {
+                after_group(self.write_chain(&mut requests, queued, run_beside));
+                if requests.is_empty() {
+                    break;
+                }
+                continue;
+            }
+            match self.write_group(&mut requests, queued) {
                 Written::Now(bytes) => after_group(bytes),
                 Written::Later(flight, pending) => return Led::Later(flight, pending),
             }
         }
-        match self.queue.step_down(group) {
+        match self.queue.step_down(requests) {
             true => Led::More,
             false => Led::Idle,
         }
@@ -197,71 +224,97 @@ impl Writer {
 
     /// Writes as many of the requests as one group holds and answers them; the others are left. One
     /// that panics before anything is written is refused, and costs the others nothing.
-    fn write_group(&self, requests: &mut Vec<WriteRequest>, queued: Duration) -> Written {
+    fn write_group(&self, requests: &mut TakenRequests, queued: Duration) -> Written {
         let began = self.clock.steady();
         let mut next = self.next.lock();
         if let Err(error) = self.check_ready() {
-            requests
-                .drain(..)
-                .for_each(|request| request.refuse(&error));
+            requests.refuse(&error);
             return Written::Now(0);
         }
-        let (sent, outcome) = self.staged(requests, (next.front, next.random), |attempt| {
+        let demands = (requests.demands.as_slice(), requests.n_done());
+        let (sent, outcome) = self.staged(demands, next.start(), |attempt| {
             let GroupAttempt {
                 stage,
                 decisions,
                 has_panicked,
             } = attempt;
-            let sent = self.send(stage);
             let outcome = GroupOutcome {
                 decisions,
                 has_panicked,
                 queued,
                 began,
+                staging: self.clock.since(began),
             };
-            (sent, outcome)
+            (self.send(stage), outcome)
         });
         let ended = match sent {
             Ok(None) => Ok(0),
             Err(error) => Err(error),
-            Ok(Some((group, Completion::Now(appended)))) => {
-                self.end_group(&mut next, group, appended, (requests, &outcome))
+            Ok(Some((group, times, Completion::Now(appended)))) => {
+                let n_decided = outcome.decisions.len();
+                let let_go = group.events_to_let_go(&mut requests.demands[..n_decided]);
+                self.end_group(&mut next, (group, let_go), (appended, times), &outcome)
             }
-            Ok(Some((group, Completion::Later(pending)))) => {
+            Ok(Some((group, times, Completion::Later(pending)))) => {
                 next.is_group_on_its_way = true;
                 let requests = std::mem::take(requests);
                 let flight = Flight {
                     requests,
                     group,
+                    times,
                     outcome,
                 };
                 return Written::Later(Box::new(flight), pending);
             }
         };
         drop(next);
-        Written::Now(self.answer(outcome, requests, ended))
+        let n_bytes = self.answer(outcome, &mut requests.askers, ended);
+        requests.drop_answered();
+        Written::Now(n_bytes)
     }
 
-    /// Answers the requests of a group. Returns how many bytes were written.
-    fn answer(
+    /// Answers those whose requests are in a group. Returns how many bytes were written.
+    pub(super) fn answer(
         &self,
         outcome: GroupOutcome,
-        requests: &mut Vec<WriteRequest>,
+        askers: &mut Vec<Asker>,
         ended: Result<usize>,
     ) -> usize {
         let began = self.clock.steady();
-        let n_bytes = outcome.answer(requests, ended);
+        let n_bytes = outcome.answer(askers, ended);
         self.stats.record_answer(self.clock.since(began));
         n_bytes
     }
 
-    /// Stages requests as one group and hands it to `then`.
+    /// Stages requests, of the first of which some may be done, as one group and hands it to `then`.
     fn staged<T>(
         &self,
-        requests: &[WriteRequest],
-        (front, random): (Front, u64),
+        (demands, n_done): (&[Demand], usize),
+        start: (Front, u64),
         then: impl FnOnce(GroupAttempt<'_>) -> T,
     ) -> T {
+        self.with_durable(|durable| {
+            let new_stage = || self.new_stage(durable, start);
+            then(attempt(demands, n_done, &new_stage))
+        })
+    }
+
+    /// A stage for groups that begin there.
+    pub(super) fn new_stage<'a>(
+        &self,
+        durable: Durable<'a>,
+        (front, random): (Front, u64),
+    ) -> Stage<'a> {
+        Stage::new(
+            durable,
+            front,
+            (self.clock.now(), random),
+            self.limits.bytes,
+        )
+    }
+
+    /// Hands to `then` what is durable now.
+    pub(super) fn with_durable<T>(&self, then: impl FnOnce(Durable<'_>) -> T) -> T {
         let redactions = &self.store.redactions;
         let find = |positions: &[u64]| {
             let events = fetch_all(self.storage.as_ref(), positions)?.into_iter();
@@ -277,53 +330,42 @@ impl Writer {
             };
             search(log, matcher, from, head)
         };
-        let durable = Durable {
+        then(Durable {
             index: &self.index,
             store: &self.store,
             fetch: &find,
             search: &search,
-        };
-        let (now, bytes_max) = (self.clock.now(), self.limits.bytes);
-        let new_stage = || Stage::new(durable, front, (now, random), bytes_max);
-        then(attempt(requests, &new_stage))
+        })
     }
 
     /// Stages a request and discards the result, so that the storage has read what the writer will
     /// read again. Blocks the thread for as long as the storage waits.
     pub(crate) fn rehearse(&self, request: &mut WriteRequest) {
         let allowances = request.take_allowances();
-        let (front, random) = {
-            let next = self.next.lock();
-            (next.front, next.random)
-        };
-        self.staged(std::slice::from_ref(request), (front, random), |_| ());
+        let start = self.next.lock().start();
+        let demands = std::slice::from_ref(&request.demand);
+        self.staged((demands, 0), start, |_| ());
         request.put_allowances(allowances);
     }
 
     /// Hands what is staged to the storage, if something is.
-    fn send(&self, mut stage: Stage<'_>) -> Result<Option<(AppendedGroup, Completion)>> {
-        let touched = stage.take_touched().unwrap_or_default();
+    fn send(
+        &self,
+        mut stage: Stage<'_>,
+    ) -> Result<Option<(AppendedGroup, AppendTimes, Completion)>> {
         if stage.is_empty() {
-            self.store.watches.mark(&touched);
+            self.touch_only(&mut stage);
             return Ok(None);
         }
-        let to_clean = stage.take_to_clean();
+        let to_clean = self.announce(&mut stage)?;
         let end = stage.finish();
         let size = GroupSize::of(stage.group());
         let began = self.clock.steady();
-        self.store.watches.begin(touched);
-        // By policies, events are removed some time after they are written.
-        let due = match self.store.policies.have_any() {
-            true => 0,
-            false => to_clean.first(),
-        };
-        let marked = self.wake.mark(due);
-        marked.inspect_err(|_| self.store.watches.end())?;
         let storage = self.storage.as_ref();
         let (records, clock) = (stage.group(), &self.clock);
         let written_before = storage.work().writing;
         let append_now = || (storage.append(records), clock.steady());
-        let ((completion, appended), prepared) =
+        let ((completion, ended), prepared) =
             append_and_prepare(append_now, &self.index, stage.events());
         let write = storage.work().writing.saturating_sub(written_before);
         let group = AppendedGroup {
@@ -332,22 +374,45 @@ impl Writer {
             entries: stage.take_entries(),
             to_clean,
             size,
+            preparing: clock.since(ended),
+        };
+        let times = AppendTimes {
             began,
             write,
-            appended,
-            preparing: clock.since(appended),
+            ended,
         };
-        Ok(Some((group, completion)))
+        Ok(Some((group, times, completion)))
+    }
+
+    /// Watches see what a group touches that changes nothing.
+    pub(super) fn touch_only(&self, stage: &mut Stage<'_>) {
+        let touched = stage.take_touched().unwrap_or_default();
+        self.store.watches.mark(&touched);
+    }
+
+    /// Lets those know of a group that must before it can be durable. Returns what of it is to be
+    /// cleaned.
+    pub(super) fn announce(&self, stage: &mut Stage<'_>) -> Result<ToClean> {
+        let to_clean = stage.take_to_clean();
+        // By policies, events are removed some time after they are written.
+        let due = match self.store.policies.have_any() {
+            true => 0,
+            false => to_clean.first(),
+        };
+        self.wake.mark(due)?;
+        let touched = stage.take_touched().unwrap_or_default();
+        self.store.watches.begin(touched);
+        Ok(to_clean)
     }
 
     /// Makes a group visible that is durable, or forgets one that failed. Returns how many bytes
     /// were written.
-    fn end_group(
+    pub(super) fn end_group(
         &self,
         next: &mut Next,
-        group: AppendedGroup,
-        appended: Result<()>,
-        (requests, outcome): (&mut [WriteRequest], &GroupOutcome),
+        (group, let_go): (AppendedGroup, LetGo),
+        (appended, times): (Result<()>, AppendTimes),
+        outcome: &GroupOutcome,
     ) -> Result<usize> {
         if let Err(error) = appended {
             self.index.forget(&group.prepared);
@@ -355,10 +420,8 @@ impl Writer {
             self.store.watches.end();
             return Err(error);
         }
-        let (began, appended, size) = (group.began, group.appended, group.size);
-        let (write, preparing) = (group.write, group.preparing);
+        let (size, preparing) = (group.size, group.preparing);
         let n_requests = outcome.decisions.len();
-        let let_go = group.events_to_let_go(&mut requests[..n_requests]);
         let indexing;
         ((next.front, next.random), indexing) = self.make_visible(group, let_go);
         let figures = GroupFigures {
@@ -367,11 +430,11 @@ impl Writer {
             n_bytes: size.n_bytes + size.n_logged as usize,
             began: outcome.began,
             queue: outcome.queued,
-            staging: began.saturating_sub(outcome.began),
-            write,
-            sync: appended.saturating_sub(began + write),
+            staging: outcome.staging,
+            write: times.write,
+            sync: times.ended.saturating_sub(times.began + times.write),
             index: preparing + indexing,
-            publishing: self.clock.since(appended),
+            publishing: self.clock.since(times.ended),
         };
         self.stats.record_group(&figures);
         self.note_calm(n_requests);
@@ -407,7 +470,7 @@ impl Writer {
     }
 
     /// Waits until there is room for another group, if one may be written.
-    fn check_ready(&self) -> Result<()> {
+    pub(super) fn check_ready(&self) -> Result<()> {
         match self.queue.poisoned() {
             Some(error) => Err(error),
             None => self.index.wait_for_room(|| self.store.is_overfull()),
@@ -449,7 +512,7 @@ impl Writer {
 
 /// Where the next group begins.
 #[derive(Debug)]
-struct Next {
+pub(super) struct Next {
     /// Where the next event goes.
     front: Front,
     /// The state of the generator of random bits.
@@ -471,8 +534,9 @@ pub(crate) enum Led {
 /// A group that is on its way, and its requests. Whoever has it leads the queue.
 pub(crate) struct Flight {
     /// Those of the group, and others that are left for the next one.
-    requests: Vec<WriteRequest>,
+    requests: TakenRequests,
     group: AppendedGroup,
+    times: AppendTimes,
     outcome: GroupOutcome,
 }
 
@@ -483,27 +547,10 @@ enum Written {
     Later(Box<Flight>, Pending),
 }
 
-/// What was decided about the requests of a group.
-struct GroupOutcome {
-    decisions: Decisions,
-    /// Whether the request after those panicked.
-    has_panicked: bool,
-    /// How long the first of them had waited.
-    queued: Duration,
-    /// When the leader took them, by the steady clock.
-    began: Duration,
-}
-
-impl GroupOutcome {
-    /// Answers the requests that were decided about, and takes them from the others. Returns how many
-    /// bytes were written.
-    fn answer(self, requests: &mut Vec<WriteRequest>, ended: Result<usize>) -> usize {
-        self.decisions.send(requests, ended.as_ref().err());
-        if self.has_panicked {
-            let text = "it panicked before anything of it was written";
-            refuse_first(requests, Error::Internal(text.to_owned()));
-        }
-        ended.unwrap_or(0)
+impl Next {
+    /// What a stage begins with.
+    pub(super) fn start(&self) -> (Front, u64) {
+        (self.front, self.random)
     }
 }
 

@@ -90,8 +90,11 @@ impl Writer {
             "shared-2".to_owned(),
         ];
         let parts = 2 + (n as usize) % 3;
+        // In every second round groups are staged while the one before is appended: that is done for
+        // large commits.
+        let filler_bytes = [300, 6000][(self.round % 2) as usize];
         let event = |(part, stream): (usize, &String)| {
-            let filler = "x".repeat(part * 300);
+            let filler = "x".repeat(part * filler_bytes);
             let data = json!({"key": key, "part": part, "parts": parts, "filler": filler});
             json!({"stream": stream, "type": "E", "data": data})
         };
