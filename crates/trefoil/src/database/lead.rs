@@ -42,24 +42,20 @@ impl Engine {
     /// Leads the queue for a number of groups, then lets another thread lead, so that no caller is
     /// kept for long and no namespace keeps a thread from the others.
     pub(crate) fn lead(self: &Arc<Self>, n_groups: usize) {
-        let led = self
-            .writer
-            .lead(n_groups, None, &|bytes| self.after_group(bytes));
-        if self.follow(led) {
-            self.hand_over_lead();
-        }
+        self.lead_beside(n_groups, None);
     }
 
     /// Leads the queue on a thread of the background. Another one appends what it has staged, unless
     /// the storage may wait: then no thread waits for it at all.
     fn lead_in_background(self: &Arc<Self>) {
-        let after_group = |bytes| self.after_group(bytes);
         let run_beside = |work| self.background.run(Lane::Append, self.tenant(), work);
-        let run_beside: Option<&RunBeside<'_>> = match self.may_wait {
-            true => None,
-            false => Some(&run_beside),
-        };
-        let led = self.writer.lead(GROUPS_PER_LEAD, run_beside, &after_group);
+        let run_beside: &RunBeside<'_> = &run_beside;
+        self.lead_beside(GROUPS_PER_LEAD, (!self.may_wait).then_some(run_beside));
+    }
+
+    fn lead_beside(self: &Arc<Self>, n_groups: usize, run_beside: Option<&RunBeside<'_>>) {
+        let after_group = |bytes| self.after_group(bytes);
+        let led = self.writer.lead(n_groups, run_beside, &after_group);
         if self.follow(led) {
             self.hand_over_lead();
         }

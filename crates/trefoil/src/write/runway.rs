@@ -125,8 +125,12 @@ impl SharedRunway {
         (appended, times)
     }
 
+    /// Lets go of what is not appended, and of its storage.
     fn close(&self) {
-        self.state.lock().is_closed = true;
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        state.waiting.clear();
+        drop(state);
         self.changed.notify_one();
     }
 }
