@@ -29,6 +29,10 @@ const TENANTS_MIN: u64 = 60;
 const TENANTS_AT_ONCE: u64 = 10;
 /// Fewer namespaces are open than there are, so that some are closed and opened again.
 const OPEN_NAMESPACES_MAX: &str = "--open-namespaces-max=16";
+/// So little that the caches are full soon, and the index and the state are moved to disk every few
+/// seconds: what is being filled for the first time looks like a leak.
+const CACHE_SIZE: &str = "--cache-size=8MiB";
+const TAIL_EVENTS_MAX: &str = "--tail-events-max=4096";
 
 #[test]
 fn mixed() {
@@ -36,7 +40,13 @@ fn mixed() {
     let seconds = seconds.map_or(SECONDS, |text| text.parse().unwrap());
     let n_tenants = (FULL_TENANTS * seconds / FULL_SECONDS).max(TENANTS_MIN);
     let data = TempDir::new().unwrap();
-    let server = Server::on(data.path(), &[OPEN_NAMESPACES_MAX, "--log-level=warn"]);
+    let settings = [
+        OPEN_NAMESPACES_MAX,
+        CACHE_SIZE,
+        TAIL_EVENTS_MAX,
+        "--log-level=warn",
+    ];
+    let server = Server::on(data.path(), &settings);
     let life = Duration::from_secs(seconds) * TENANTS_AT_ONCE as u32 / n_tenants as u32;
     let gauges = run(&server, Duration::from_secs(seconds), life, n_tenants);
     gauges.print();
