@@ -130,7 +130,7 @@ impl Engine {
             && backlog.n_requests < MANY_REQUESTS
             && backlog.n_commits <= SHORT_GROUP_COMMITS
             && backlog.bytes <= SHORT_GROUP_BYTES
-            && (!backlog.is_of_large_requests() || self.writer.is_calm())
+            && (!backlog.has_large_requests() || self.writer.is_calm())
             && self.writer.has_room()
     }
 }

@@ -86,7 +86,7 @@ pub(super) struct AppendTimes {
 
 impl AppendTimes {
     /// Those of a group of which nothing is known.
-    pub(super) fn none(now: Duration) -> Self {
+    pub(super) fn unknown(now: Duration) -> Self {
         Self {
             began: now,
             write: Duration::ZERO,

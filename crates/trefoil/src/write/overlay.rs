@@ -2,8 +2,8 @@
 //!
 //! It is what the later requests of a group see of the earlier ones: their events, by position, id,
 //! type and tag; where their streams end; and the state with their changes. It never looks at the
-//! index or the log itself. So whatever lies beneath it may also be the overlay of a group that is
-//! being written.
+//! index or the log itself. Groups of a chain share one: what the first of them staged is seen by the
+//! next, though it may not be durable yet.
 
 use hashbrown::HashMap;
 use trefoil_core::{EventId, Result, located_position, stream_group_hash};

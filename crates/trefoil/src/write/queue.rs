@@ -25,7 +25,7 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// Returns whether the requests are large.
-    pub(crate) fn is_of_large_requests(&self) -> bool {
+    pub(crate) fn has_large_requests(&self) -> bool {
         are_large(self.n_requests, self.bytes)
     }
 }

@@ -70,7 +70,7 @@ impl Runway {
             }
             if state.is_closed {
                 let lost = Error::result_lost("the thread that appends panicked");
-                return (Err(lost), AppendTimes::none(clock.steady()));
+                return (Err(lost), AppendTimes::unknown(clock.steady()));
             }
             self.shared.changed.wait(&mut state);
         }
@@ -142,5 +142,27 @@ struct ClosesRunway<'a>(&'a SharedRunway);
 impl Drop for ClosesRunway<'_> {
     fn drop(&mut self) {
         self.0.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use trefoil_storage::MemoryStorage;
+
+    use super::*;
+
+    /// Whoever opens the namespace again must find its files free, also if the other thread is late.
+    #[test]
+    fn a_closed_runway_keeps_no_storage() {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let late = Mutex::new(None);
+        let runway = Runway::open(&Clock::default(), &|work| *late.lock() = Some(work));
+        runway.hand_over(&storage, Group::default());
+        assert_eq!(Arc::strong_count(&storage), 2);
+        drop(runway);
+        assert_eq!(Arc::strong_count(&storage), 1);
+        // It finds nothing to append.
+        late.into_inner().unwrap()();
     }
 }
