@@ -166,6 +166,18 @@ impl Served {
     fn n_groups(&self) -> usize {
         self.storage.groups.lock().len()
     }
+
+    /// Writes some commits, one at a time. Returns how many of them the thread led.
+    fn n_led_here(&self, data_bytes: usize) -> usize {
+        let is_led_here = |_: &usize| {
+            let mut writing = self.begin(data_bytes);
+            let is_here = self.thread.n_works() > 0;
+            self.end_turns();
+            writing.wait();
+            is_here
+        };
+        (0..200).filter(is_led_here).count()
+    }
 }
 
 impl Writing<'_> {
@@ -269,14 +281,7 @@ fn large_requests_are_left_to_the_background_unless_they_come_alone() {
     let mut first = served.begin(5000);
     assert_eq!(served.thread.n_works(), 0);
     assert_eq!(first.wait(), 1);
-    let n_here = (0..200).filter(|_| {
-        let mut writing = served.begin(5000);
-        let is_here = served.thread.n_works() > 0;
-        served.end_turns();
-        writing.wait();
-        is_here
-    });
-    assert!(n_here.count() > 0, "it never comes back");
+    assert!(served.n_led_here(5000) > 0, "it never comes back");
 }
 
 /// A thread that serves connections is woken once for all the answers of a group.
@@ -369,12 +374,5 @@ fn slow_syncs_are_left_to_the_background() {
     assert_eq!(writing.wait(), n_slow + 1);
     // Once syncs are short again, so is the way.
     served.storage.holds_groups.store(false, Ordering::SeqCst);
-    let n_here = (0..200).filter(|_| {
-        let mut writing = served.begin(10);
-        let is_here = served.thread.n_works() > 0;
-        served.end_turns();
-        writing.wait();
-        is_here
-    });
-    assert!(n_here.count() > 0, "it never came back");
+    assert!(served.n_led_here(10) > 0, "it never came back");
 }

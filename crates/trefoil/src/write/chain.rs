@@ -44,6 +44,9 @@ struct Chain<'a> {
     ahead: Option<GroupAhead>,
     /// Those who still ask for something of the last group that was appended.
     left: Vec<Asker>,
+    /// How many bytes were handed in.
+    taken_bytes: usize,
+    /// How many bytes were written.
     n_bytes: usize,
 }
 
@@ -85,6 +88,7 @@ impl Writer {
                 runway: Runway::open(&self.clock, run_beside),
                 ahead: None,
                 left: Vec::new(),
+                taken_bytes: 0,
                 n_bytes: 0,
             };
             let left = chain.write(&slots, requests, queued);
@@ -113,6 +117,7 @@ impl<'a> Chain<'a> {
     ) -> (usize, Vec<Asker>) {
         let mut queued = queued;
         for (index, slot) in slots.iter().enumerate() {
+            self.taken_bytes += requests.size();
             let n_done = requests.n_done();
             let TakenRequests { demands, askers } = std::mem::take(requests);
             let demands = slot.get_or_init(|| demands);
@@ -211,7 +216,7 @@ impl<'a> Chain<'a> {
         let writer = self.writer;
         // What is full must be frozen, which cannot be done while a group is on its way.
         let is_full = writer.index.is_tail_full() || writer.store.is_full();
-        if is_full || self.n_bytes >= CHAIN_BYTES_MAX {
+        if is_full || self.taken_bytes >= CHAIN_BYTES_MAX {
             return None;
         }
         let mut take = || {

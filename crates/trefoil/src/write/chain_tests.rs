@@ -2,28 +2,25 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use trefoil_core::{Commit, Committed, Error, NewEvent, Query, QueryItem, Result, Selection};
-use trefoil_state::{Call, Reply};
+use trefoil_state::Reply;
 use trefoil_storage::{GroupLimits, MemoryStorage};
 
-use super::caller::Caller;
-use super::execute::CheckedTransaction;
-use super::request::{Executions, Work, WriteRequest};
-use crate::background::Background;
+use super::request::Executions;
+use super::tests::{engine_on, get, queue, queue_commit, text, transaction};
+use super::writer::Led;
+use crate::background::eventually::eventually;
 use crate::database::engine::Engine;
 use crate::database::test_storage::{BAIT, TestStorage};
-use crate::read::condition::{CheckedCommit, CheckedConditions};
-use crate::read::look::look;
 use crate::read::{self, LogMoment};
 use crate::state::Watch;
-use crate::write::transaction::Transaction;
-use crate::{Clock, Options};
 
 /// A database of which every group has as many commits as a test wants, and is held until the test
 /// completes it.
@@ -39,24 +36,6 @@ fn large(stream: &str) -> NewEvent {
     NewEvent::new(stream, "Opened", data).with_tags([format!("of:{stream}")])
 }
 
-fn call(line: &str) -> Call {
-    let words = line.split(' ').map(|word| Bytes::from(word.to_owned()));
-    Call::new(words.collect()).unwrap().unwrap()
-}
-
-fn transaction(line: &str) -> Transaction {
-    Transaction::of_call(call(line))
-}
-
-/// Waits until something is true.
-fn wait_for(mut what: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !what() {
-        assert!(Instant::now() < deadline, "it did not come true");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 impl Chained {
     fn new(commits_per_group: usize) -> Self {
         let mut storage = TestStorage::new(Arc::new(MemoryStorage::new()));
@@ -64,58 +43,33 @@ impl Chained {
             commits: commits_per_group,
             ..GroupLimits::default()
         };
-        let storage = Arc::new(storage);
-        let background = Background::start(0, Clock::default()).unwrap();
-        let options = Options::default();
-        let opened = Engine::open(
-            1,
-            Arc::clone(&storage) as _,
-            Arc::default(),
-            background,
-            &options,
-        );
-        let engine = opened.unwrap().0;
-        // A map is there to be read.
-        let first = engine.execute(vec![Ok(transaction("set first value"))]);
-        first.unwrap().pop().unwrap().unwrap();
-        engine.checkpoint().unwrap();
+        let (storage, engine) = engine_on(storage);
         // Cleaning begins by itself, and is over soon.
         std::thread::sleep(Duration::from_millis(50));
-        wait_for(|| engine.writer.queue.is_idle());
+        eventually(|| engine.writer.queue.is_idle());
         storage.groups.lock().clear();
         storage.holds_groups.store(true, Ordering::SeqCst);
         Self { storage, engine }
     }
 
     fn queue(&self, commit: Commit) -> Answer<Result<Committed>> {
-        let checked = CheckedConditions::default();
-        let work = Work::Commit(CheckedCommit { commit, checked });
-        let (reply, answer) = oneshot::channel();
-        let request = WriteRequest::write(work, Caller::new(reply, None));
-        self.engine.writer.queue.push(request).unwrap();
-        answer
+        queue_commit(&self.engine, commit)
     }
 
-    fn queue_transactions(&self, transactions: Vec<Transaction>) -> Answer<Executions> {
-        let work = |transaction| {
-            Ok(CheckedTransaction {
-                transaction,
-                checked: CheckedConditions::default(),
-            })
-        };
-        let works = transactions.into_iter().map(work).collect();
-        let (reply, answer) = oneshot::channel();
-        let request = WriteRequest::execute(works, Caller::new(reply, None));
-        self.engine.writer.queue.push(request).unwrap();
-        answer
+    fn queue_line(&self, line: &str) -> Answer<Executions> {
+        queue(&self.engine, [transaction(line)])
     }
 
     /// Has the queue led on another thread, with one beside it, until nothing is left.
-    fn lead(&self) -> JoinHandle<()> {
+    /// Returns after how many chains, or groups by themselves.
+    fn lead(&self) -> JoinHandle<usize> {
         let engine = Arc::clone(&self.engine);
         std::thread::spawn(move || {
+            let n_written = Cell::new(0);
+            let count = |_| n_written.set(n_written.get() + 1);
             let run_beside = |work| drop(std::thread::spawn(work));
-            while let super::Led::More = engine.writer.lead(16, Some(&run_beside), &|_| {}) {}
+            while let Led::More = engine.writer.lead(16, Some(&run_beside), &count) {}
+            n_written.get()
         })
     }
 
@@ -131,17 +85,6 @@ impl Chained {
         let page = read::read_all(&LogMoment::new(&self.engine), &Selection::all());
         page.unwrap().events.len()
     }
-
-    fn get(&self, key: &str) -> Reply {
-        let meter = trefoil_state::Meter::asking(None);
-        let calls = [call(&format!("get {key}"))];
-        let mut replies = look(&self.engine, calls.iter(), &meter).unwrap();
-        replies.pop().unwrap()
-    }
-}
-
-fn text(text: &str) -> Reply {
-    Reply::Bulk(Bytes::from(text.to_owned()))
 }
 
 fn one(answer: Answer<Executions>) -> Result<crate::Executed> {
@@ -155,7 +98,7 @@ fn the_next_group_is_staged_while_one_is_appended() {
     let leading = chained.lead();
     let first = chained.storage.take_held();
     // The second one has been taken, though nobody has said what became of the first.
-    wait_for(|| chained.n_waiting() == 2);
+    eventually(|| chained.n_waiting() == 2);
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!((chained.n_appends(), chained.n_events()), (1, 0));
     assert_eq!(chained.engine.writer.head(), 0);
@@ -164,7 +107,7 @@ fn the_next_group_is_staged_while_one_is_appended() {
     first.complete();
     let second = chained.storage.take_held();
     assert_eq!(one.recv().unwrap().unwrap().position, 1);
-    wait_for(|| chained.n_waiting() == 1);
+    eventually(|| chained.n_waiting() == 1);
     assert_eq!((chained.n_appends(), chained.n_events()), (2, 1));
     second.complete();
     chained.storage.take_held().complete();
@@ -187,13 +130,13 @@ fn a_group_sees_the_one_that_is_being_appended() {
     let query = Query::default().or(QueryItem::any().tagged("of:a-1"));
     let condition = chained.queue(Commit::new([large("a-1")]).fail_if_any(query));
     let again = chained.queue(Commit::new([named]));
-    let set = chained.queue_transactions(vec![transaction("set key 1")]);
-    let added = chained.queue_transactions(vec![transaction("append key 2")]);
-    let seen = chained.queue_transactions(vec![transaction("incr key")]);
+    let set = chained.queue_line("set key 1");
+    let added = chained.queue_line("append key 2");
+    let seen = chained.queue_line("incr key");
     let leading = chained.lead();
     let held = chained.storage.take_held();
     // The version was judged at once, and nobody knows.
-    wait_for(|| chained.n_waiting() < 6);
+    eventually(|| chained.n_waiting() < 6);
     std::thread::sleep(Duration::from_millis(20));
     assert!(version.try_recv().is_err());
     held.complete();
@@ -213,7 +156,7 @@ fn a_group_sees_the_one_that_is_being_appended() {
     assert_eq!(one(added).unwrap().replies, [Reply::Integer(2)]);
     assert_eq!(one(seen).unwrap().replies, [Reply::Integer(13)]);
     leading.join().unwrap();
-    assert_eq!(chained.get("key"), text("13"));
+    assert_eq!(get(&chained.engine, "key"), text("13"));
     // What is in memory is what is in the log.
     assert_eq!(chained.n_events(), 1);
 }
@@ -231,9 +174,9 @@ fn a_watch_sees_what_is_being_appended() {
     };
     let first = chained.queue(Commit::new([large("a-1")]));
     let (touched, other) = (watching("touched"), watching("other"));
-    let touching = chained.queue_transactions(vec![transaction("set touched 1")]);
-    let refused = chained.queue_transactions(vec![touched]);
-    let executed = chained.queue_transactions(vec![other]);
+    let touching = chained.queue_line("set touched 1");
+    let refused = queue(&chained.engine, [touched]);
+    let executed = queue(&chained.engine, [other]);
     let leading = chained.lead();
     for _ in 0..3 {
         chained.storage.take_held().complete();
@@ -252,7 +195,7 @@ fn what_is_staged_after_a_failure_is_not_written() {
     let answers = [1, 2, 3].map(|_| chained.queue(Commit::new([large("a-1")])));
     let leading = chained.lead();
     let held = chained.storage.take_held();
-    wait_for(|| chained.n_waiting() == 1);
+    eventually(|| chained.n_waiting() == 1);
     held.fail(Error::result_lost("nobody knows"));
     let [first, second, third] = answers.map(|answer| answer.recv().unwrap().unwrap_err());
     assert!(matches!(first, Error::Unknown { .. }), "{first}");
@@ -270,7 +213,7 @@ fn what_is_staged_after_a_full_disk_is_staged_again() {
     let third = chained.queue(Commit::new([large("a-1")]).expect_version("a-1", -1));
     let leading = chained.lead();
     let held = chained.storage.take_held();
-    wait_for(|| chained.n_waiting() == 1);
+    eventually(|| chained.n_waiting() == 1);
     held.fail(Error::DiskFull("no room".into()));
     let error = first.recv().unwrap().unwrap_err();
     assert!(matches!(error, Error::DiskFull(_)), "{error}");
@@ -288,13 +231,13 @@ fn what_is_staged_after_a_full_disk_is_staged_again() {
 fn a_panic_while_staging_ahead_costs_the_request_that_caused_it() {
     let chained = Chained::new(3);
     let first = [1, 2, 3].map(|_| chained.queue(Commit::new([large("a-1")])));
-    let before = chained.queue_transactions(vec![transaction("set a 1")]);
+    let before = chained.queue_line("set a 1");
     let bait = format!("append {BAIT} x");
-    let baited = chained.queue_transactions(vec![transaction(&bait)]);
-    let after = chained.queue_transactions(vec![transaction("append a 2")]);
+    let baited = chained.queue_line(&bait);
+    let after = chained.queue_line("append a 2");
     let leading = chained.lead();
     let held = chained.storage.take_held();
-    wait_for(|| chained.n_waiting() == 0);
+    eventually(|| chained.n_waiting() == 0);
     chained.storage.holds_groups.store(false, Ordering::SeqCst);
     held.complete();
     for answer in first {
@@ -305,7 +248,7 @@ fn a_panic_while_staging_ahead_costs_the_request_that_caused_it() {
     assert!(matches!(refused, Err(Error::Internal(_))));
     one(after).unwrap();
     leading.join().unwrap();
-    assert_eq!(chained.get("a"), text("12"));
+    assert_eq!(get(&chained.engine, "a"), text("12"));
 }
 
 #[test]
@@ -327,11 +270,29 @@ fn what_is_left_of_a_group_follows() {
     chained.storage.holds_groups.store(false, Ordering::SeqCst);
     let filler = "x".repeat(5 * 1024 * 1024);
     let line = |number: usize| transaction(&format!("set key-{number} {filler}"));
-    let first = chained.queue_transactions((0..4).map(line).collect());
+    let first = queue(&chained.engine, (0..4).map(line));
     let second = chained.queue(Commit::new([large("a-1")]));
     chained.lead().join().unwrap();
     assert!(first.recv().unwrap().iter().all(Result::is_ok));
     assert_eq!(second.recv().unwrap().unwrap().position, 1);
     assert!(chained.n_appends() > 1, "{}", chained.n_appends());
-    assert_eq!(chained.get("key-3"), text(&filler));
+    assert_eq!(get(&chained.engine, "key-3"), text(&filler));
+}
+
+/// What is refused is kept as long as what is written.
+#[test]
+fn a_chain_ends_before_it_keeps_too_much() {
+    let chained = Chained::new(1);
+    let data = format!("\"{}\"", "x".repeat(1024 * 1024));
+    let refused = (0..10).map(|_| {
+        let event = NewEvent::new("a-1", "Opened", data.clone());
+        chained.queue(Commit::new([event]).expect_version("a-1", 5))
+    });
+    let refused: Vec<_> = refused.collect();
+    assert_eq!(chained.lead().join().unwrap(), 3);
+    for answer in refused {
+        let answer = answer.recv().unwrap();
+        let is_conflict = matches!(answer, Err(Error::VersionConflict { .. }));
+        assert!(is_conflict, "{answer:?}");
+    }
 }

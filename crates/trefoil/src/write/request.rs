@@ -299,10 +299,13 @@ impl TakenRequests {
         self.askers.drain(..).for_each(|asker| asker.refuse(error));
     }
 
+    pub(super) fn size(&self) -> usize {
+        self.demands.iter().map(Demand::size).sum()
+    }
+
     /// Returns whether they are large.
     pub(super) fn are_large(&self) -> bool {
-        let bytes = self.demands.iter().map(Demand::size).sum();
-        are_large(self.len(), bytes)
+        are_large(self.len(), self.size())
     }
 
     /// Returns whether all of them are commits and transactions, with fewer events than `events_max`.

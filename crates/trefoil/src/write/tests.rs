@@ -23,9 +23,13 @@ use crate::time::agenda::Chore;
 use crate::write::transaction::Transaction;
 use crate::{Clock, Options};
 
-/// An engine with a map that has the state of a first commit.
 fn engine() -> (Arc<TestStorage>, Arc<Engine>) {
-    let storage = Arc::new(TestStorage::new(Arc::new(MemoryStorage::new())));
+    engine_on(TestStorage::new(Arc::new(MemoryStorage::new())))
+}
+
+/// An engine with a map that has the state of a first commit.
+pub(super) fn engine_on(storage: TestStorage) -> (Arc<TestStorage>, Arc<Engine>) {
+    let storage = Arc::new(storage);
     let background = Background::start(0, Clock::default()).unwrap();
     let options = Options::default();
     let opened = Engine::open(
@@ -43,12 +47,12 @@ fn engine() -> (Arc<TestStorage>, Arc<Engine>) {
     (storage, engine)
 }
 
-fn call(line: &str) -> Call {
+pub(super) fn call(line: &str) -> Call {
     let words = line.split(' ').map(|word| Bytes::from(word.to_owned()));
     Call::new(words.collect()).unwrap().unwrap()
 }
 
-fn transaction(line: &str) -> Transaction {
+pub(super) fn transaction(line: &str) -> Transaction {
     Transaction::of_call(call(line))
 }
 
@@ -66,43 +70,50 @@ fn take_lead(engine: &Engine) {
 }
 
 /// Queues transactions as one request.
-fn queue(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
-    let work = |line: &&str| {
+pub(super) fn queue(
+    engine: &Engine,
+    transactions: impl IntoIterator<Item = Transaction>,
+) -> oneshot::Receiver<Executions> {
+    let work = |transaction| {
         Ok(CheckedTransaction {
-            transaction: transaction(line),
+            transaction,
             checked: CheckedConditions::default(),
         })
     };
     let (reply, answer) = oneshot::channel();
-    let works = lines.iter().map(work).collect();
-    engine
-        .writer
-        .queue
-        .push(WriteRequest::execute(works, Caller::new(reply, None)))
-        .unwrap();
+    let works = transactions.into_iter().map(work).collect();
+    let request = WriteRequest::execute(works, Caller::new(reply, None));
+    engine.writer.queue.push(request).unwrap();
     answer
 }
 
-fn queue_commit(engine: &Engine) -> oneshot::Receiver<Result<trefoil_core::Committed>> {
-    let commit = Commit::new([NewEvent::new("account-1", "Opened", "{}")]);
+fn queue_lines(engine: &Engine, lines: &[&str]) -> oneshot::Receiver<Executions> {
+    queue(engine, lines.iter().map(|line| transaction(line)))
+}
+
+pub(super) fn queue_commit(
+    engine: &Engine,
+    commit: Commit,
+) -> oneshot::Receiver<Result<trefoil_core::Committed>> {
     let checked = CheckedConditions::default();
     let work = Work::Commit(CheckedCommit { commit, checked });
     let (reply, answer) = oneshot::channel();
-    engine
-        .writer
-        .queue
-        .push(WriteRequest::write(work, Caller::new(reply, None)))
-        .unwrap();
+    let request = WriteRequest::write(work, Caller::new(reply, None));
+    engine.writer.queue.push(request).unwrap();
     answer
 }
 
-fn get(engine: &Engine, key: &str) -> Reply {
+fn small_commit() -> Commit {
+    Commit::new([NewEvent::new("account-1", "Opened", "{}")])
+}
+
+pub(super) fn get(engine: &Engine, key: &str) -> Reply {
     let calls = [call(&format!("get {key}"))];
     let meter = trefoil_state::Meter::asking(None);
     look(engine, calls.iter(), &meter).unwrap().pop().unwrap()
 }
 
-fn text(text: &str) -> Reply {
+pub(super) fn text(text: &str) -> Reply {
     Reply::Bulk(Bytes::from(text.to_owned()))
 }
 
@@ -111,10 +122,10 @@ fn a_panic_while_staging_costs_the_request_that_caused_it() {
     let (storage, engine) = engine();
     let bait = format!("append {BAIT} x");
     take_lead(&engine);
-    let before = queue_commit(&engine);
-    let mixed = queue(&engine, &["set a 1", &bait, "append a 2", &bait, "set b 3"]);
-    let alone = queue(&engine, &[&bait]);
-    let after = queue_commit(&engine);
+    let before = queue_commit(&engine, small_commit());
+    let mixed = queue_lines(&engine, &["set a 1", &bait, "append a 2", &bait, "set b 3"]);
+    let alone = queue_lines(&engine, &[&bait]);
+    let after = queue_commit(&engine, small_commit());
     assert!(
         matches!(engine.writer.lead(16, None, &|_| {}), Led::Idle),
         "nothing is left"
@@ -144,7 +155,7 @@ fn a_panic_while_writing_still_stops_the_writer() {
     let (storage, engine) = engine();
     storage.append_panics.store(true, Ordering::SeqCst);
     take_lead(&engine);
-    let answer = queue(&engine, &["set a 1"]);
+    let answer = queue_lines(&engine, &["set a 1"]);
     let led = catch_unwind(AssertUnwindSafe(|| engine.writer.lead(1, None, &|_| {})));
     assert!(led.is_err());
     assert!(answer.recv().is_err());
@@ -160,15 +171,15 @@ fn a_group_ends_when_its_effects_are_many() {
     engine.execute(vec![Ok(transaction(&setrange))]).unwrap();
     storage.groups.lock().clear();
     take_lead(&engine);
-    let small = queue_commit(&engine);
+    let small = queue_commit(&engine, small_commit());
     let lines = [
         "bitop not a source",
         "set b 1",
         "bitop not c source",
         "bitop not d source",
     ];
-    let large = queue(&engine, &lines);
-    let after = queue_commit(&engine);
+    let large = queue_lines(&engine, &lines);
+    let after = queue_commit(&engine, small_commit());
     // A caller that leads for one group leaves the rest to the next leader.
     assert!(matches!(engine.writer.lead(1, None, &|_| {}), Led::More));
     assert!(matches!(engine.writer.lead(16, None, &|_| {}), Led::Idle));
