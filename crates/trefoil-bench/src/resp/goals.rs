@@ -4,7 +4,7 @@ use anyhow::Result;
 use fastrand::Rng;
 
 use super::Bench;
-use super::operation::{SEATS, Seat, put_reservation};
+use super::operation::{RESERVED, SEATS, Seat, put_reservation};
 use super::requests::Requests;
 use crate::options::TREFOIL;
 use crate::outcome::Figure;
@@ -66,7 +66,8 @@ impl Goal {
             Self::Reserve(count) => {
                 let first = random.u64(..SEATS / count) * count;
                 let seats = (first..first + count).map(|number| Seat { number, ..seat });
-                put_reservation(requests, &seats.collect::<Vec<_>>(), number, false);
+                let seats: Vec<_> = seats.collect();
+                put_reservation(requests, &seats, (number, RESERVED), false);
             }
         }
     }

@@ -39,6 +39,9 @@ const OPERATIONS: usize = 100_000;
 const SECTIONS: u64 = 100;
 const ROWS: u64 = 1000;
 const SEATS_PER_ROW: u64 = 50;
+/// The states of a seat that is not available.
+pub(crate) const RESERVED: &[u8] = b"1";
+const SOLD: &[u8] = b"2";
 /// How many seats a section has.
 pub(crate) const SEATS: u64 = ROWS * SEATS_PER_ROW;
 
@@ -70,22 +73,26 @@ impl Operation {
         self == Self::ReserveEvent
     }
 
-    /// Operations as bytes to send, the same for every system.
+    /// Operations as bytes to send, the same for every system. The second half writes other values to
+    /// the same places as the first, so every write changes something, however often all are sent:
+    /// systems differ in what they do for a write that changes nothing.
     pub(crate) fn requests(self) -> Requests {
-        let mut random = Rng::with_seed(self as u64);
         let mut requests = Requests::new();
-        for number in 0..OPERATIONS {
-            self.put(&mut requests, &mut random, number);
+        for half in [0, 1] {
+            let mut random = Rng::with_seed(self as u64);
+            let mut values = Rng::with_seed(half);
+            let first = half as usize * OPERATIONS / 2;
+            for number in first..first + OPERATIONS / 2 {
+                self.put(&mut requests, &mut random, &mut values, number);
+            }
         }
         requests
     }
 
-    fn put(self, requests: &mut Requests, random: &mut Rng, number: usize) {
+    fn put(self, requests: &mut Requests, random: &mut Rng, values: &mut Rng, number: usize) {
+        let is_second_half = number >= OPERATIONS / 2;
         match self {
-            Self::Set => {
-                let key = key(random.u64(..KEYS));
-                put_set(requests, random, &key);
-            }
+            Self::Set => put_set(requests, values, &key(random.u64(..KEYS))),
             Self::Get => requests.command(&[b"GET", key(random.u64(..KEYS)).as_bytes()]),
             Self::Hincrby => {
                 let seat = Seat::any(random);
@@ -96,12 +103,15 @@ impl Operation {
                 seat.put_owner(requests, owner(number).as_bytes());
             }
             Self::Bitfield => {
-                let (seat, state) = (Seat::any(random), random.u64(..4).to_string());
-                seat.put_state(requests, state.as_bytes());
+                let (seat, first) = (Seat::any(random), random.u64(..4));
+                let state = (first + u64::from(is_second_half)) % 4;
+                seat.put_state(requests, state.to_string().as_bytes());
             }
             Self::Reserve | Self::ReserveEvent => {
                 let seat = Seat::any(random);
-                put_reservation(requests, &[seat], number, self.has_events());
+                let state = if is_second_half { SOLD } else { RESERVED };
+                let booking = (number, state);
+                put_reservation(requests, &[seat], booking, self.has_events());
             }
         }
         requests.end_operation();
@@ -150,10 +160,10 @@ fn key(number: u64) -> String {
     format!("key:{number:012}")
 }
 
-fn put_set(requests: &mut Requests, random: &mut Rng, key: &str) {
+fn put_set(requests: &mut Requests, values: &mut Rng, key: &str) {
     let digits = b"0123456789abcdef";
     let value: Vec<u8> = (0..VALUE_BYTES)
-        .map(|_| digits[random.usize(..16)])
+        .map(|_| digits[values.usize(..16)])
         .collect();
     requests.command(&[b"SET", key.as_bytes(), &value]);
 }
@@ -235,11 +245,12 @@ fn owner(number: usize) -> String {
     )
 }
 
-/// Reserves seats of one section as one transaction.
+/// Reserves seats of one section as one transaction: by a booking with a number, which brings them
+/// into a state.
 pub(crate) fn put_reservation(
     requests: &mut Requests,
     seats: &[Seat],
-    number: usize,
+    (number, state): (usize, &[u8]),
     has_event: bool,
 ) {
     let Some(first) = seats.first() else { return };
@@ -247,7 +258,7 @@ pub(crate) fn put_reservation(
     let (booking, buyer) = ids(number);
     requests.command(&[b"MULTI"]);
     for seat in seats {
-        seat.put_state(requests, b"1");
+        seat.put_state(requests, state);
     }
     let less = format!("-{count}");
     requests.command(&[b"HINCRBY", stats.as_bytes(), b"available", less.as_bytes()]);
@@ -280,4 +291,36 @@ pub(crate) fn put_reservation(
         ]);
     }
     requests.command(&[b"EXEC"]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_half_writes_other_values_to_the_same_places() {
+        for operation in Operation::ALL {
+            let requests = operation.requests();
+            let (mut same, mut others) = (0, 0);
+            for number in 0..OPERATIONS / 2 {
+                let [first, second] =
+                    [number, number + OPERATIONS / 2].map(|number| requests.operation(number));
+                match first == second {
+                    true => same += 1,
+                    false => others += 1,
+                }
+                // The key comes first, and is as long.
+                let key = first.len().min(30);
+                assert_eq!(first[..key], second[..key], "{operation:?}");
+            }
+            // What is read is not changed, and what is counted always is.
+            let is_same = matches!(operation, Operation::Get | Operation::Hincrby);
+            let expected = if is_same {
+                (OPERATIONS / 2, 0)
+            } else {
+                (0, OPERATIONS / 2)
+            };
+            assert_eq!((same, others), expected, "{operation:?}");
+        }
+    }
 }

@@ -34,6 +34,12 @@ impl Requests {
         self.ends.len()
     }
 
+    /// The bytes of an operation.
+    #[cfg(test)]
+    pub(super) fn operation(&self, number: usize) -> &[u8] {
+        self.slice(number, 1).map_or(&[], |(bytes, ..)| bytes)
+    }
+
     /// Up to `n` operations from one on: their bytes, how many replies they get, and how many they
     /// are.
     fn slice(&self, first: usize, n: usize) -> Option<(&[u8], usize, u64)> {
