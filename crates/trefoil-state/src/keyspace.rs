@@ -3,6 +3,8 @@
 //! A key that has expired is not there for any command; its entries are removed later. Removing or
 //! replacing a collection takes one step whatever its size: its entries become garbage.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use fastrand::Rng;
 use trefoil_core::limits::EVENT_DATA_BYTES_MAX;
@@ -11,7 +13,7 @@ use trefoil_core::{Damage, Direction, Error, NewEvent};
 use crate::application::Timer;
 use crate::command::Commands;
 use crate::error::{CommandError, Result, WRONG_TYPE};
-use crate::layout::{self, HASH_BYTES};
+use crate::layout::{self, HASH_BYTES, MadeName};
 use crate::meta::{Collection, Meta, Root, StoredValue, ValueKind};
 use crate::meter::{Meter, Weighed};
 use crate::space::Space;
@@ -43,10 +45,21 @@ pub struct Keyspace<'a> {
     event_data_bytes_max: usize,
     /// The timers that applications have.
     timers: &'a [&'static Timer],
+    /// The key that was looked for last, if keys are to be changed: what changes one has looked for it.
+    last_sought: RefCell<Option<SoughtKey>>,
+    is_to_change: bool,
     /// How many entries were changed and events appended, if each change counts.
     pub(crate) n_changes: usize,
     /// Counts what replies take.
     meter: Option<&'a Meter<'a>>,
+}
+
+/// A key that was looked for: the name of its entry, and what is stored of it.
+struct SoughtKey {
+    name: MadeName,
+    /// Where the key begins in the name.
+    key_start: usize,
+    stored: Option<Meta>,
 }
 
 /// An element of a collection: its place and its value.
@@ -69,6 +82,8 @@ impl<'a> Keyspace<'a> {
             events: Vec::new(),
             event_data_bytes_max: EVENT_DATA_BYTES_MAX,
             timers: &[],
+            last_sought: RefCell::new(None),
+            is_to_change: false,
             n_changes: 0,
             meter: None,
         })
@@ -79,6 +94,7 @@ impl<'a> Keyspace<'a> {
     #[must_use]
     pub fn to_change(mut self, commands: &'a Commands, event_data_bytes_max: usize) -> Self {
         self.timers = commands.timers();
+        self.is_to_change = true;
         self.event_data_bytes_max = event_data_bytes_max;
         self
     }
@@ -258,7 +274,11 @@ impl<'a> Keyspace<'a> {
 
     /// The same, but for a watch of the key, nothing changes.
     pub(crate) fn put_untouched(&mut self, key: &Bytes, meta: &Meta) -> Result<()> {
-        let before = self.stored(key)?;
+        let SoughtKey {
+            name,
+            stored: before,
+            ..
+        } = self.seek(key)?;
         if before.as_ref() == Some(meta) {
             return Ok(());
         }
@@ -272,8 +292,7 @@ impl<'a> Keyspace<'a> {
         }
         let expired = before.as_ref().and_then(|before| before.expires);
         self.set_expiry(layout::KEY_EXPIRES, key, expired, meta.expires)?;
-        let name = layout::key(self.root.epoch, key);
-        self.set_entry(name, Some(meta.encode()))?;
+        self.set_entry(layout::kept(&name), Some(meta.encode()))?;
         self.save_root()
     }
 
@@ -325,6 +344,7 @@ impl<'a> Keyspace<'a> {
     /// Removes a key, but not what is under it.
     fn forget(&mut self, key: &Bytes, before: &Meta) -> Result<()> {
         self.set_expiry(layout::KEY_EXPIRES, key, before.expires, None)?;
+        self.last_sought.take();
         self.set_entry(layout::key(self.root.epoch, key), None)?;
         self.root.keys = self.root.keys.saturating_sub(1);
         self.save_root()
@@ -343,6 +363,7 @@ impl<'a> Keyspace<'a> {
         self.space.touch_all();
         let prefix = layout::epoch_prefix(self.root.epoch);
         self.note_garbage(&prefix)?;
+        self.last_sought.take();
         self.root.epoch += 1;
         self.root.keys = 0;
         self.root.next_timer = None;
@@ -448,9 +469,31 @@ impl<'a> Keyspace<'a> {
 
     /// Returns what is stored of a key, expired or not.
     pub(crate) fn stored(&self, key: &[u8]) -> Result<Option<Meta>> {
-        let bytes = self.space.get(&layout::sought_key(self.root.epoch, key))?;
-        let decode = |bytes: Bytes| Meta::decode(bytes).ok_or_else(|| damaged("a key").into());
-        bytes.map(decode).transpose()
+        let sought = self.seek(key)?;
+        if !self.is_to_change {
+            return Ok(sought.stored);
+        }
+        let stored = sought.stored.clone();
+        self.last_sought.replace(Some(sought));
+        Ok(stored)
+    }
+
+    /// Looks for a key, unless that was the last one that was looked for. It has to be looked for again
+    /// after that, because the caller may change it.
+    fn seek(&self, key: &[u8]) -> Result<SoughtKey> {
+        if let Some(last) = self.last_sought.take()
+            && last.name[last.key_start..] == *key
+        {
+            return Ok(last);
+        }
+        let name = layout::sought_key(self.root.epoch, key);
+        let bytes = self.space.get(&name)?;
+        let decode = |bytes: Bytes| Meta::decode(bytes).ok_or_else(|| damaged("a key"));
+        Ok(SoughtKey {
+            key_start: name.len() - key.len(),
+            name,
+            stored: bytes.map(decode).transpose()?,
+        })
     }
 
     /// Makes garbage of the elements of a value, unless they are those of the next one.
