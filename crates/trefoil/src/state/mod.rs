@@ -7,6 +7,7 @@
 //! tracking       how far writers have come in other logs
 //! view           what a transaction sees and changes: staged entries over durable ones, and the way back
 //! reading        what a command sees that only reads: durable entries
+//! staged         the entries that a view has staged
 //! recent_reads   the last few entries that a view has read
 //! store          the durable entries: those since the last checkpoint in memory, the others in a map
 //! memory         how much memory the entries since the last checkpoint take
@@ -29,6 +30,7 @@ mod read_cache;
 mod reading;
 mod recent_reads;
 mod snapshot;
+mod staged;
 mod store;
 #[cfg(test)]
 mod store_tests;

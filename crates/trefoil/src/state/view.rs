@@ -6,9 +6,6 @@
 //! is running: however often a transaction changes an entry, it takes the memory of one change. A
 //! view that changes nothing is a consistent read.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-
 use bytes::Bytes;
 use hashbrown::HashSet;
 use trefoil_core::limits::STATE_BYTES_PER_COMMIT_MAX;
@@ -18,6 +15,7 @@ use trefoil_storage::KEY_BYTES_MAX;
 
 use super::change::Changes;
 use super::recent_reads::RecentReads;
+use super::staged::{StagedEntries, StagedEntry};
 use super::store::{ChangedEntries, StateStore, StoreReader};
 use crate::time::NEVER;
 
@@ -26,7 +24,7 @@ use crate::time::NEVER;
 pub(crate) struct View {
     reader: StoreReader,
     recent_reads: RecentReads,
-    staged: BTreeMap<Bytes, StagedEntry>,
+    staged: StagedEntries,
     /// The entries that the commit changed, as they were staged before it; behind them, those that
     /// the running command changed, as they were staged before that.
     undo: Vec<(Bytes, Option<StagedEntry>)>,
@@ -104,14 +102,6 @@ impl TouchedKeys {
     }
 }
 
-/// An entry that is to change.
-#[derive(Debug)]
-struct StagedEntry {
-    value: Option<Bytes>,
-    /// The command that changed it last.
-    command: u64,
-}
-
 /// How far a commit was when a command began.
 #[derive(Debug, Default)]
 struct Begun {
@@ -126,7 +116,7 @@ impl View {
         Self {
             reader: store.read(),
             recent_reads: RecentReads::default(),
-            staged: BTreeMap::new(),
+            staged: StagedEntries::default(),
             undo: Vec::new(),
             changed: Vec::new(),
             commands: (0, 0),
@@ -210,9 +200,7 @@ impl View {
         if from >= to {
             return Box::new(std::iter::empty());
         }
-        let range = (Bound::Included(from), Bound::Excluded(to));
-        let staged = self.staged.range::<[u8], _>(range);
-        let staged = staged.map(|(key, staged)| (key, &staged.value));
+        let staged = self.staged.range(from, to);
         self.reader.scan(from, to, direction, staged)
     }
 
@@ -259,9 +247,9 @@ impl View {
     fn restore(&mut self, n_left: usize) {
         for (key, before) in self.undo.drain(n_left..).rev() {
             match before {
-                Some(before) => self.staged.insert(key, before),
+                Some(before) => drop(self.staged.insert(key, before)),
                 None => self.staged.remove(&key),
-            };
+            }
         }
     }
 
@@ -302,8 +290,7 @@ impl View {
 
     /// Returns the entries that the commits changed.
     pub(crate) fn into_staged(self) -> ChangedEntries {
-        let staged = self.staged.into_iter();
-        staged.map(|(key, staged)| (key, staged.value)).collect()
+        self.staged.into_all().collect()
     }
 }
 
