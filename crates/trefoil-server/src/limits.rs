@@ -191,6 +191,8 @@ pub(crate) const RESP_SHORT_ELEMENTS_MAX: usize = 256;
 pub(crate) const RESP_SHORT_STRING_BYTES_MAX: usize = 1024 * 1024;
 /// The bytes of replies that every RESP connection may keep before they are sent.
 pub(crate) const RESP_OUTPUT_BYTES: usize = 16 * 1024;
+/// Of them, those that may wait for the end of a turn to be sent: more are sent at once.
+pub(crate) const RESP_OUTBOX_BYTES_MAX: usize = RESP_OUTPUT_BYTES / 2;
 /// A RESP reply that takes more memory than this is made elsewhere, in pieces if it can be.
 pub(crate) const RESP_SHORT_REPLY_BYTES: usize = 1024 * 1024;
 /// How many bytes of a long string are read at a time.

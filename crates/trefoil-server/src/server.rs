@@ -57,7 +57,7 @@ impl Host for Tokio {
     }
 
     fn at_end_of_turn(&self, mut work: TurnWork) -> Option<TurnWork> {
-        if threads::current().is_none() {
+        if !threads::is_serving() {
             return Some(work);
         }
         // The runtime goes on with a task that yields when it has run all others that were ready and

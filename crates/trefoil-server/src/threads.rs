@@ -40,6 +40,11 @@ pub(crate) fn current() -> Option<Arc<dyn ServingThread>> {
     CURRENT.with_borrow(Option::clone)
 }
 
+/// Returns whether this thread serves connections.
+pub(crate) fn is_serving() -> bool {
+    CURRENT.with_borrow(Option::is_some)
+}
+
 /// A thread for others that have something for its tasks.
 #[derive(Debug)]
 struct TokioThread {

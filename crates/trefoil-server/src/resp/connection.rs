@@ -38,7 +38,7 @@ pub(crate) async fn refuse(mut socket: TcpStream, shared: &Shared) {
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(
-    mut stream: ServedStream,
+    stream: ServedStream,
     shared: &Arc<Shared>,
     guest: &Arc<Guest>,
     stop: Stop,
@@ -52,7 +52,7 @@ pub(crate) async fn serve(
         .resp
         .enter(address, local, descriptor, &guest.must_leave);
     let session = Session::new(Arc::clone(shared), Arc::clone(guest), Arc::clone(&client));
-    let (reader, writer) = split(&mut stream);
+    let (reader, writer) = split(stream);
     let mut connection = RespConnection {
         input: RespInput::new(reader, shared, guest),
         output: RespOutput::new(writer, shared, &client, &guest.share),
@@ -74,19 +74,20 @@ pub(crate) async fn serve(
     }
 }
 
-struct RespConnection<'a> {
-    input: RespInput<'a>,
-    output: RespOutput<'a>,
+struct RespConnection {
+    input: RespInput,
+    output: RespOutput,
     session: Session,
 }
 
-impl RespConnection<'_> {
+impl RespConnection {
     /// Answers requests until the connection ends. If one of them panics, the client is told so, and
     /// that is the end: nobody knows which of them were answered.
     async fn run_or_fail(&mut self, drain: &CancellationToken) -> io::Result<()> {
         let ended = caught(pin!(self.run(drain))).await;
         match ended {
-            Ok(ended) => ended,
+            Ok(Ok(())) => self.output.send().await,
+            Ok(failed) => failed,
             // A connection that ends properly would say that all is answered.
             Err(panicked) if self.session.guest.is_peer => Err(io::Error::other(panicked)),
             Err(panicked) => {
@@ -129,6 +130,10 @@ impl RespConnection<'_> {
                     true => return self.finish().await,
                     false => return Ok(()),
                 },
+                () = self.output.stuck() => {
+                    self.output.send().await?;
+                    continue;
+                }
                 is_open = self.input.more() => is_open,
             };
             match is_open {
@@ -149,7 +154,7 @@ impl RespConnection<'_> {
         while may_have_more && !self.session.is_closing {
             may_have_more = self.answer_some().await?;
         }
-        self.output.send().await
+        self.output.send_soon().await
     }
 
     /// Answers requests that have arrived whole, up to a bound. Returns whether there may be more.

@@ -22,8 +22,8 @@ pub(super) enum InputRefusal {
 }
 
 /// Bytes that have arrived.
-pub(super) struct RespInput<'a> {
-    stream: RespReader<'a>,
+pub(super) struct RespInput {
+    stream: RespReader,
     shared: Arc<Shared>,
     parser: Parser,
     pub(super) buffer: BytesMut,
@@ -33,8 +33,8 @@ pub(super) struct RespInput<'a> {
     reservation: Reservation,
 }
 
-impl<'a> RespInput<'a> {
-    pub(super) fn new(stream: RespReader<'a>, shared: &Arc<Shared>, guest: &Guest) -> Self {
+impl RespInput {
+    pub(super) fn new(stream: RespReader, shared: &Arc<Shared>, guest: &Guest) -> Self {
         Self {
             stream,
             shared: Arc::clone(shared),

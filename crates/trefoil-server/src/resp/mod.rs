@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! connection   a stream; input: requests out of its bytes; output: replies into its bytes
+//! outbox       replies of all connections, which leave at the end of a turn
 //! session      one client's requests, from words to replies in their order: read this first
 //! profile      who the client is, and how it wants to be answered
 //! read         how a command reads; pieces: long replies, made as the client takes them
@@ -28,6 +29,7 @@ mod inline;
 mod input;
 mod metrics;
 mod multi;
+mod outbox;
 mod output;
 mod parser;
 mod pieces;

@@ -194,7 +194,7 @@ impl Session {
         &mut self,
         action: AtOnce,
         words: &[Bytes],
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let answer = match action {
             AtOnce::Multi => self.begin(),

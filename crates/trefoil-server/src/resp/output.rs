@@ -1,8 +1,9 @@
 //! Replies on their way to a client.
 //!
-//! They are sent when all that has arrived is answered, or when there are many of them. A client
+//! They leave at the end of the turn in which they were made, or when there are many of them. A client
 //! that does not take them is not read from meanwhile, and given up on in the end.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,8 +23,8 @@ use crate::service::Shared;
 const KEPT_BYTES: usize = 512;
 
 /// Replies on their way to a client.
-pub(super) struct RespOutput<'a> {
-    stream: RespWriter<'a>,
+pub(super) struct RespOutput {
+    stream: RespWriter,
     pub(super) shared: Arc<Shared>,
     client: Arc<RespClient>,
     buffer: BytesMut,
@@ -33,9 +34,9 @@ pub(super) struct RespOutput<'a> {
     room: usize,
 }
 
-impl<'a> RespOutput<'a> {
+impl RespOutput {
     pub(super) fn new(
-        stream: RespWriter<'a>,
+        stream: RespWriter,
         shared: &Arc<Shared>,
         client: &Arc<RespClient>,
         share: &Share,
@@ -103,9 +104,28 @@ impl<'a> RespOutput<'a> {
         Ok(())
     }
 
-    /// Sends everything.
+    /// Has everything leave at the end of the turn, or sends it now.
+    pub(super) async fn send_soon(&mut self) -> io::Result<()> {
+        let bytes = self.buffer.len() as u64;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !self.stream.post(&mut self.buffer) {
+            return self.send().await;
+        }
+        self.shared.metrics.resp.sent.add(bytes);
+        Ok(())
+    }
+
+    /// Waits until something was to leave and did not, because the client does not take it.
+    pub(super) async fn stuck(&self) {
+        poll_fn(|context| self.stream.poll_stuck(context)).await;
+    }
+
+    /// Sends everything now.
     pub(super) async fn send(&mut self) -> io::Result<()> {
         let bytes = self.buffer.len() as u64;
+        self.stream.take_back(&mut self.buffer);
         while !self.buffer.is_empty() {
             let written = match self.stream.try_write(&self.buffer) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

@@ -105,7 +105,7 @@ pub(super) async fn answer(
     database: &OpenDatabase,
     call: &Call,
     protocol: RespVersion,
-    output: &mut RespOutput<'_>,
+    output: &mut RespOutput,
 ) -> Option<io::Result<Option<Reply>>> {
     let plan = PiecePlan::new(call)?;
     let snapshot = match database.snapshot() {
@@ -126,7 +126,7 @@ pub(super) async fn answer(
 }
 
 /// A reply on its way.
-struct Pieces<'o, 's> {
+struct Pieces<'o> {
     database: &'o OpenDatabase,
     /// `None` while it is used elsewhere.
     snapshot: Option<StateSnapshot>,
@@ -134,10 +134,10 @@ struct Pieces<'o, 's> {
     /// When the answer began, by the steady clock.
     began: Duration,
     n_bytes: u64,
-    output: &'o mut RespOutput<'s>,
+    output: &'o mut RespOutput,
 }
 
-impl Pieces<'_, '_> {
+impl Pieces<'_> {
     async fn run(&mut self, plan: PiecePlan) -> io::Result<Option<Reply>> {
         let answer = match plan {
             PiecePlan::String(key, indexes) => self.string(&key, indexes).await?,

@@ -198,7 +198,7 @@ impl Session {
     pub(super) async fn end_turn(
         &mut self,
         n_requests: usize,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         self.settle(output).await?;
         self.database = None;
@@ -216,7 +216,7 @@ impl Session {
     pub(super) async fn request(
         &mut self,
         words: Vec<Bytes>,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         self.begin_request();
         let found = self.shared.resp.catalogue.find(&words);
@@ -254,7 +254,7 @@ impl Session {
 
     /// Replies to a request that is not carried out. A transaction that is being queued cannot be
     /// carried out any more either.
-    async fn refuse(&mut self, reply: Reply, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn refuse(&mut self, reply: Reply, output: &mut RespOutput) -> io::Result<()> {
         if let Some(multi) = &mut self.multi {
             multi.is_broken = true;
         }
@@ -262,11 +262,7 @@ impl Session {
     }
 
     /// Replies to a request.
-    pub(super) async fn answer(
-        &mut self,
-        reply: Reply,
-        output: &mut RespOutput<'_>,
-    ) -> io::Result<()> {
+    pub(super) async fn answer(&mut self, reply: Reply, output: &mut RespOutput) -> io::Result<()> {
         if is_wrong_node(&reply) {
             if self.send_present_on() {
                 return Ok(());
@@ -282,7 +278,7 @@ impl Session {
     pub(super) async fn put_in_order(
         &mut self,
         reply: Reply,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         if !self.batch.slots.is_empty() {
             self.add_slot(ReplyShape::Ready(reply));
@@ -317,7 +313,7 @@ impl Session {
         &mut self,
         found: FoundCommand,
         words: Vec<Bytes>,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         if self.relay.is_some() && self.send_on(found, &words) {
             return Ok(());
@@ -342,7 +338,7 @@ impl Session {
         &mut self,
         spec: &'static CommandSpec,
         words: Vec<Bytes>,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let call = match call(spec, words) {
             Ok(call) => call,
@@ -388,7 +384,7 @@ impl Session {
 
     /// Carries out a command that may read much: after the writes before it, and elsewhere if it
     /// does read much.
-    async fn read(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn read(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
         if !self.batch.transactions.is_empty() {
             self.settle(output).await?;
         }
@@ -404,7 +400,7 @@ impl Session {
     }
 
     /// Reads on this thread if that returns little.
-    async fn read_now(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn read_now(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
         let reply = match self.glance().await {
             Ok(Some(glance)) => glance.look(&call),
             Ok(None) => None,
@@ -418,7 +414,7 @@ impl Session {
 
     /// Reads for a long reply: sends it in pieces if that is possible. Other replies are made on a
     /// thread for such work, with memory that is taken for them.
-    async fn read_long(&mut self, call: Call, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn read_long(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
         self.settle(output).await?;
         let database = match self.database().await {
             Ok(database) => database,
@@ -464,7 +460,7 @@ impl Session {
         &mut self,
         own: &'static Own,
         words: &[Bytes],
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let answer = match own.action {
             CommandAction::Plain(run) => run(self, words),
@@ -521,7 +517,7 @@ impl Session {
     }
 
     /// Carries out the batch and what is sent on, and sends the replies in order.
-    pub(super) async fn settle(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+    pub(super) async fn settle(&mut self, output: &mut RespOutput) -> io::Result<()> {
         self.settle_batch(output).await?;
         match self.must_run() {
             true => self.run_errands(output).await,
@@ -530,7 +526,7 @@ impl Session {
     }
 
     /// Carries out the batch, and sends its replies in order.
-    pub(super) async fn settle_batch(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+    pub(super) async fn settle_batch(&mut self, output: &mut RespOutput) -> io::Result<()> {
         self.glance = None;
         if self.batch.slots.is_empty() {
             return Ok(());

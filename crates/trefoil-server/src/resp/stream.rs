@@ -4,30 +4,34 @@
 //! and replies are mostly sent without waiting. A stream behind TLS says neither.
 
 use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::tcp;
+use tokio::net::tcp::OwnedReadHalf;
 
+use super::outbox::OutboxSocket;
 use crate::stream::ServedStream;
 
 /// Where requests come from.
-pub(super) enum RespReader<'a> {
-    Socket(tcp::ReadHalf<'a>),
-    Stream(tokio::io::ReadHalf<&'a mut ServedStream>),
+pub(super) enum RespReader {
+    Socket(OwnedReadHalf),
+    Stream(tokio::io::ReadHalf<ServedStream>),
 }
 
 /// Where replies go to.
-pub(super) enum RespWriter<'a> {
-    Socket(tcp::WriteHalf<'a>),
-    Stream(tokio::io::WriteHalf<&'a mut ServedStream>),
+pub(super) enum RespWriter {
+    Socket(Arc<OutboxSocket>),
+    Stream(tokio::io::WriteHalf<ServedStream>),
 }
 
 /// Returns both sides of a stream.
-pub(super) fn split(stream: &mut ServedStream) -> (RespReader<'_>, RespWriter<'_>) {
+pub(super) fn split(stream: ServedStream) -> (RespReader, RespWriter) {
     match stream {
         ServedStream::Plain(socket) => {
-            let (reader, writer) = socket.split();
+            let (reader, writer) = socket.into_split();
+            let writer = OutboxSocket::new(writer);
             (RespReader::Socket(reader), RespWriter::Socket(writer))
         }
         secure @ ServedStream::Secure(_) => {
@@ -37,7 +41,7 @@ pub(super) fn split(stream: &mut ServedStream) -> (RespReader<'_>, RespWriter<'_
     }
 }
 
-impl RespReader<'_> {
+impl RespReader {
     /// Waits until there is something to read, if the stream can tell.
     pub(super) async fn readable(&self) -> io::Result<()> {
         match self {
@@ -55,11 +59,34 @@ impl RespReader<'_> {
     }
 }
 
-impl RespWriter<'_> {
+impl RespWriter {
+    /// Has bytes leave at the end of the turn. Returns whether it took them.
+    pub(super) fn post(&self, bytes: &mut BytesMut) -> bool {
+        match self {
+            Self::Socket(outgoing) => outgoing.post(bytes),
+            Self::Stream(_) => false,
+        }
+    }
+
+    /// Takes back what was to leave and has not, to be sent before these bytes.
+    pub(super) fn take_back(&self, bytes: &mut BytesMut) {
+        if let Self::Socket(outgoing) = self {
+            outgoing.take_back(bytes);
+        }
+    }
+
+    /// Completes when something was to leave and did not.
+    pub(super) fn poll_stuck(&self, context: &Context<'_>) -> Poll<()> {
+        match self {
+            Self::Socket(outgoing) => outgoing.poll_stuck(context),
+            Self::Stream(_) => Poll::Pending,
+        }
+    }
+
     /// Writes as much as can be written at once, if the stream can tell.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Socket(socket) => socket.try_write(bytes),
+            Self::Socket(outgoing) => outgoing.try_write(bytes),
             Self::Stream(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -67,7 +94,7 @@ impl RespWriter<'_> {
     /// Waits until the client takes more. Returns how much it took meanwhile.
     pub(super) async fn wait(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Socket(socket) => socket.writable().await.map(|()| 0),
+            Self::Socket(outgoing) => outgoing.writable().await.map(|()| 0),
             Self::Stream(stream) => {
                 let written = stream.write(bytes).await?;
                 if written == 0 {
@@ -82,7 +109,7 @@ impl RespWriter<'_> {
     /// Says that nothing more will come.
     pub(super) async fn shutdown(&mut self) -> io::Result<()> {
         match self {
-            Self::Socket(socket) => socket.shutdown().await,
+            Self::Socket(outgoing) => outgoing.shutdown(),
             Self::Stream(stream) => stream.shutdown().await,
         }
     }

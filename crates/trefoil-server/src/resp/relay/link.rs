@@ -211,7 +211,7 @@ impl LinkReader {
     }
 
     /// Passes a reply on in pieces. If its rest does not come, the client's connection cannot go on.
-    pub(super) async fn pass(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+    pub(super) async fn pass(&mut self, output: &mut RespOutput) -> io::Result<()> {
         let cut_off = |end: LinkEnd| {
             io::Error::other(format!("a reply of another node was cut short: {end:?}"))
         };

@@ -259,7 +259,7 @@ impl Session {
         &mut self,
         slots: Vec<ReplySlot>,
         mut outcomes: Outcomes,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let mut replies = Vec::with_capacity(slots.len());
         for slot in slots {

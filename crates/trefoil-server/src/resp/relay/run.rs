@@ -27,7 +27,7 @@ impl Session {
     /// Carries out everything that waits to be sent on, and replies to it.
     pub(in super::super) fn run_errands<'s>(
         &'s mut self,
-        output: &'s mut RespOutput<'_>,
+        output: &'s mut RespOutput,
     ) -> BoxFuture<'s, io::Result<()>> {
         Box::pin(async move {
             // The request that has to wait for these is still to come.
@@ -50,7 +50,7 @@ impl Session {
         relay.present.take()
     }
 
-    async fn find_and_run(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn find_and_run(&mut self, output: &mut RespOutput) -> io::Result<()> {
         let Some(namespace) = self.namespace.clone() else {
             return Ok(());
         };
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Puts the replies that need not wait any more.
-    async fn put_ready(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn put_ready(&mut self, output: &mut RespOutput) -> io::Result<()> {
         while let Some(relay) = &mut self.relay {
             let is_ready = |errand: &mut Errand| matches!(errand.kind, ErrandKind::Ready(_));
             let Some(errand) = relay.errands.pop_front_if(is_ready) else {
@@ -100,7 +100,7 @@ impl Session {
         &self,
         errand: &Errand,
         reply: Option<&Reply>,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let reply = match (&errand.kind, reply) {
             (ErrandKind::Ready(reply), _) => reply,
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// Replies with an error to everything that waits.
-    async fn fail_errands(&mut self, reply: &Reply, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn fail_errands(&mut self, reply: &Reply, output: &mut RespOutput) -> io::Result<()> {
         while let Some(errand) = self.next_errand() {
             self.put_for(&errand, Some(reply), output).await?;
         }
@@ -125,7 +125,7 @@ impl Session {
     }
 
     /// Ends the connection, because what the client watches is not watched any more.
-    async fn break_off(&mut self, output: &mut RespOutput<'_>) -> io::Result<()> {
+    async fn break_off(&mut self, output: &mut RespOutput) -> io::Result<()> {
         let namespace = self.user();
         let reply = error(format!(
             "WRONGNODE namespace '{namespace}' has moved to another node while keys of it were \
@@ -147,7 +147,7 @@ impl Session {
     async fn run_here(
         &mut self,
         database: OpenDatabase,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let Some(relay) = &mut self.relay else {
             return Ok(());
@@ -169,11 +169,7 @@ impl Session {
         Ok(())
     }
 
-    async fn run_one_here(
-        &mut self,
-        errand: Errand,
-        output: &mut RespOutput<'_>,
-    ) -> io::Result<()> {
+    async fn run_one_here(&mut self, errand: Errand, output: &mut RespOutput) -> io::Result<()> {
         self.is_silent = errand.is_silent;
         self.tally.turn_to(errand.command);
         match errand.kind {
@@ -211,7 +207,7 @@ impl Session {
         &mut self,
         namespace: &NamespaceId,
         owner: &Arc<str>,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let depends_on_here = |errand: &Errand| {
             matches!(
@@ -283,7 +279,7 @@ impl Session {
         &mut self,
         mut link: OwnerLink,
         namespace: &NamespaceId,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let (parcel, n_skipped) = self.pack(&mut link);
         let (parts, copied) = parcel.close();
@@ -316,7 +312,7 @@ impl Session {
         ended: Result<(), LinkEnd>,
         link: OwnerLink,
         namespace: &NamespaceId,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<()> {
         let Some(relay) = &mut self.relay else {
             return Ok(());
@@ -374,7 +370,7 @@ impl Session {
         &mut self,
         replies: &mut LinkReader,
         n_skipped: &[usize],
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<Result<(), LinkEnd>> {
         for n_skipped in n_skipped {
             for _ in 0..*n_skipped {
@@ -403,7 +399,7 @@ impl Session {
         &mut self,
         reply: Option<Reply>,
         replies: &mut LinkReader,
-        output: &mut RespOutput<'_>,
+        output: &mut RespOutput,
     ) -> io::Result<Result<(), LinkEnd>> {
         let Some(errand) = self.next_errand() else {
             return Ok(Ok(()));

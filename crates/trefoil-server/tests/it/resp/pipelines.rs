@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::Write as _;
+use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use trefoil_server::{Config, RespConfig};
@@ -186,6 +187,48 @@ fn a_client_that_does_not_read_its_replies_is_not_read_from_and_then_given_up_on
     };
     assert!(written < 64 * 1024 * 1024, "{written} bytes, {ended}");
     assert_eq!(Client::connect(&server).say("PING"), "+PONG");
+}
+
+#[test]
+fn short_replies_that_a_client_does_not_take_at_once_come_in_order_and_keep_nobody() {
+    let server = TestServer::test_mode();
+    let (mut slow, mut other) = (Client::connect(&server), Client::connect(&server));
+    let filling = "x".repeat(4000);
+    assert_eq!(slow.ask(&["SET", "k", &filling]), "+OK");
+    // Each is answered in a turn of its own, and together they are more than sockets hold.
+    let n = 5000;
+    let mut writer = slow.second();
+    let writing = std::thread::spawn(move || {
+        for number in 0..n {
+            let number = number.to_string();
+            let bytes = [request(&["GET", "k"]), request(&["ECHO", &number])].concat();
+            writer.write(&bytes);
+        }
+    });
+    let unsent = |client: &mut Client| !client.say("CLIENT LIST").contains(" omem=0 ");
+    let began = Instant::now();
+    while !unsent(&mut other) {
+        let waited = began.elapsed();
+        assert!(waited < Duration::from_secs(20), "everything was taken");
+    }
+    for number in 0..n {
+        assert_eq!(slow.reply(), Value::Bulk(filling.clone().into_bytes()));
+        assert_eq!(slow.reply(), Value::Bulk(number.to_string().into_bytes()));
+    }
+    writing.join().unwrap();
+}
+
+#[test]
+fn a_client_that_says_that_nothing_more_comes_gets_its_replies() {
+    let server = TestServer::test_mode();
+    for _ in 0..50 {
+        let mut client = Client::connect(&server);
+        client.write(&[request(&["INCR", "n"]), request(&["PING"])].concat());
+        client.socket.shutdown(Shutdown::Write).unwrap();
+        assert!(matches!(client.reply(), Value::Integer(_)));
+        assert_eq!(client.reply().to_string(), "+PONG");
+        client.check_closed();
+    }
 }
 
 #[test]
