@@ -74,7 +74,8 @@ impl OutboxSocket {
         if posted.is_stuck || n_bytes > RESP_OUTBOX_BYTES_MAX || !threads::is_serving() {
             return false;
         }
-        match posted.bytes.is_empty() {
+        // A large buffer stays where it is counted.
+        match posted.bytes.is_empty() && bytes.capacity() <= RESP_OUTBOX_BYTES_MAX {
             true => swap(&mut posted.bytes, bytes),
             false => posted.bytes.extend_from_slice(bytes),
         }
