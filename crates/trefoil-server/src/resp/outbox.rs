@@ -153,7 +153,7 @@ thread_local! {
     static OUTBOX: RefCell<Outbox> = RefCell::default();
 }
 
-fn list(outgoing: Arc<OutboxSocket>) {
+fn list(socket: Arc<OutboxSocket>) {
     OUTBOX.with_borrow_mut(|outbox| {
         if outbox.listed.is_empty() {
             // Tasks run in the order in which they are woken, so this one after all that were woken when
@@ -163,7 +163,7 @@ fn list(outgoing: Arc<OutboxSocket>) {
                 None => drop(tokio::spawn(std::future::poll_fn(send_listed))),
             }
         }
-        outbox.listed.push(outgoing);
+        outbox.listed.push(socket);
     });
 }
 
@@ -173,7 +173,7 @@ fn send_listed(context: &mut Context<'_>) -> Poll<()> {
         outbox.sender.get_or_insert_with(|| context.waker().clone());
         take(&mut outbox.listed)
     });
-    listed.drain(..).for_each(|outgoing| outgoing.leave());
+    listed.drain(..).for_each(|socket| socket.leave());
     OUTBOX.with_borrow_mut(|outbox| {
         // Its room is used again.
         if outbox.listed.is_empty() {
