@@ -22,7 +22,8 @@ use crate::time::NEVER;
 /// Durable entries and what is to change of them.
 #[derive(Debug)]
 pub(crate) struct View {
-    reader: StoreReader,
+    /// The durable entries; `None` while groups that it has staged become durable.
+    reader: Option<StoreReader>,
     recent_reads: RecentReads,
     staged: StagedEntries,
     /// The entries that the commit changed, as they were staged before it; behind them, those that
@@ -114,7 +115,7 @@ struct Begun {
 impl View {
     pub(crate) fn new(store: &StateStore) -> Self {
         Self {
-            reader: store.read(),
+            reader: Some(store.read()),
             recent_reads: RecentReads::default(),
             staged: StagedEntries::default(),
             undo: Vec::new(),
@@ -148,11 +149,25 @@ impl View {
         &mut self.touched_before
     }
 
+    fn reader(&self) -> Result<&StoreReader> {
+        let missing = || Error::Internal("the state is read while it changes".to_owned());
+        self.reader.as_ref().ok_or_else(missing)
+    }
+
+    /// Lets go of the durable entries while `land` changes them, so that no part of them has to be copied
+    /// for that, and sees them again as they are then. What `land` changes is staged here, and stays so.
+    pub(crate) fn while_landing<T>(&mut self, store: &StateStore, land: impl FnOnce() -> T) -> T {
+        self.reader = None;
+        let landed = land();
+        self.reader = Some(store.read());
+        landed
+    }
+
     /// Returns the value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.staged.get(key) {
             Some(staged) => Ok(staged.value.clone()),
-            None => self.recent_reads.get(key, || self.reader.get(key)),
+            None => self.recent_reads.get(key, || self.reader()?.get(key)),
         }
     }
 
@@ -200,8 +215,10 @@ impl View {
         if from >= to {
             return Box::new(std::iter::empty());
         }
-        let staged = self.staged.range(from, to);
-        self.reader.scan(from, to, direction, staged)
+        match self.reader() {
+            Ok(reader) => reader.scan(from, to, direction, self.staged.range(from, to)),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
     }
 
     /// A command begins. What those before it changed is taken back with the whole commit or not at
@@ -403,6 +420,23 @@ mod tests {
                 view.commit(|_| {});
             }
         }
+    }
+
+    #[test]
+    fn what_is_durable_after_a_landing_is_seen() {
+        let store = store();
+        let mut view = View::new(&store);
+        let entry = |name| (Bytes::from_static(name), Some(Bytes::from_static(b"1")));
+        view.put(Bytes::from_static(b"a"), Bytes::from_static(b"2"))
+            .unwrap();
+        view.while_landing(&store, || {
+            store.apply(vec![entry(b"a"), entry(b"b")], || {});
+        });
+        // What is staged stays above it.
+        let value = |name| view.get(name).unwrap();
+        assert_eq!(value(b"a"), Some(Bytes::from_static(b"2")));
+        assert_eq!(value(b"b"), Some(Bytes::from_static(b"1")));
+        assert_eq!(all(&view).len(), 2);
     }
 
     #[test]

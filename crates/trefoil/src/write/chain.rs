@@ -245,7 +245,10 @@ impl<'a> Chain<'a> {
         };
         let writer = self.writer;
         let departure = self.runway.wait();
-        let ended = writer.end_group(self.next, (group, LetGo::new()), departure, &outcome);
+        let next = &mut *self.next;
+        let ended = self
+            .stage
+            .while_landing(|| writer.end_group(next, (group, LetGo::new()), departure, &outcome));
         let is_well = ended.is_ok();
         self.n_bytes += writer.answer(outcome, &mut askers, ended);
         self.left = askers;

@@ -418,6 +418,16 @@ impl<'a> Stage<'a> {
         view.map(View::take_changed).unwrap_or_default()
     }
 
+    /// Makes groups durable and visible that are staged here, while the stage keeps nothing of the state
+    /// from being changed in place.
+    pub(super) fn while_landing<T>(&mut self, land: impl FnOnce() -> T) -> T {
+        let store = self.durable.store;
+        match self.overlay.opened_view() {
+            Some(view) => view.while_landing(store, land),
+            None => land(),
+        }
+    }
+
     /// Takes out what of the group is to be cleaned.
     pub(crate) fn take_to_clean(&mut self) -> ToClean {
         let view = self.overlay.opened_view();
