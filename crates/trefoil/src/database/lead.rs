@@ -25,14 +25,11 @@ const GROUPS_PER_LEAD: usize = 16;
 /// next one. Its other connections wait for as long.
 const SHORT_SYNC_MAX: Duration = Duration::from_micros(500);
 
-/// From this many requests on, another thread writes them: this one has enough to do with reading
-/// requests and sending replies.
-pub(super) const MANY_REQUESTS: usize = 64;
-
 /// How many commits, and bytes of them, may wait for a thread that serves connections to write them.
 /// Staging more takes longer than it takes to wake another thread, which does it while this one reads
-/// on. Large requests leave it little time for that as it is, unless they come one at a time.
-const SHORT_GROUP_COMMITS: usize = 128;
+/// on and sends replies. Large requests leave it little time for that as it is, unless they come one at
+/// a time.
+pub(super) const SHORT_GROUP_COMMITS: usize = 128;
 const SHORT_GROUP_BYTES: usize = 64 * 1024;
 
 /// After how many turns a group is closed even if each of them brought more.
@@ -127,7 +124,6 @@ impl Engine {
         let backlog = self.writer.queue.backlog();
         !self.may_wait
             && self.writer.pace.sync() <= SHORT_SYNC_MAX
-            && backlog.n_requests < MANY_REQUESTS
             && backlog.n_commits <= SHORT_GROUP_COMMITS
             && backlog.bytes <= SHORT_GROUP_BYTES
             && (!backlog.has_large_requests() || self.writer.is_calm())

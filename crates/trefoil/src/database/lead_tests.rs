@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use trefoil_core::{Commit, Committed, NewEvent, Result, Selection};
 use trefoil_storage::{GroupLimits, MemoryStorage};
 
-use super::lead::MANY_REQUESTS;
+use super::lead::SHORT_GROUP_COMMITS;
 use crate::background::Background;
 use crate::database::engine::Engine;
 use crate::database::host::{Host, ServingThread, TurnWork};
@@ -289,7 +289,7 @@ fn large_requests_are_left_to_the_background_unless_they_come_alone() {
 fn answers_of_a_group_are_handed_over_together() {
     let served = serve(storage());
     let thread = served.thread.be_reached(false);
-    let n_commits = MANY_REQUESTS + 10;
+    let n_commits = SHORT_GROUP_COMMITS + 10;
     let mut writings: Vec<_> = (0..n_commits).map(|_| served.begin(10)).collect();
     assert_eq!(served.thread.end_turn(), 1, "the turn brought more");
     assert_eq!(served.thread.end_turn(), 0, "they are too many for it");
