@@ -486,7 +486,7 @@ fn a_snapshot_stands_for_changes(storage: &dyn Storage) {
         assert_eq!(storage.snapshot(), Some(snapshot));
         assert_eq!(snapshot_entries(storage), entries(snapshot));
         check_changes(storage, &records);
-        while storage.maintain(false).unwrap() == Upkeep::More {}
+        while storage.maintain(&|| false).unwrap() == Upkeep::More {}
         check_changes(storage, &records);
     }
     assert!(

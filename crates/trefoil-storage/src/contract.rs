@@ -492,10 +492,11 @@ pub trait Storage: Send + Sync + Debug {
     /// changes that the snapshot has.
     /// Called by one thread at a time.
     ///
-    /// With `is_busy`, work that would take processor time and bandwidth from a busy writer is left
-    /// alone, and [`Upkeep::Waiting`] says that there is some, unless too much of it has piled up.
+    /// While `is_busy` returns true, work that would take processor time and bandwidth from a busy writer
+    /// is left alone, and [`Upkeep::Waiting`] says that there is some, unless too much of it has piled
+    /// up. Long work asks again now and then, and is given up when the writer has become busy.
     /// What the writer itself needs is always done.
-    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
+    fn maintain(&self, is_busy: &dyn Fn() -> bool) -> Result<Upkeep> {
         let _ = is_busy;
         Ok(Upkeep::Done)
     }

@@ -148,8 +148,8 @@ impl Storage for KvStorage {
         self.maps.drop_map(name)
     }
 
-    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
-        self.keep_up(is_busy)
+    fn maintain(&self, is_busy: &dyn Fn() -> bool) -> Result<Upkeep> {
+        self.keep_up(is_busy())
     }
 
     fn usage(&self) -> Result<Usage> {

@@ -234,7 +234,7 @@ impl Storage for LocalStorage {
         self.maps.drop_map(name)
     }
 
-    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
+    fn maintain(&self, is_busy: &dyn Fn() -> bool) -> Result<Upkeep> {
         self.log.maintain(is_busy)
     }
 

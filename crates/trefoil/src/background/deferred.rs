@@ -1,7 +1,8 @@
 //! Work that can wait: upkeep of the log, such as its compression, merges of the index, and snapshots
 //! of the state.
 //!
-//! None of it is begun while much is written, and what was begun before rests most of the time then.
+//! None of it is begun while much is written, and what was begun before rests most of the time then, or is
+//! given up.
 //! What waits is a debt. Each kind of work has a limit for it, beyond which it is done however much is
 //! written, so it never falls behind for ever. In quiet moments all of it is done.
 
@@ -47,7 +48,7 @@ pub(crate) const UPKEEP: DeferredWork = DeferredWork {
     name: "upkeep of the log",
     lane: Lane::Upkeep,
     exclusive: |engine| &engine.upkeep,
-    step: |engine, is_busy| engine.keep_up(is_busy),
+    step: |engine, _| engine.keep_up(&|| engine.write_load.is_high()),
 };
 
 /// Merges of the index.

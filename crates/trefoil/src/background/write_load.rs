@@ -56,21 +56,23 @@ impl WriteLoad {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns whether so much is written that nothing should run beside it that can wait.
+    /// Returns whether so much is written that nothing should run beside it that can wait. What is too
+    /// much for a whole period is so at once.
     pub(crate) fn is_high(&self) -> bool {
         let mut last = self.last.lock();
         let now = self.clock.steady();
         let elapsed = now.saturating_sub(last.at);
-        if elapsed >= PERIOD {
-            let bytes = self.bytes.load(Ordering::Relaxed);
-            let groups = self.groups.load(Ordering::Relaxed);
-            let rate = |n: u64| n as f64 / elapsed.as_secs_f64();
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        let groups = self.groups.load(Ordering::Relaxed);
+        let rate = |n: u64| n as f64 / elapsed.max(PERIOD).as_secs_f64();
+        let is_high = rate(bytes - last.bytes) > HIGH_BYTES_PER_SECOND
+            || rate(groups - last.groups) > HIGH_GROUPS_PER_SECOND;
+        if is_high || elapsed >= PERIOD {
             *last = MeasuredLoad {
                 at: now,
                 bytes,
                 groups,
-                is_high: rate(bytes - last.bytes) > HIGH_BYTES_PER_SECOND
-                    || rate(groups - last.groups) > HIGH_GROUPS_PER_SECOND,
+                is_high,
             };
         }
         last.is_high
@@ -86,10 +88,10 @@ mod tests {
     fn the_load_is_what_was_written_in_the_last_period() {
         let time = ManualTime::new(Timestamp(0));
         let load = WriteLoad::new(Clock::new(time.clone()));
-        load.note(4 * 1024 * 1024);
+        load.note(1024 * 1024);
         assert!(!load.is_high(), "nothing is measured yet");
-        time.advance(PERIOD);
-        assert!(load.is_high());
+        load.note(2 * 1024 * 1024);
+        assert!(load.is_high(), "it is as much as for a whole period");
         time.advance(PERIOD / 2);
         assert!(load.is_high(), "too early to measure again");
         time.advance(PERIOD / 2);

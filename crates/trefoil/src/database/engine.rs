@@ -396,7 +396,7 @@ impl Engine {
     }
 
     /// Does one step of the upkeep of the log.
-    pub(crate) fn keep_up(&self, is_busy: bool) -> Result<Upkeep> {
+    pub(crate) fn keep_up(&self, is_busy: &dyn Fn() -> bool) -> Result<Upkeep> {
         let mut upkeep = Upkeep::Done;
         self.measure(BackgroundWork::Compression, || {
             let before = self.storage.work();
@@ -421,7 +421,7 @@ impl Engine {
     /// Does all upkeep that there is, however busy the writer.
     fn keep_up_while_open(&self) -> Result<()> {
         while !self.is_closing.load(Ordering::SeqCst) {
-            if self.keep_up(false)? == Upkeep::Done {
+            if self.keep_up(&|| false)? == Upkeep::Done {
                 break;
             }
         }

@@ -290,7 +290,7 @@ impl Storage for TestStorage {
         self.inner.drop_map(name)
     }
 
-    fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
+    fn maintain(&self, is_busy: &dyn Fn() -> bool) -> Result<Upkeep> {
         self.inner.maintain(is_busy)
     }
 

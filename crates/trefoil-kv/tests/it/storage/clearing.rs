@@ -9,7 +9,7 @@ use trefoil_storage::{Batch, Storage, Upkeep};
 use super::{Place, append, noise, record, replayed};
 
 fn keep_up(storage: &KvStorage) {
-    while storage.maintain(false).unwrap() == Upkeep::More {}
+    while storage.maintain(&|| false).unwrap() == Upkeep::More {}
 }
 
 /// How many keys a store has of each kind.
@@ -54,7 +54,7 @@ fn a_counter_that_changes_a_thousand_times_leaves_a_few_records() {
         }
         assert_eq!((count(&*kv, 'r'), count(&*kv, 'd')), (1000, 1000));
         write_snapshot(&storage, 990, 1);
-        assert_eq!(storage.maintain(true).unwrap(), Upkeep::Waiting);
+        assert_eq!(storage.maintain(&|| true).unwrap(), Upkeep::Waiting);
         keep_up(&storage);
         assert_eq!(count(&*kv, 'd'), 10);
         let n_records = count(&*kv, 'r');
@@ -75,7 +75,7 @@ fn a_counter_that_changes_a_thousand_times_leaves_a_few_records() {
                 .iter()
                 .all(|record| record.changes_dropped == (record.last_commit() <= 990))
         );
-        assert_eq!(storage.maintain(false).unwrap(), Upkeep::Done);
+        assert_eq!(storage.maintain(&|| false).unwrap(), Upkeep::Done);
         write_snapshot(&storage, 1000, 1);
         keep_up(&storage);
         assert_eq!(count(&*kv, 'd'), 0);
@@ -110,7 +110,7 @@ fn small_groups_become_a_few_blocks() {
         let early: Vec<u64> = (1..position).step_by(17).collect();
         assert!(super::items(&storage, &early).len() > 50);
         let used = storage.usage().unwrap().log_used_bytes;
-        assert_eq!(storage.maintain(true).unwrap(), Upkeep::Waiting);
+        assert_eq!(storage.maintain(&|| true).unwrap(), Upkeep::Waiting);
         let is_packed = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -136,7 +136,7 @@ fn small_groups_become_a_few_blocks() {
         drop(storage);
         let storage = place.open();
         assert!(storage.usage().unwrap().log_used_bytes < used);
-        assert_eq!(storage.maintain(true).unwrap(), Upkeep::Done);
+        assert_eq!(storage.maintain(&|| true).unwrap(), Upkeep::Done);
         assert_eq!(replayed(&storage), expected);
         let positions: Vec<u64> = (1..position).collect();
         let read = super::items(&storage, &positions);

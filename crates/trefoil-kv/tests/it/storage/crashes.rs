@@ -84,7 +84,7 @@ fn write_snapshot(storage: &KvStorage, commit: u64, n_entries: u64) -> Result<()
 }
 
 fn keep_up(storage: &KvStorage) -> Result<()> {
-    while storage.maintain(false)? == Upkeep::More {}
+    while storage.maintain(&|| false)? == Upkeep::More {}
     Ok(())
 }
 

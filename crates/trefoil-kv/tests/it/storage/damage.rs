@@ -40,7 +40,7 @@ fn fill(place: &Place) {
         (0..3_u8).try_for_each(|number| sink(vec![number], noise(number.into(), 300)))
     });
     written.unwrap();
-    while storage.maintain(false).unwrap() == Upkeep::More {}
+    while storage.maintain(&|| false).unwrap() == Upkeep::More {}
 }
 
 fn read_all(place: &Place) -> Result<Seen> {

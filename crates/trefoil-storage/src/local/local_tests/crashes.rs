@@ -30,7 +30,7 @@ fn run_until_power_fails(
             return Some(group);
         }
         model.groups.push(group);
-        if random.below(3) == 0 && storage.maintain(false).is_err() {
+        if random.below(3) == 0 && storage.maintain(&|| false).is_err() {
             return None;
         }
         if random.below(12) == 0 && model.write_snapshot(&storage).is_err() {
@@ -303,7 +303,7 @@ fn writes_work_again_when_a_full_disk_has_room() {
                 break error;
             }
             model.groups.push(group);
-            if let Err(error) = storage.maintain(false) {
+            if let Err(error) = storage.maintain(&|| false) {
                 assert!(matches!(error, Error::DiskFull(_)), "{error}");
             }
         };

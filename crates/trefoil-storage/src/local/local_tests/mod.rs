@@ -1,5 +1,6 @@
 //! Tests of the log and the maps together, at the boundary of [`LocalStorage`].
 
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
@@ -112,7 +113,7 @@ fn open(dir: &Path, options: &LocalOptions) -> trefoil_core::Result<LocalStorage
 }
 
 fn maintain_fully(storage: &dyn Storage) {
-    while storage.maintain(false).unwrap() == Upkeep::More {}
+    while storage.maintain(&|| false).unwrap() == Upkeep::More {}
 }
 
 fn findings(dir: &Path) -> usize {
@@ -128,7 +129,7 @@ fn filled(dir: &Path, options: &LocalOptions, n_groups: usize, seed: u64) -> Mod
     let (mut model, mut random) = (Model::default(), Random::new(seed));
     for _ in 0..n_groups {
         model.append(&storage, &mut random);
-        storage.maintain(false).unwrap();
+        storage.maintain(&|| false).unwrap();
     }
     maintain_fully(&storage);
     model
@@ -365,7 +366,7 @@ fn readers_see_the_same_while_segments_rotate_and_are_compressed() {
         let (upkeep_storage, upkeep_done) = (&storage, &done);
         scope.spawn(move || {
             while !upkeep_done.load(Ordering::Relaxed) {
-                upkeep_storage.maintain(false).unwrap();
+                upkeep_storage.maintain(&|| false).unwrap();
             }
         });
         for group in 0..1500u64 {
@@ -403,7 +404,7 @@ fn compression_waits_for_a_busy_writer_until_too_much_has_piled_up() {
     let n_plain = || storage.usage().unwrap().plain_segments;
     let n_compressed = || storage.usage().unwrap().compressed_segments;
     let catch_up = |is_busy| loop {
-        match storage.maintain(is_busy).unwrap() {
+        match storage.maintain(&|| is_busy).unwrap() {
             Upkeep::More => {}
             state => return state,
         }
@@ -425,6 +426,58 @@ fn compression_waits_for_a_busy_writer_until_too_much_has_piled_up() {
     assert_eq!((catch_up(true), n_plain()), (Upkeep::Waiting, 18));
     assert_eq!((catch_up(false), n_plain()), (Upkeep::Done, 2));
     model.check(&storage);
+}
+
+#[test]
+fn compression_is_given_up_when_the_writer_becomes_busy() {
+    let dir = TempDir::new().unwrap();
+    let options = LocalOptions {
+        segment_bytes_min: 1 << 20,
+        segment_bytes_max: 1 << 20,
+        ..small()
+    };
+    let storage = open(dir.path(), &options).unwrap();
+    let (mut model, mut random) = (Model::default(), Random::new(32));
+    let usage = || storage.usage().unwrap();
+    // One is old, one stays plain, one is being written.
+    while usage().plain_segments < 3 {
+        model.append(&storage, &mut random);
+    }
+    while storage.maintain(&|| true).unwrap() == Upkeep::More {}
+    let n_asked = Cell::new(0);
+    let ask = || n_asked.replace(n_asked.get() + 1);
+    let state = storage.maintain(&|| ask() > 0).unwrap();
+    assert_eq!((state, usage().compressed_segments), (Upkeep::Waiting, 0));
+    assert!(n_asked.get() > 1, "it was not begun");
+    // While it goes on, the writer gets room for what it writes.
+    let n_in_segment = model.groups.len() / 2;
+    let model = RefCell::new(model);
+    let random = RefCell::new(random);
+    let append = || {
+        model
+            .borrow_mut()
+            .append(&storage, &mut random.borrow_mut());
+    };
+    let room = Cell::new(0);
+    n_asked.set(0);
+    let state = storage.maintain(&|| {
+        match ask() {
+            1 => {
+                while usage().plain_segments < 4 {
+                    append();
+                }
+                (0..n_in_segment * 2 / 3).for_each(|_| append());
+                room.set(usage().log_bytes);
+            }
+            2 => assert_eq!(usage().log_bytes, room.get() + (1 << 20)),
+            _ => {}
+        }
+        false
+    });
+    let n_compressed = usage().compressed_segments;
+    assert_eq!((state.unwrap(), n_compressed), (Upkeep::More, 1));
+    assert!(n_asked.get() > 2, "it was not asked in between");
+    model.borrow().check(&storage);
 }
 
 #[test]

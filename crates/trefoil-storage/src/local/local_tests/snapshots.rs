@@ -15,7 +15,7 @@ fn with_changes(dir: &Path, options: &LocalOptions, is_quiet: bool, seed: u64) -
     };
     for _ in 0..120 {
         model.append(&storage, &mut random);
-        storage.maintain(false).unwrap();
+        storage.maintain(&|| false).unwrap();
     }
     maintain_fully(&storage);
     model
@@ -149,7 +149,7 @@ fn power_may_fail_at_every_step_of_a_snapshot_and_of_dropping() {
             let before = disk.n_operations();
             disk.cut_power_after(operations);
             let done = model.write_snapshot(&storage).and_then(|()| {
-                while storage.maintain(false)? == Upkeep::More {}
+                while storage.maintain(&|| false)? == Upkeep::More {}
                 Ok(())
             });
             let n_operations = disk.n_operations() - before;

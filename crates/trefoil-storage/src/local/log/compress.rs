@@ -26,9 +26,17 @@ const SAMPLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many bytes of one item count: one large item must not be the whole sample.
 const SAMPLE_ITEM_BYTES_MAX: usize = 16 * 1024;
 
+/// After so many bytes of records it is asked whether to go on: that takes a millisecond or two.
+const BYTES_PER_STEP: usize = 256 * 1024;
+
 /// The bytes of the compressed form of a full segment, without the changes up to the commit of the
-/// snapshot.
-pub(crate) fn compress(segment: &PlainSegment, level: i32, snapshot: u64) -> Result<Vec<u8>> {
+/// snapshot; `None` if it should not go on with that.
+pub(crate) fn compress(
+    segment: &PlainSegment,
+    level: i32,
+    snapshot: u64,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<Vec<u8>>> {
     let dictionary = train(segment)?;
     let prepared = CDict::try_create(&dictionary, level).filter(|_| !dictionary.is_empty());
     let dictionary = if prepared.is_some() {
@@ -40,10 +48,17 @@ pub(crate) fn compress(segment: &PlainSegment, level: i32, snapshot: u64) -> Res
     let salt = segment.header.salt;
     let mut blocks = BlockWriter::new(level, salt)?;
     let (mut items, mut offsets) = (Vec::new(), Vec::new());
-    let mut summary = segment.summary();
+    let (mut summary, mut n_bytes) = (segment.summary(), 0);
     for found in segment.headers() {
         let (offset, header) = found?;
         let body = segment.body(offset, &header)?;
+        n_bytes += body.len();
+        if n_bytes >= BYTES_PER_STEP {
+            n_bytes = 0;
+            if !goes_on() {
+                return Ok(None);
+            }
+        }
         let mut end = 0;
         let items_here = items_of(&header, body, salt);
         for (position, (at, item, bytes)) in (header.first_position..).zip(items_here) {
@@ -82,7 +97,9 @@ pub(crate) fn compress(segment: &PlainSegment, level: i32, snapshot: u64) -> Res
         blocks_bytes: blocks.len() as u64,
         table_check: table_check(&dictionary, &index, salt),
     };
-    Ok([header.encode(), dictionary, items, blocks, index].concat())
+    Ok(Some(
+        [header.encode(), dictionary, items, blocks, index].concat(),
+    ))
 }
 
 /// A record of a plain segment without its items, which end at `end` of its body.

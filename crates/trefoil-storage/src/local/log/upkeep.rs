@@ -34,7 +34,7 @@ const DEMAND_WEIGHT: u64 = 8;
 
 impl Log {
     /// Does one step of work. See [`Storage::maintain`](crate::Storage::maintain).
-    pub(crate) fn maintain(&self, is_busy: bool) -> Result<Upkeep> {
+    pub(crate) fn maintain(&self, is_busy: &dyn Fn() -> bool) -> Result<Upkeep> {
         match self.prepare_or_back() {
             Ok(true) => return Ok(Upkeep::More),
             Ok(false) => {}
@@ -46,12 +46,21 @@ impl Log {
             Err(error) => return Err(error),
         }
         let _rewriting = self.rewriting.lock();
-        let (state, segment) = self.to_rewrite(is_busy);
+        let (state, segment) = self.to_rewrite(is_busy());
         let Some(segment) = segment else {
             return Ok(state);
         };
-        self.rewrite_or_skip(&segment)?;
-        Ok(self.to_rewrite(is_busy).0)
+        self.rewrite_or_skip(&segment, &|| self.goes_on(&segment, is_busy))?;
+        Ok(self.to_rewrite(is_busy()).0)
+    }
+
+    /// Does what the writer needs while a segment is being written again. Returns whether that goes on:
+    /// the writer may have become busy, so that it should wait.
+    fn goes_on(&self, segment: &Segment, is_busy: &dyn Fn() -> bool) -> bool {
+        // If it fails, it is found again when this is done.
+        let _ = self.prepare_next();
+        let is_next = |next: Segment| next.number() == segment.number();
+        !is_busy() || self.to_rewrite(true).1.is_some_and(is_next)
     }
 
     /// Prepares the next segment, or writes the sidecar of a full one. Returns whether it did.
@@ -104,8 +113,8 @@ impl Log {
 
     /// A damaged segment stays as it is until the log is opened again: the ones after it must not
     /// wait for it.
-    fn rewrite_or_skip(&self, segment: &Segment) -> Result<()> {
-        match self.rewrite_segment(segment) {
+    fn rewrite_or_skip(&self, segment: &Segment, goes_on: &dyn Fn() -> bool) -> Result<()> {
+        match self.rewrite_segment(segment, goes_on) {
             Err(Error::Damaged(damage)) => {
                 tracing::warn!(%damage, "a segment is not compressed");
                 self.skipped.lock().insert(segment.number());
@@ -162,13 +171,16 @@ impl Log {
     }
 
     /// Replaces a segment by its compressed form without the changes that the snapshot has, once
-    /// that is known to hold the same otherwise.
-    fn rewrite_segment(&self, segment: &Segment) -> Result<()> {
+    /// that is known to hold the same otherwise. Leaves it as it is if compressing does not go on.
+    fn rewrite_segment(&self, segment: &Segment, goes_on: &dyn Fn() -> bool) -> Result<()> {
         let level = self.options.compression_level;
         let snapshot = self.snapshot_commit();
         let bytes = match segment {
-            Segment::Plain(segment) => compress(segment, level, snapshot)?,
-            Segment::Compressed(segment) => shrink(segment, level)?,
+            Segment::Plain(segment) => compress(segment, level, snapshot, goes_on)?,
+            Segment::Compressed(segment) => Some(shrink(segment, level)?),
+        };
+        let Some(bytes) = bytes else {
+            return Ok(());
         };
         self.put_compressed(segment, &bytes, &|record| record.drop_changes(snapshot))?;
         let before = match segment {
