@@ -1,6 +1,8 @@
-//! How a command reads: what returns little is read at once, on the thread that asks; what returns
-//! much, on a thread for such work and with memory that is taken for its reply. Also whether a
-//! transaction may return much.
+//! How a command reads: what returns little is read at once, on the thread that asks, unless it would
+//! have to wait for a slow disk; what returns much, on a thread for such work and with memory that is
+//! taken for its reply. Also whether a transaction may return much.
+
+use std::io;
 
 use bytes::Bytes;
 use trefoil::{
@@ -9,10 +11,23 @@ use trefoil::{
 };
 
 use super::failure::{of_error, of_failure};
+use super::output::RespOutput;
+use super::pieces;
+use super::session::{Session, flat};
 use super::words::{ReplyResult, error};
 use crate::limits::{RESP_SHORT_ELEMENTS_MAX, RESP_SHORT_REPLY_BYTES, RESP_SHORT_STRING_BYTES_MAX};
 use crate::reply_memory::ReplyMemory;
 use crate::service::reading;
+
+/// What has come of a read on the thread that asks.
+#[derive(Debug)]
+pub(super) enum Looked {
+    Reply(Reply),
+    /// It returns too much for this thread.
+    TooMuch,
+    /// It needs something that is not in memory, and the disk is slow.
+    NotAtHand,
+}
 
 /// The state of one moment, for reads that return little, on the thread that asks.
 #[derive(Debug)]
@@ -23,17 +38,18 @@ impl Glance {
     pub(super) fn new(database: &Database) -> Result<Option<Self>, Error> {
         match database.may_wait() {
             true => Ok(None),
-            false => Ok(Some(Self(database.snapshot()?))),
+            false => Ok(Some(Self(database.snapshot_at_hand()?))),
         }
     }
 
-    /// Returns the reply; `None` if it is too much for this thread.
-    pub(super) fn look(&mut self, call: &Call) -> Option<Reply> {
+    /// Runs a call.
+    pub(super) fn look(&mut self, call: &Call) -> Looked {
         let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
         match self.0.look(call, &meter) {
-            Ok(reply) => Some(reply),
-            Err(_) if meter.is_exceeded() => None,
-            Err(failure) => Some(of_error(&failure)),
+            Ok(reply) => Looked::Reply(reply),
+            Err(_) if meter.is_exceeded() => Looked::TooMuch,
+            Err(_) if self.0.is_short() => Looked::NotAtHand,
+            Err(failure) => Looked::Reply(of_error(&failure)),
         }
     }
 
@@ -65,9 +81,119 @@ impl Glance {
             return false;
         };
         match self.look(&measure) {
-            Some(Reply::Integer(size)) => usize::try_from(size).is_ok_and(|size| size <= limit),
-            _ => false,
+            Looked::Reply(Reply::Integer(size)) => {
+                usize::try_from(size).is_ok_and(|size| size <= limit)
+            }
+            // It cannot be told here.
+            Looked::NotAtHand => true,
+            Looked::Reply(_) | Looked::TooMuch => false,
         }
+    }
+}
+
+impl Session {
+    /// Returns whether a value is too long for the writer to read for a client.
+    pub(super) async fn is_long(&mut self, call: &Call) -> bool {
+        match self.glance().await {
+            Ok(Some(glance)) => !glance.is_light(call),
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Returns the state to read from on this thread; `None` if that might have to wait. It stays the
+    /// same until something is waited for.
+    async fn glance(&mut self) -> ReplyResult<Option<&mut Glance>> {
+        if self.glance.is_none() {
+            let database = self.database().await?;
+            self.glance = Glance::new(&database).map_err(|failure| of_error(&failure))?;
+        }
+        Ok(self.glance.as_mut())
+    }
+
+    /// Carries out a command that may read much: after the writes before it, and elsewhere if it
+    /// does read much.
+    pub(super) async fn read(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
+        if !self.batch.transactions.is_empty() {
+            self.settle(output).await?;
+        }
+        let is_light = match self.glance().await {
+            Ok(Some(glance)) => glance.is_light(&call),
+            Ok(None) => false,
+            Err(reply) => return self.answer(reply, output).await,
+        };
+        match is_light {
+            true => self.read_now(call, output).await,
+            false => Box::pin(self.read_long(call, output)).await,
+        }
+    }
+
+    /// Reads on this thread if that returns little.
+    pub(super) async fn read_now(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
+        let looked = match self.glance().await {
+            Ok(Some(glance)) => glance.look(&call),
+            Ok(None) => Looked::TooMuch,
+            Err(reply) => Looked::Reply(reply),
+        };
+        match looked {
+            Looked::Reply(reply) => self.answer(reply, output).await,
+            Looked::TooMuch => Box::pin(self.read_long(call, output)).await,
+            Looked::NotAtHand => Box::pin(self.read_on_disk(call, output)).await,
+        }
+    }
+
+    /// Reads on a thread that waits for the disk, if that returns little.
+    async fn read_on_disk(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
+        self.settle(output).await?;
+        let looked = match self.database().await {
+            Ok(database) => look_on_disk(database, call.clone()).await,
+            Err(reply) => Err(reply),
+        };
+        match looked {
+            Ok(Some(reply)) | Err(reply) => self.answer(reply, output).await,
+            Ok(None) => self.read_long(call, output).await,
+        }
+    }
+
+    /// Reads for a long reply: sends it in pieces if that is possible. Other replies are made on a
+    /// thread for such work, with memory that is taken for them.
+    async fn read_long(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
+        self.settle(output).await?;
+        let database = match self.database().await {
+            Ok(database) => database,
+            Err(reply) => return self.answer(reply, output).await,
+        };
+        if self.is_silent {
+            return Ok(());
+        }
+        let reply = match pieces::answer(&database, &call, self.protocol, output).await {
+            Some(sent) => sent?,
+            None => {
+                let memory = ReplyMemory::new(&self.guest.share);
+                let reply = look_elsewhere(database, call, &memory).await;
+                self.reply_memory.push(memory);
+                Some(flat(reply))
+            }
+        };
+        match reply {
+            Some(reply) => self.answer(reply, output).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads on a thread for slow work, if that returns little; `None` if it is too much.
+pub(super) async fn look_on_disk(database: OpenDatabase, call: Call) -> ReplyResult<Option<Reply>> {
+    let reader = database.clone();
+    let looked = reading(&database, move || {
+        let meter = Meter::within(RESP_SHORT_REPLY_BYTES);
+        let looked = reader.look_within(&[call], &meter);
+        (looked, meter.is_exceeded())
+    });
+    match looked.await.map_err(|failure| of_failure(&failure))? {
+        (Ok(mut replies), _) => Ok(replies.pop()),
+        (Err(_), true) => Ok(None),
+        (Err(failure), false) => Err(of_error(&failure)),
     }
 }
 

@@ -6,7 +6,7 @@
 //!   request     finds the command, and refuses what the client may not use
 //!   dispatch      answered now, queued for EXEC, or one of the batch
 //!     answer        puts a reply behind those of the batch
-//!     read_now      reads what is durable, and answers
+//!     read_now      reads what is durable, and answers (read.rs)
 //!     transact      adds a transaction to the batch
 //!   settle      carries out the batch, and sends its replies
 //!   end_turn    the last of the requests that have arrived
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trefoil::{
-    Allowance, Call, CommandAccess, CommandSpec, Error, Executed, NamespaceId, OpenDatabase, Reply,
+    Allowance, CommandAccess, CommandSpec, Error, Executed, NamespaceId, OpenDatabase, Reply,
     Trace, Transaction,
 };
 
@@ -36,9 +36,8 @@ use super::failure::of_error;
 use super::metrics::{Tally, UNKNOWN_COMMAND};
 use super::multi::{ClientWatch, Multi, call, merge, of_transaction};
 use super::output::RespOutput;
-use super::pieces;
 use super::profile::{ReplyMode, not_authenticated};
-use super::read::{Glance, answers_much, look_elsewhere};
+use super::read::{Glance, answers_much};
 use super::relay::{Errand, Relay, is_wrong_node};
 use super::remembered::RememberedRequest;
 use super::wishes::Wishes;
@@ -62,10 +61,10 @@ pub(super) struct Session {
     /// The database of the namespace, while requests are being carried out.
     pub(super) database: Option<OpenDatabase>,
     /// The state that is read from, while nothing is waited for.
-    glance: Option<Glance>,
-    batch: RequestBatch,
+    pub(super) glance: Option<Glance>,
+    pub(super) batch: RequestBatch,
     /// The memory that replies take, until they are sent.
-    reply_memory: Vec<ReplyMemory>,
+    pub(super) reply_memory: Vec<ReplyMemory>,
     /// The transaction between `MULTI` and `EXEC`.
     pub(super) multi: Option<Multi>,
     pub(super) watched: Option<ClientWatch>,
@@ -91,9 +90,9 @@ pub(super) struct Session {
 
 /// Requests that are carried out together, and the places of their replies.
 #[derive(Debug, Default)]
-struct RequestBatch {
+pub(super) struct RequestBatch {
     slots: Vec<ReplySlot>,
-    transactions: Vec<Transaction>,
+    pub(super) transactions: Vec<Transaction>,
 }
 
 /// The place of one reply.
@@ -361,80 +360,6 @@ impl Session {
                 self.transact(transaction, ReplyShape::Single);
                 Ok(())
             }
-        }
-    }
-
-    async fn is_long(&mut self, call: &Call) -> bool {
-        match self.glance().await {
-            Ok(Some(glance)) => !glance.is_light(call),
-            Ok(None) => true,
-            Err(_) => false,
-        }
-    }
-
-    /// Returns the state to read from on this thread; `None` if that might have to wait. It stays the
-    /// same until something is waited for.
-    async fn glance(&mut self) -> ReplyResult<Option<&mut Glance>> {
-        if self.glance.is_none() {
-            let database = self.database().await?;
-            self.glance = Glance::new(&database).map_err(|failure| of_error(&failure))?;
-        }
-        Ok(self.glance.as_mut())
-    }
-
-    /// Carries out a command that may read much: after the writes before it, and elsewhere if it
-    /// does read much.
-    async fn read(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
-        if !self.batch.transactions.is_empty() {
-            self.settle(output).await?;
-        }
-        let is_light = match self.glance().await {
-            Ok(Some(glance)) => glance.is_light(&call),
-            Ok(None) => false,
-            Err(reply) => return self.answer(reply, output).await,
-        };
-        match is_light {
-            true => self.read_now(call, output).await,
-            false => Box::pin(self.read_long(call, output)).await,
-        }
-    }
-
-    /// Reads on this thread if that returns little.
-    async fn read_now(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
-        let reply = match self.glance().await {
-            Ok(Some(glance)) => glance.look(&call),
-            Ok(None) => None,
-            Err(reply) => Some(reply),
-        };
-        match reply {
-            Some(reply) => self.answer(reply, output).await,
-            None => Box::pin(self.read_long(call, output)).await,
-        }
-    }
-
-    /// Reads for a long reply: sends it in pieces if that is possible. Other replies are made on a
-    /// thread for such work, with memory that is taken for them.
-    async fn read_long(&mut self, call: Call, output: &mut RespOutput) -> io::Result<()> {
-        self.settle(output).await?;
-        let database = match self.database().await {
-            Ok(database) => database,
-            Err(reply) => return self.answer(reply, output).await,
-        };
-        if self.is_silent {
-            return Ok(());
-        }
-        let reply = match pieces::answer(&database, &call, self.protocol, output).await {
-            Some(sent) => sent?,
-            None => {
-                let memory = ReplyMemory::new(&self.guest.share);
-                let reply = look_elsewhere(database, call, &memory).await;
-                self.reply_memory.push(memory);
-                Some(flat(reply))
-            }
-        };
-        match reply {
-            Some(reply) => self.answer(reply, output).await,
-            None => Ok(()),
         }
     }
 

@@ -286,10 +286,10 @@ impl Background {
             can_wait: Mutex::new(false),
             host: OnceLock::new(),
             timer: Arc::new(TimerThread::start(clock.clone())?),
+            read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART, clock.clone())),
             clock,
             stats: Arc::default(),
             tail_bytes: Arc::default(),
-            read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART)),
         }))
     }
 

@@ -157,7 +157,7 @@ pub(crate) fn unused(entry: String) -> BackupStep {
 
 /// Returns how often a log was edited, as far as the maps know.
 fn stored_edits(storage: &Arc<dyn Storage>) -> Result<u64> {
-    let cache = Arc::new(ReadCache::new(0));
+    let cache = Arc::new(ReadCache::new(0, crate::Clock::default()));
     let store = StateStore::open(Arc::clone(storage), Arc::default(), cache)?;
     log_edits(&store.read())
 }

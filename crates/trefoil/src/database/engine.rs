@@ -219,7 +219,7 @@ impl Engine {
         let (reply, answer) = oneshot::async_channel();
         let caller = Caller::new(reply, self.background.serving_thread());
         let mut request = WriteRequest::write(work, caller);
-        if self.may_wait {
+        if self.must_read_ahead(&mut request) {
             request = Box::pin(self.read_ahead_async(request)).await?;
         }
         if self.writer.queue.push(request)? {
@@ -288,7 +288,7 @@ impl Engine {
         if let Some(trace) = trace {
             trace.note_write();
         }
-        if self.may_wait {
+        if self.must_read_ahead(&mut request) {
             request = Box::pin(self.read_ahead_async(request)).await?;
         }
         if self.writer.queue.push(request)? {

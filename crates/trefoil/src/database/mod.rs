@@ -345,6 +345,14 @@ impl Database {
         self.ask(|engine| Ok(StateSnapshot::new(engine)))
     }
 
+    /// Returns the same for a thread that must not wait for the disk. While reads from there take long, a
+    /// command that needs something that is not in memory fails, and
+    /// [`StateSnapshot::is_short`] returns true: it has to be run elsewhere. While they are quick,
+    /// everything is read.
+    pub fn snapshot_at_hand(&self) -> Result<StateSnapshot> {
+        self.ask(|engine| Ok(StateSnapshot::at_hand(engine)))
+    }
+
     /// Returns how many keys there are, and how many of them expire: exact where few do, else by a
     /// sample.
     pub fn survey(&self) -> Result<Survey> {

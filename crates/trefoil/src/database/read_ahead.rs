@@ -1,5 +1,5 @@
 //! Reading on other threads: what may take long, and what the writer will need of a storage that may
-//! wait.
+//! wait, or of a disk that is slow.
 
 use std::sync::Arc;
 
@@ -8,6 +8,10 @@ use trefoil_core::Result;
 use crate::background::ReadOwner;
 use crate::database::engine::Engine;
 use crate::write::WriteRequest;
+
+/// It is not looked whether everything is in memory for a request of more bytes: that would take long
+/// itself.
+const LOOKED_BYTES_MAX: usize = 16 * 1024;
 
 impl Engine {
     /// Whose reads on other threads are its own.
@@ -18,11 +22,21 @@ impl Engine {
         }
     }
 
-    /// Reads what staging a request will need, if the storage may wait. Blocks the thread.
+    /// Returns whether what staging a request reads may have to be waited for.
+    fn may_wait_for(&self, request: &WriteRequest) -> bool {
+        self.may_wait || request.reads_state() && self.store.is_slow_to_read()
+    }
+
+    /// Reads what staging a request will need, if that may have to be waited for. Blocks the thread.
     pub(crate) fn read_ahead(&self, request: &mut WriteRequest) {
-        if self.may_wait {
+        if self.may_wait_for(request) {
             self.writer.rehearse(request);
         }
+    }
+
+    /// Returns whether a thread that serves connections must have something read ahead for a request.
+    pub(crate) fn must_read_ahead(&self, request: &mut WriteRequest) -> bool {
+        self.may_wait_for(request) && !self.has_at_hand(request)
     }
 
     /// Has what staging a request will need read on a thread for that. Returns the request.
@@ -32,9 +46,15 @@ impl Engine {
     ) -> Result<WriteRequest> {
         let engine = Arc::clone(self);
         let read = move || {
-            engine.read_ahead(&mut request);
+            engine.writer.rehearse(&mut request);
             Ok(request)
         };
         self.background.read(self.reader(), read).await
+    }
+
+    /// Returns whether what staging a request reads is known to be in memory. Of a storage that may wait,
+    /// the index may have to be waited for, too.
+    fn has_at_hand(&self, request: &mut WriteRequest) -> bool {
+        !self.may_wait && request.size() <= LOOKED_BYTES_MAX && self.writer.has_at_hand(request)
     }
 }

@@ -104,6 +104,8 @@ const WAIT: Duration = Duration::from_millis(50);
 pub(crate) struct Waits {
     /// Set before the storage is opened.
     pub(crate) is_on: AtomicBool,
+    /// Whether it does not say that it waits, as a disk does not.
+    pub(crate) is_unsaid: AtomicBool,
     /// What was read or appended.
     in_memory: Mutex<HashSet<Vec<u8>>>,
     /// The name of the thread that waited, for each time that one did.
@@ -196,7 +198,10 @@ fn spend(left: &AtomicUsize) -> Result<()> {
 
 impl Storage for TestStorage {
     fn may_wait(&self) -> bool {
-        self.waits.is_on.load(Ordering::SeqCst)
+        let Waits {
+            is_on, is_unsaid, ..
+        } = &*self.waits;
+        is_on.load(Ordering::SeqCst) && !is_unsaid.load(Ordering::SeqCst)
     }
 
     fn group_limits(&self) -> GroupLimits {

@@ -1,4 +1,4 @@
-//! Tests on a storage whose reads wait: who waits for them, and how often.
+//! Tests on a storage whose reads wait, whether it says so or not: who waits for them, and how often.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -66,7 +66,13 @@ fn transaction(line: &str) -> Transaction {
 
 /// An engine that has everything on disk and nothing in memory.
 fn cold(background: &Arc<Background>) -> (Arc<TestStorage>, Arc<Engine>) {
-    let storage = storage();
+    cold_in(storage(), background)
+}
+
+fn cold_in(
+    storage: Arc<TestStorage>,
+    background: &Arc<Background>,
+) -> (Arc<TestStorage>, Arc<Engine>) {
     let engine = open(background, &storage);
     engine.commit(commit()).unwrap();
     let set = (0..20).map(|number| Ok(transaction(&format!("set key-{number} {number}"))));
@@ -78,6 +84,25 @@ fn cold(background: &Arc<Background>) -> (Arc<TestStorage>, Arc<Engine>) {
     let engine = open(background, &storage);
     storage.waits.begin();
     (storage, engine)
+}
+
+/// The reply to a command, on a thread that serves connections.
+fn ask(engine: &Arc<Engine>, line: &str) -> Reply {
+    let executed = serve(engine.execute_async(vec![Ok(transaction(line))], None)).unwrap();
+    let executed = executed.into_iter().next().unwrap().unwrap();
+    executed.replies.into_iter().next().unwrap()
+}
+
+/// The same, if no other thread is asked.
+fn ask_at_once(engine: &Arc<Engine>, line: &str) -> Option<Reply> {
+    let asked = Box::pin(engine.execute_async(vec![Ok(transaction(line))], None));
+    match { asked }
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(executed) => Some(executed.unwrap().remove(0).unwrap().replies.remove(0)),
+        Poll::Pending => None,
+    }
 }
 
 /// Checks that somebody waited, and nobody but the threads for that. Cleaning begins by itself.
@@ -117,14 +142,49 @@ fn neither_connections_nor_the_writer_wait_for_a_read() {
     refused.unwrap_err();
     check_waited(&storage, "a condition");
 
-    let executed = serve(engine.execute_async(vec![Ok(transaction("incr key-3"))], None)).unwrap();
-    let executed = executed.into_iter().next().unwrap().unwrap();
-    assert_eq!(executed.replies, [Reply::Integer(4)]);
+    assert_eq!(ask(&engine, "incr key-3"), Reply::Integer(4));
     check_waited(&storage, "a command that writes");
-    let looked = serve(engine.execute_async(vec![Ok(transaction("get key-5"))], None)).unwrap();
-    let looked = looked.into_iter().next().unwrap().unwrap();
-    assert_eq!(looked.replies, [Reply::Bulk("5".into())]);
+    assert_eq!(ask(&engine, "get key-5"), Reply::Bulk("5".into()));
     check_waited(&storage, "a command that reads");
+}
+
+/// A disk does not say that reads wait for it, but they take long.
+#[test]
+fn neither_connections_nor_the_writer_wait_for_a_disk_that_is_slow() {
+    let background = Background::start(1 << 20, Clock::default()).unwrap();
+    let prepared = storage();
+    prepared.waits.is_unsaid.store(true, Ordering::SeqCst);
+    let (storage, engine) = cold_in(prepared, &background);
+    let bulk = |number: usize| Reply::Bulk(number.to_string().into());
+    // Who waited, but for cleaning, which begins by itself.
+    let waited = || {
+        let mut waited = storage.waits.waited();
+        storage.waits.begin();
+        waited.retain(|name| !["trefoil-expire", "trefoil-garbage"].contains(&name.as_str()));
+        waited.dedup();
+        waited
+    };
+    // Somebody finds it out.
+    for number in 0..2 {
+        assert_eq!(ask(&engine, &format!("get key-{number}")), bulk(number));
+    }
+    storage.waits.begin();
+    assert_eq!(ask(&engine, "get key-2"), bulk(2));
+    assert_eq!(waited(), ["trefoil-look"]);
+    assert_eq!(ask(&engine, "incr key-3"), Reply::Integer(4));
+    assert_eq!(waited(), ["trefoil-look"]);
+    let scanned = ask(&engine, "scan 0 count 100");
+    assert!(matches!(&scanned, Reply::Array(all) if all.len() == 2));
+    assert_eq!(waited(), ["trefoil-look"]);
+    // What is in memory is read on the thread that serves.
+    assert_eq!(ask_at_once(&engine, "get key-2"), Some(bulk(2)));
+    assert_eq!(ask(&engine, "incr key-3"), Reply::Integer(5));
+    assert_eq!(waited(), [""; 0]);
+    // Once the disk is quick again, nobody else is asked.
+    storage.waits.is_on.store(false, Ordering::SeqCst);
+    let is_at_once = |n: usize| ask_at_once(&engine, &format!("get none-{n}")).is_some();
+    let asked = |n: &usize| !is_at_once(*n) && ask(&engine, &format!("get none-{n}")) == Reply::Nil;
+    assert!((0..100).take_while(asked).count() < 100);
 }
 
 /// More reads wait than there are threads for them.

@@ -298,7 +298,7 @@ impl Index {
 
     /// Returns the state in the maps.
     pub(crate) fn state(&self) -> Result<StateStore> {
-        let read_cache = Arc::new(ReadCache::new(0));
+        let read_cache = Arc::new(ReadCache::new(0, crate::Clock::default()));
         StateStore::open(Arc::clone(&self.storage), Arc::default(), read_cache)
     }
 

@@ -34,6 +34,21 @@ impl StateSnapshot {
         }
     }
 
+    /// Returns the same for a thread that must not wait for the disk, see
+    /// [`Database::snapshot_at_hand`](crate::Database::snapshot_at_hand).
+    pub(crate) fn at_hand(engine: &Engine) -> Self {
+        Self {
+            view: DurableView::at_hand(&engine.store),
+            moment: moment(engine),
+        }
+    }
+
+    /// Returns whether a read failed because something is not in memory, see
+    /// [`Database::snapshot_at_hand`](crate::Database::snapshot_at_hand).
+    pub fn is_short(&self) -> bool {
+        self.view.is_short()
+    }
+
     /// Returns the state of a moment, and the position of the last event then.
     pub(crate) fn with_position(engine: &Engine) -> (Self, u64) {
         let (view, position) = DurableView::at(&engine.store, || engine.writer.head());
@@ -80,7 +95,14 @@ pub(crate) fn look<'a>(
     calls: impl Iterator<Item = &'a Call>,
     meter: &Meter<'_>,
 ) -> Result<Vec<Reply>> {
-    let mut snapshot = StateSnapshot::new(engine);
+    look_at(&mut StateSnapshot::new(engine), calls, meter)
+}
+
+fn look_at<'a>(
+    snapshot: &mut StateSnapshot,
+    calls: impl Iterator<Item = &'a Call>,
+    meter: &Meter<'_>,
+) -> Result<Vec<Reply>> {
     calls.map(|call| snapshot.look(call, meter)).collect()
 }
 
@@ -133,25 +155,35 @@ impl Looks {
     pub(crate) fn run(&self, engine: &Engine) -> Vec<Result<Executed>> {
         let run = |transaction: &Transaction| {
             let meter = Meter::asking(transaction.allowance.as_deref());
-            run(engine, transaction, &meter)
+            run(&mut StateSnapshot::new(engine), transaction, &meter)
         };
         self.0.iter().map(run).collect()
     }
 
-    /// Runs them if they are short and so are their replies.
+    /// Runs them if they are short and so are their replies, and nothing has to be waited for.
     pub(crate) fn run_if_short(&self, engine: &Engine) -> Option<Vec<Result<Executed>>> {
         if !self.are_short() {
             return None;
         }
         let meter = Meter::within(SHORT_BYTES_MAX);
-        let executed = { self.0.iter() }.map(|transaction| run(engine, transaction, &meter));
-        let executed = executed.collect();
-        (!meter.is_exceeded()).then_some(executed)
+        let mut executed = Vec::with_capacity(self.0.len());
+        for transaction in &self.0 {
+            let mut snapshot = StateSnapshot::at_hand(engine);
+            executed.push(run(&mut snapshot, transaction, &meter));
+            if snapshot.is_short() || meter.is_exceeded() {
+                return None;
+            }
+        }
+        Some(executed)
     }
 }
 
-fn run(engine: &Engine, transaction: &Transaction, meter: &Meter<'_>) -> Result<Executed> {
-    let replies = look(engine, calls(transaction), meter)?;
+fn run(
+    snapshot: &mut StateSnapshot,
+    transaction: &Transaction,
+    meter: &Meter<'_>,
+) -> Result<Executed> {
+    let replies = look_at(snapshot, calls(transaction), meter)?;
     if transaction.is_strict {
         refuse_errors(&replies)?;
     }

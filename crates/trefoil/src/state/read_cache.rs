@@ -11,6 +11,7 @@
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hashbrown::DefaultHashBuilder;
@@ -20,9 +21,20 @@ use trefoil_storage::Map;
 
 use super::tree::PackedEntry;
 use crate::stats::Striped;
+use crate::time::clock::Clock;
+use crate::time::recent::RecentTime;
 
 /// About how much memory an entry takes besides its bytes.
 const ENTRY_BYTES: u64 = 112;
+
+/// If reads of the map take longer than this, some of them wait for the disk.
+const SLOW_READ: Duration = Duration::from_micros(30);
+
+/// A read counts as at most this long: one that took long by chance does not make all of them slow.
+const COUNTED_READ_MAX: Duration = Duration::from_micros(200);
+
+/// For so long after a slow read, others are expected to be slow.
+const SLOW_FOR: Duration = Duration::from_secs(10);
 
 /// The entries that were read recently, of all databases, under hashes of their maps and names. Of
 /// two that have the same hash, one is kept.
@@ -30,6 +42,7 @@ const ENTRY_BYTES: u64 = 112;
 pub(crate) struct ReadCache {
     entries: quick_cache::sync::Cache<u64, CachedEntry, EntryWeight>,
     hasher: DefaultHashBuilder,
+    clock: Clock,
     /// How many maps there were so far.
     n_maps: AtomicU64,
     hits: Striped<AtomicU64>,
@@ -54,15 +67,21 @@ impl quick_cache::Weighter<u64, CachedEntry> for EntryWeight {
 
 impl ReadCache {
     /// Returns a cache of this size in bytes.
-    pub(crate) fn new(bytes: u64) -> Self {
+    pub(crate) fn new(bytes: u64, clock: Clock) -> Self {
         let n_entries = (bytes / ENTRY_BYTES) as usize;
         Self {
             entries: quick_cache::sync::Cache::with_weighter(n_entries, bytes, EntryWeight),
             hasher: DefaultHashBuilder::default(),
+            clock,
             n_maps: AtomicU64::new(0),
             hits: Striped::default(),
             misses: Striped::default(),
         }
+    }
+
+    /// Returns whether these reads wait for the disk now and then.
+    pub(super) fn are_slow(&self, reads: &MapReads) -> bool {
+        reads.are_slow(&self.clock)
     }
 
     /// Returns how many entries were looked for and found, and how many not.
@@ -147,15 +166,52 @@ pub(super) struct CachedMap {
     number: u64,
     cache: Arc<ReadCache>,
     period: Arc<Period>,
+    reads: Arc<MapReads>,
+}
+
+/// How long reads of the map took lately, of entries that were not in the cache.
+#[derive(Debug, Default)]
+pub(super) struct MapReads {
+    time: RecentTime,
+    /// Until when they are expected to be slow, in nanoseconds by the steady clock; 0 if they are not.
+    slow_until: AtomicU64,
+}
+
+impl MapReads {
+    /// Notes a read that began then.
+    fn note(&self, began: Duration, clock: &Clock) {
+        let now = clock.steady();
+        let took = now.saturating_sub(began);
+        self.time.note(took.min(COUNTED_READ_MAX));
+        let slow_until = match self.time.mean() > SLOW_READ {
+            true => u64::try_from((now + SLOW_FOR).as_nanos()).unwrap_or(u64::MAX),
+            false => 0,
+        };
+        self.slow_until.store(slow_until, Ordering::Relaxed);
+    }
+
+    /// Returns whether reads of the map wait for the disk now and then.
+    fn are_slow(&self, clock: &Clock) -> bool {
+        match self.slow_until.load(Ordering::Relaxed) {
+            0 => false,
+            until => clock.steady() < Duration::from_nanos(until),
+        }
+    }
 }
 
 impl CachedMap {
-    pub(super) fn new(map: Arc<dyn Map>, cache: &Arc<ReadCache>, period: &Arc<Period>) -> Self {
+    pub(super) fn new(
+        map: Arc<dyn Map>,
+        cache: &Arc<ReadCache>,
+        period: &Arc<Period>,
+        reads: &Arc<MapReads>,
+    ) -> Self {
         Self {
             map,
             number: cache.n_maps.fetch_add(1, Ordering::Relaxed),
             cache: Arc::clone(cache),
             period: Arc::clone(period),
+            reads: Arc::clone(reads),
         }
     }
 
@@ -166,21 +222,38 @@ impl CachedMap {
             number: self.number,
             cache: Arc::clone(&self.cache),
             period: Arc::clone(period),
+            reads: Arc::clone(&self.reads),
         })
     }
 
     /// Returns the value of an entry.
     pub(super) fn get(&self, name: &[u8]) -> Result<Option<Bytes>> {
-        if !self.period.is_over()
-            && let Some(entry) = self.cache.get(self.number, name)
-            // It may have ended just now. What was found before it did is what it was.
-            && !self.period.is_over()
-        {
-            self.cache.hits.add(1);
-            return Ok(entry.into_value());
+        match self.cached(name) {
+            Some(entry) => Ok(entry.into_value()),
+            None => self.read(name),
         }
+    }
+
+    /// Returns an entry if it is in the cache.
+    pub(super) fn cached(&self, name: &[u8]) -> Option<PackedEntry> {
+        if self.period.is_over() {
+            return None;
+        }
+        let entry = self.cache.get(self.number, name)?;
+        // It may have ended just now. What was found before it did is what it was.
+        if self.period.is_over() {
+            return None;
+        }
+        self.cache.hits.add(1);
+        Some(entry)
+    }
+
+    /// Reads an entry from the map.
+    fn read(&self, name: &[u8]) -> Result<Option<Bytes>> {
         self.cache.misses.add(1);
+        let began = self.cache.clock.steady();
         let found = self.map.get(name)?;
+        self.reads.note(began, &self.cache.clock);
         if let Some(value) = &found {
             // The value may be a part of a block, which must not be kept for its sake.
             let entry = PackedEntry::new(name, Some(value));
@@ -199,10 +272,15 @@ impl CachedMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ManualTime, Timestamp};
     use trefoil_storage::{Batch, MemoryStorage, Storage};
 
     fn room() -> Arc<ReadCache> {
-        Arc::new(ReadCache::new(64 * 1024))
+        Arc::new(ReadCache::new(64 * 1024, Clock::default()))
+    }
+
+    fn cached(map: Arc<dyn Map>, cache: &Arc<ReadCache>) -> CachedMap {
+        CachedMap::new(map, cache, &Arc::default(), &Arc::default())
     }
 
     /// Returns a map with these entries.
@@ -218,11 +296,7 @@ mod tests {
     #[test]
     fn an_entry_is_read_from_the_map_once() {
         let (storage, cache) = (MemoryStorage::default(), room());
-        let cached = CachedMap::new(
-            map(&storage, &[("a", "1"), ("b", "2")]),
-            &cache,
-            &Arc::default(),
-        );
+        let cached = cached(map(&storage, &[("a", "1"), ("b", "2")]), &cache);
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
         map(&storage, &[("a", "other"), ("b", "other"), ("c", "3")]);
         assert_eq!(cached.get(b"a").unwrap(), Some(Bytes::from("1")));
@@ -233,11 +307,7 @@ mod tests {
     #[test]
     fn an_entry_that_changes_is_no_longer_what_it_was() {
         let (storage, cache) = (MemoryStorage::default(), room());
-        let cached = CachedMap::new(
-            map(&storage, &[("a", "1"), ("b", "2")]),
-            &cache,
-            &Arc::default(),
-        );
+        let cached = cached(map(&storage, &[("a", "1"), ("b", "2")]), &cache);
         assert!(cached.get(b"a").unwrap().is_some() && cached.get(b"b").unwrap().is_some());
         cached.changes(&PackedEntry::new(b"a", Some(b"3")));
         cached.changes(&PackedEntry::new(b"b", None));
@@ -255,7 +325,12 @@ mod tests {
     fn a_reader_that_began_before_a_change_finds_what_was() {
         let (storage, cache, period) = (MemoryStorage::default(), room(), Arc::default());
         let live = map(&storage, &[("a", "1"), ("b", "2")]);
-        let before = CachedMap::new(live.clone().moment().unwrap(), &cache, &period);
+        let before = CachedMap::new(
+            live.clone().moment().unwrap(),
+            &cache,
+            &period,
+            &Arc::default(),
+        );
         assert!(before.get(b"a").unwrap().is_some());
         let next = Arc::default();
         let meanwhile = before.later(&before.map, &next);
@@ -279,8 +354,8 @@ mod tests {
     fn databases_do_not_see_one_another() {
         let cache = room();
         let storages = [MemoryStorage::default(), MemoryStorage::default()];
-        let one = CachedMap::new(map(&storages[0], &[("a", "1")]), &cache, &Arc::default());
-        let other = CachedMap::new(map(&storages[1], &[("a", "2")]), &cache, &Arc::default());
+        let one = cached(map(&storages[0], &[("a", "1")]), &cache);
+        let other = cached(map(&storages[1], &[("a", "2")]), &cache);
         assert_eq!(one.get(b"a").unwrap(), Some(Bytes::from("1")));
         assert_eq!(other.get(b"a").unwrap(), Some(Bytes::from("2")));
     }
@@ -300,11 +375,33 @@ mod tests {
     }
 
     #[test]
+    fn reads_are_slow_for_a_while_if_some_were() {
+        let time = ManualTime::new(Timestamp(0));
+        let clock = Clock::new(time.clone());
+        let reads = MapReads::default();
+        let note = |micros| {
+            let began = clock.steady();
+            time.advance(Duration::from_micros(micros));
+            reads.note(began, &clock);
+            reads.are_slow(&clock)
+        };
+        assert!(!note(1_000_000), "one may take long by chance");
+        assert!(note(100));
+        time.advance(SLOW_FOR - Duration::from_millis(1));
+        assert!(reads.are_slow(&clock));
+        time.advance(Duration::from_millis(1));
+        assert!(!reads.are_slow(&clock), "nothing is known any more");
+        assert!(note(100));
+        let quick = (0..20).take_while(|_| note(5)).count();
+        assert!((1..10).contains(&quick), "{quick}");
+    }
+
+    #[test]
     fn the_room_is_bounded() {
         let (storage, cache) = (MemoryStorage::default(), room());
         let keys: Vec<String> = (0..2000).map(|number| format!("key {number}")).collect();
         let entries: Vec<_> = keys.iter().map(|key| (key.as_str(), "value")).collect();
-        let cached = CachedMap::new(map(&storage, &entries), &cache, &Arc::default());
+        let cached = cached(map(&storage, &entries), &cache);
         for key in &keys {
             assert_eq!(
                 cached.get(key.as_bytes()).unwrap(),

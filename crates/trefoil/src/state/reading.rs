@@ -22,6 +22,21 @@ impl DurableView {
         }
     }
 
+    /// Returns the entries for a thread that must not wait for the disk: if that is slow, those that are
+    /// not in memory are errors.
+    pub(crate) fn at_hand(store: &StateStore) -> Self {
+        let mut view = Self::new(store);
+        if store.is_slow_to_read() {
+            view.reader = view.reader.at_hand();
+        }
+        view
+    }
+
+    /// Returns whether something was not in memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.reader.is_short()
+    }
+
     /// Returns the entries, and what `at` finds out about the same moment.
     pub(crate) fn at<T>(store: &StateStore, at: impl FnOnce() -> T) -> (Self, T) {
         let (reader, found) = store.read_at(at);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use trefoil_core::limits::EVENT_DATA_BYTES_DEFAULT;
-use trefoil_core::{Direction, Result};
+use trefoil_core::{Direction, Error, Result};
 use trefoil_state::{Commands, ExpiryPlace, GarbagePlace, ROOT, SpaceScan, is_younger};
 use trefoil_storage::{Batch, Map, Storage};
 
@@ -23,7 +23,7 @@ use super::Watches;
 use super::change::{Changes, EntryChange};
 use super::memory::Memory;
 use super::merged_scan::{MergedScan, ScanSource};
-use super::read_cache::{CachedMap, Period, ReadCache};
+use super::read_cache::{CachedMap, MapReads, Period, ReadCache};
 use super::reading::DurableView;
 use super::tree::{ENTRY_BYTES, EntryTree, PackedEntry};
 use super::view::ToClean;
@@ -61,6 +61,7 @@ pub(crate) struct StateStore {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) recent: Mutex<Recent>,
     pub(super) read_cache: Arc<ReadCache>,
+    map_reads: Arc<MapReads>,
     /// Who watches which keys.
     pub(crate) watches: Arc<Watches>,
     /// When something is to be cleaned: what expires, and replies of transactions.
@@ -97,6 +98,7 @@ pub(super) struct Recent {
     pub(super) map: Option<Arc<CachedMap>>,
     /// The entry that everybody reads.
     pub(super) root: Option<Bytes>,
+    map_reads: Arc<MapReads>,
     /// The period in which a read that begins now falls.
     period: Arc<Period>,
     /// Those that end when the next checkpoint changes the map.
@@ -132,6 +134,7 @@ impl StateStore {
         recent.open(storage.as_ref(), &read_cache)?;
         let store = Self {
             storage,
+            map_reads: Arc::clone(&recent.map_reads),
             recent: Mutex::new(recent),
             read_cache,
             watches: Arc::default(),
@@ -233,6 +236,7 @@ impl StateStore {
             frozen: recent.frozen.clone(),
             map: recent.map.clone(),
             root: recent.root.clone(),
+            at_hand: None,
         };
         (reader, at())
     }
@@ -290,6 +294,11 @@ impl StateStore {
     /// Returns whether nothing changed since the last checkpoint.
     pub(crate) fn is_empty(&self) -> bool {
         self.recent.lock().live.is_empty()
+    }
+
+    /// Returns whether reads of entries that are not in memory may wait for the disk.
+    pub(crate) fn is_slow_to_read(&self) -> bool {
+        self.read_cache.are_slow(&self.map_reads)
     }
 
     /// Returns whether it is time for a checkpoint.
@@ -392,8 +401,9 @@ impl Recent {
             Some(map) => map.get(ROOT)?,
             None => None,
         };
-        let cached = |map| Arc::new(CachedMap::new(moment(map), read_cache, &self.period));
-        self.map = base.as_ref().map(cached);
+        let reads = &self.map_reads;
+        let cached = |map| CachedMap::new(moment(map), read_cache, &self.period, reads);
+        self.map = base.as_ref().map(cached).map(Arc::new);
         self.base = base;
         Ok(())
     }
@@ -436,9 +446,38 @@ pub(crate) struct StoreReader {
     frozen: Option<EntryTree>,
     map: Option<Arc<CachedMap>>,
     root: Option<Bytes>,
+    /// Whether it reads only what is in memory.
+    at_hand: Option<AtHand>,
+}
+
+/// What a reader remembers that does not wait for the disk.
+#[derive(Debug, Default)]
+struct AtHand {
+    /// Whether it did without something that is not in memory.
+    is_short: AtomicBool,
+}
+
+impl AtHand {
+    /// Notes that something is not in memory. Returns the error that ends the read.
+    fn miss(&self) -> Error {
+        self.is_short.store(true, Ordering::Relaxed);
+        Error::Internal("an entry of the state is not in memory".to_owned())
+    }
 }
 
 impl StoreReader {
+    /// Returns the same entries, of which those that are not in memory are errors.
+    pub(crate) fn at_hand(mut self) -> Self {
+        self.at_hand = Some(AtHand::default());
+        self
+    }
+
+    /// Returns whether it did without something that is not in memory.
+    pub(crate) fn is_short(&self) -> bool {
+        let at_hand = self.at_hand.as_ref();
+        at_hand.is_some_and(|at_hand| at_hand.is_short.load(Ordering::Relaxed))
+    }
+
     /// Returns the value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         if key == ROOT {
@@ -450,7 +489,13 @@ impl StoreReader {
         }
         match &self.map {
             Some(map) if !self.root.as_ref().is_some_and(|root| is_younger(key, root)) => {
-                map.get(key)
+                match &self.at_hand {
+                    None => map.get(key),
+                    Some(at_hand) => match map.cached(key) {
+                        Some(entry) => Ok(entry.into_value()),
+                        None => Err(at_hand.miss()),
+                    },
+                }
             }
             _ => Ok(None),
         }
@@ -471,6 +516,9 @@ impl StoreReader {
             let changed = changed.range(from, to, direction);
             let changed = changed.map(|entry| Ok(entry.shared()));
             sources.push(ScanSource::new(Box::new(changed)));
+        }
+        if let (Some(_), Some(at_hand)) = (&self.map, &self.at_hand) {
+            return Box::new(std::iter::once(Err(at_hand.miss())));
         }
         if let Some(CachedMap { map, .. }) = self.map.as_deref() {
             let entries = map.scan(from, to, direction);

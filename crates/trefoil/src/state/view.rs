@@ -163,6 +163,16 @@ impl View {
         landed
     }
 
+    /// From now on, entries that are not in memory are errors.
+    pub(crate) fn read_at_hand(&mut self) {
+        self.reader = self.reader.take().map(StoreReader::at_hand);
+    }
+
+    /// Returns whether something was not in memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.reader.as_ref().is_some_and(StoreReader::is_short)
+    }
+
     /// Returns the value of an entry.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.staged.get(key) {
@@ -359,7 +369,7 @@ mod tests {
     use crate::state::ReadCache;
 
     fn store() -> StateStore {
-        let read_cache = Arc::new(ReadCache::new(0));
+        let read_cache = Arc::new(ReadCache::new(0, crate::Clock::default()));
         let shared_bytes = Arc::new(AtomicUsize::new(0));
         StateStore::open(Arc::new(MemoryStorage::new()), shared_bytes, read_cache).unwrap()
     }

@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_watch_that_begins_sees_all_groups_that_are_on_their_way() {
-        let read_cache = Arc::new(ReadCache::new(0));
+        let read_cache = Arc::new(ReadCache::new(0, crate::Clock::default()));
         let storage = Arc::new(MemoryStorage::new());
         let store = StateStore::open(storage, Arc::new(AtomicUsize::new(0)), read_cache).unwrap();
         let is_changed = |key: &'static [u8]| {

@@ -6,6 +6,7 @@
 //! timer   one thread that wakes each sleeper when its deadline has come
 //! closed  the deadlines of namespaces that are closed
 //! wake    where the deadline of a closed database is kept
+//! recent  how long something took lately
 //! ```
 //!
 //! A deadline is a time by the wall clock, in milliseconds since 1970. How long something takes is
@@ -14,6 +15,7 @@
 pub(crate) mod agenda;
 pub(crate) mod clock;
 pub(crate) mod closed;
+pub(crate) mod recent;
 pub(crate) mod timer;
 pub(crate) mod wake;
 

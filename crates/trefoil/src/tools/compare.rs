@@ -55,7 +55,11 @@ impl<'a> Comparison<'a> {
             .last()
             .map_or(0, |run| run.last_position);
         let memory = Arc::new(MemoryStorage::default());
-        let state = StateStore::open(memory, Arc::default(), Arc::new(ReadCache::new(0)))?;
+        let state = StateStore::open(
+            memory,
+            Arc::default(),
+            Arc::new(ReadCache::new(0, crate::Clock::default())),
+        )?;
         state.restore(storage)?;
         Ok(Self {
             index,

@@ -7,6 +7,7 @@
 //! ```text
 //! request     what is demanded, and who asks for it; caller: how the answer gets there
 //! queue       requests in order, and who leads
+//! rehearsal   stages a request for show, so that the writer waits for nothing that it reads
 //! writer      the leader's loop; pace: how long its groups take
 //! chain       groups of large requests, staged while the one before is appended; runway: by whom
 //! decide      the requests of a group, one after the other, and their answers
@@ -35,6 +36,7 @@ mod later_tests;
 mod overlay;
 mod pace;
 mod queue;
+mod rehearsal;
 mod remove;
 mod request;
 mod runway;

@@ -1,12 +1,9 @@
 //! How long groups take, and how many requests are worth one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::stats::GroupFigures;
-
-/// About over how many groups it is measured how long they take.
-const GROUPS_REMEMBERED: u64 = 8;
+use crate::time::recent::RecentTime;
 
 /// A group may always have so many requests: then a sync costs each of them little.
 const REQUESTS_MIN: usize = 128;
@@ -14,42 +11,34 @@ const REQUESTS_MIN: usize = 128;
 /// How long recent groups took.
 #[derive(Debug, Default)]
 pub(crate) struct GroupPace {
-    /// About how many nanoseconds a group took to be written and synced.
-    sync: AtomicU64,
-    /// About how many nanoseconds a request took to be staged.
-    staging: AtomicU64,
+    /// About how long a group took to be written and synced.
+    sync: RecentTime,
+    /// About how long a request took to be staged.
+    staging: RecentTime,
 }
 
 impl GroupPace {
     /// Takes note of a group.
     pub(super) fn note(&self, figures: &GroupFigures) {
         let staging = figures.staging / (figures.n_commits as u32).max(1);
-        remember(&self.sync, figures.write + figures.sync);
-        remember(&self.staging, staging);
+        self.sync.note(figures.write + figures.sync);
+        self.staging.note(staging);
     }
 
     /// About how long a group took to be written and synced.
     pub(crate) fn sync(&self) -> Duration {
-        Duration::from_nanos(self.sync.load(Ordering::Relaxed))
+        self.sync.mean()
     }
 
     /// Returns how many requests the next group may have, of those that wait. One that takes longer to
     /// stage than to sync gains little by being larger: its callers wait, and nobody works for those who
     /// are answered. A quarter of very many is enough for that.
     pub(super) fn requests_max(&self, n_waiting: usize) -> usize {
-        let staging = self.staging.load(Ordering::Relaxed).max(1);
-        let n_requests = self.sync.load(Ordering::Relaxed) / (2 * staging);
+        let staging = self.staging.mean().as_nanos().max(1);
+        let n_requests = self.sync.mean().as_nanos() / (2 * staging);
         let n_requests = usize::try_from(n_requests).unwrap_or(usize::MAX);
         n_requests.max(REQUESTS_MIN).max(n_waiting / 4)
     }
-}
-
-/// Of the times before it, each counts a little less than the next.
-fn remember(recent: &AtomicU64, time: Duration) {
-    let before = recent.load(Ordering::Relaxed);
-    let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let now = before - before / GROUPS_REMEMBERED + time / GROUPS_REMEMBERED;
-    recent.store(now, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -248,8 +248,13 @@ impl WriteRequest {
         }
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.demand.size()
+    }
+
+    /// Returns whether staging it reads what is stored under keys.
+    pub(crate) fn reads_state(&self) -> bool {
+        !matches!(self.demand, Demand::Write(_))
     }
 
     /// How many commits it may become.

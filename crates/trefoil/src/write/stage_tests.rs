@@ -21,7 +21,7 @@ use crate::write::transaction::{Step, Transaction};
 fn nothing_durable() -> (Index, StateStore) {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let index = Index::open(Arc::clone(&storage), 1024, Arc::default()).unwrap();
-    let read_cache = Arc::new(ReadCache::new(0));
+    let read_cache = Arc::new(ReadCache::new(0, crate::Clock::default()));
     let store = StateStore::open(storage, Arc::default(), read_cache).unwrap();
     (index, store)
 }

@@ -16,7 +16,7 @@ use super::chain::is_worth_a_chain;
 use super::decide::{GroupAttempt, GroupOutcome, attempt};
 use super::pace::GroupPace;
 use super::queue::Queue;
-use super::request::{Asker, Demand, LetGo, TakenRequests, WriteRequest};
+use super::request::{Asker, Demand, LetGo, TakenRequests};
 use super::runway::RunBeside;
 use super::stage::{Durable, Front, Stage};
 use crate::index::{Effort, Index};
@@ -336,16 +336,6 @@ impl Writer {
             fetch: &find,
             search: &search,
         })
-    }
-
-    /// Stages a request and discards the result, so that the storage has read what the writer will
-    /// read again. Blocks the thread for as long as the storage waits.
-    pub(crate) fn rehearse(&self, request: &mut WriteRequest) {
-        let allowances = request.take_allowances();
-        let start = self.next.lock().start();
-        let demands = std::slice::from_ref(&request.demand);
-        self.staged((demands, 0), start, |_| ());
-        request.put_allowances(allowances);
     }
 
     /// Hands what is staged to the storage, if something is.

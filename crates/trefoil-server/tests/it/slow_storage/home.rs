@@ -1,8 +1,9 @@
-//! A home whose storages may wait, of which one does: until a gate is opened.
+//! A home of which one storage waits: until a gate is opened. The storages say so, or do not, as a disk.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
@@ -25,6 +26,8 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     is_closed: bool,
+    /// How long it takes to pass when it is open.
+    delay: Duration,
     n_waiting: usize,
     /// The names of the threads that came here.
     threads: BTreeSet<String>,
@@ -35,6 +38,10 @@ impl Gate {
         let mut state = self.state.lock();
         state.is_closed = true;
         state.threads.clear();
+    }
+
+    pub(super) fn delay(&self, delay: Duration) {
+        self.state.lock().delay = delay;
     }
 
     pub(super) fn open(&self) {
@@ -61,13 +68,20 @@ impl Gate {
             self.changed.wait(&mut state);
         }
         state.n_waiting -= 1;
+        let delay = state.delay;
+        drop(state);
+        if delay > Duration::ZERO {
+            std::thread::sleep(delay);
+        }
     }
 }
 
-/// Namespaces in memory, whose storages say that they may wait.
+/// Namespaces in memory.
 #[derive(Debug)]
 pub(super) struct WaitingHome {
     pub(super) inner: MemoryHome,
+    /// Whether the storages say that they may wait. If they do not, only reading waits.
+    pub(super) is_said: bool,
     /// The one that does wait.
     pub(super) slow: NamespaceId,
     pub(super) gate: Arc<Gate>,
@@ -102,7 +116,12 @@ impl Home for WaitingHome {
     ) -> Result<Arc<dyn Claim>> {
         let inner = self.inner.claim(id, incarnation, must_exist)?;
         let gate = (*id == self.slow).then(|| Arc::clone(&self.gate));
-        Ok(Arc::new(WaitingClaim { inner, gate }))
+        let is_said = self.is_said;
+        Ok(Arc::new(WaitingClaim {
+            inner,
+            gate,
+            is_said,
+        }))
     }
 
     fn has_storage(&self, id: &NamespaceId) -> Result<bool> {
@@ -134,6 +153,7 @@ impl Home for WaitingHome {
 struct WaitingClaim {
     inner: Arc<dyn Claim>,
     gate: Option<Arc<Gate>>,
+    is_said: bool,
 }
 
 impl WaitingClaim {
@@ -159,6 +179,7 @@ impl Claim for WaitingClaim {
         opened.storage = Arc::new(WaitingStorage {
             inner: opened.storage,
             gate: self.gate.clone(),
+            is_said: self.is_said,
         });
         Ok(opened)
     }
@@ -187,6 +208,7 @@ impl Claim for WaitingClaim {
 struct WaitingStorage {
     inner: Arc<dyn Storage>,
     gate: Option<Arc<Gate>>,
+    is_said: bool,
 }
 
 impl WaitingStorage {
@@ -199,10 +221,13 @@ impl WaitingStorage {
 
 impl Storage for WaitingStorage {
     fn may_wait(&self) -> bool {
-        true
+        self.is_said
     }
 
     fn append(&self, group: &Group) -> Completion {
+        if !self.is_said {
+            return self.inner.append(group);
+        }
         let (completer, completion) = Completion::later();
         let (inner, gate, group) = (self.inner.clone(), self.gate.clone(), group.clone());
         let append = move || {

@@ -1,7 +1,8 @@
 //! One namespace whose storage hardly answers at all, and clients of others who notice nothing of it.
 //!
 //! The storage of the slow one waits until a gate is opened, and the gate is opened when the clients of
-//! the others are done. So nothing here depends on how fast anything is.
+//! the others are done. So nothing here depends on how fast anything is. The same with a disk, which does
+//! not say that it waits, and clients of the same namespace.
 
 mod home;
 
@@ -75,10 +76,11 @@ const COMMANDS: [&[&str]; 11] = [
 ];
 
 /// The namespaces: the slow one first, each with data that is not in memory, and their tokens.
-fn namespaces(gate: &Arc<Gate>) -> (Namespaces, Vec<Token>) {
+fn namespaces(gate: &Arc<Gate>, is_said: bool) -> (Namespaces, Vec<Token>) {
     let slow = NamespaceId::new("slow").unwrap();
     let home = WaitingHome {
         inner: MemoryHome::new(),
+        is_said,
         slow: slow.clone(),
         gate: Arc::clone(gate),
     };
@@ -92,7 +94,9 @@ fn namespaces(gate: &Arc<Gate>) -> (Namespaces, Vec<Token>) {
         let event = || NewEvent::new("a-1", "T", "{}").with_tag("t:1");
         let first = Commit::new([event(), event()]);
         database.commit(first).unwrap();
-        for line in ["SET k value", "HSET h field value"] {
+        let numbered = (0..20).map(|number| format!("SET k-{number} 1"));
+        let lines = ["SET k value", "HSET h field value"].map(str::to_owned);
+        for line in lines.into_iter().chain(numbered) {
             let words = line.split(' ').map(|word| word.to_owned().into());
             let call = trefoil::Call::new(words.collect()).unwrap().unwrap();
             let transaction = trefoil::Transaction::of_call(call);
@@ -219,7 +223,7 @@ impl Crowd {
 #[test]
 fn clients_of_other_namespaces_notice_nothing_of_a_slow_storage() {
     let gate = Arc::new(Gate::default());
-    let (namespaces, tokens) = namespaces(&gate);
+    let (namespaces, tokens) = namespaces(&gate, true);
     let server = TestServer::on(Config::default(), namespaces);
     let [slow, others @ ..] = tokens.as_slice() else {
         panic!("no namespaces");
@@ -247,4 +251,66 @@ fn clients_of_other_namespaces_notice_nothing_of_a_slow_storage() {
         .iter()
         .find(|name| !READERS.contains(&name.as_str()));
     assert_eq!(serving, None, "of {threads:?}");
+}
+
+#[test]
+fn clients_do_not_wait_for_what_others_read_from_a_slow_disk() {
+    let gate = Arc::new(Gate::default());
+    let (namespaces, tokens) = namespaces(&gate, false);
+    let server = TestServer::on(Config::default(), namespaces);
+    let (address, token) = (server.resp, tokens[0].clone());
+    let ask = move |commands: &[&[&str]]| {
+        let sign_in = ["AUTH", token.reveal()];
+        let commands: Vec<&[&str]> = std::iter::once(&sign_in[..])
+            .chain(commands.iter().copied())
+            .collect();
+        resp(address, &commands)
+    };
+    // It shows that the disk is slow.
+    gate.delay(Duration::from_millis(1));
+    let read = ask(&[
+        &["GET", "k"],
+        &["GET", "k-0"],
+        &["GET", "k-1"],
+        &["INCR", "k-2"],
+    ]);
+    assert_eq!(read, "+OK\r\n$5\r\nvalue\r\n$1\r\n1\r\n$1\r\n1\r\n:2\r\n");
+    gate.delay(Duration::ZERO);
+    gate.close();
+    let stuck: Vec<JoinHandle<String>> = [
+        vec!["GET", "k-3"],
+        vec!["INCR", "k-4"],
+        vec!["HGETALL", "h"],
+        vec!["MGET", "k-5", "none"],
+    ]
+    .into_iter()
+    .map(|command| {
+        let ask = ask.clone();
+        std::thread::spawn(move || ask(&[&command]))
+    })
+    .collect();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while gate.n_waiting() < stuck.len() {
+        assert!(Instant::now() < deadline, "nobody waits: {gate:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let others = ask(&[&["GET", "k-1"], &["INCR", "k-2"], &["APPEND", "k", "s"]]);
+    assert_eq!(others, "+OK\r\n$1\r\n1\r\n:3\r\n:6\r\n");
+    assert!(stuck.iter().all(|client| !client.is_finished()));
+    gate.open();
+    let replies = stuck.into_iter().map(|client| client.join().unwrap());
+    let expected = [
+        "+OK\r\n$1\r\n1\r\n",
+        "+OK\r\n:2\r\n",
+        "+OK\r\n*2\r\n$5\r\nfield\r\n$5\r\nvalue\r\n",
+        "+OK\r\n*2\r\n$1\r\n1\r\n$-1\r\n",
+    ];
+    assert_eq!(replies.collect::<Vec<_>>(), expected);
+    let threads = gate.threads();
+    let waits = |name: &String| name.starts_with("trefoil-resp") || name == "trefoil-commit";
+    assert_eq!(
+        threads.iter().find(|name| waits(name)),
+        None,
+        "of {threads:?}"
+    );
 }
