@@ -3,8 +3,11 @@
 //! A crash leaves the file that was there before or the new one. What is left under the other name
 //! never counts.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use trefoil_core::{Error, Result};
 
 use super::disk::Disk;
@@ -74,6 +77,23 @@ pub fn sync_dir(disk: &dyn Disk, dir: &Path) -> Result<()> {
     step("syncing", dir, disk.sync_dir(dir))
 }
 
+/// Returns where the last bytes of a file end that were ever written, as far as the file system knows.
+/// Behind that is room, at most, which reads as zeros.
+pub(crate) fn written_end(path: &Path) -> Result<u64> {
+    let file = step("opening", path, File::open(path))?;
+    let length = step("measuring", path, file.metadata())?.len();
+    let mut end = 0;
+    while end < length {
+        end = match seek(&file, SeekFrom::Data(end)) {
+            Ok(data) => seek(&file, SeekFrom::Hole(data)).unwrap_or(length),
+            Err(Errno::NXIO) => break,
+            // It cannot tell.
+            Err(_) => length,
+        };
+    }
+    Ok(end)
+}
+
 /// Says in the error of one step on the file at `path` which one failed.
 pub(crate) fn step<T>(what: &str, path: &Path, result: std::io::Result<T>) -> Result<T> {
     result.map_err(|error| Error::io(format!("{what} {}", path.display()), &error))
@@ -100,5 +120,33 @@ mod tests {
         remove(&RealDisk, &path).unwrap();
         remove(&RealDisk, &path).unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_was_never_written_lies_behind_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = RealDisk.create(&path).unwrap();
+        RealDisk.allocate(&file, 1 << 20).unwrap();
+        let end = || {
+            RealDisk.sync_data(&file).unwrap();
+            written_end(&path).unwrap()
+        };
+        let empty = end();
+        RealDisk.write_at(&file, b"first", 0).unwrap();
+        let first = end();
+        RealDisk.write_at(&file, b"second", 700_000).unwrap();
+        let second = end();
+        // A file system may know nothing of all that.
+        if empty < 1 << 20 {
+            assert_eq!(empty, 0);
+            assert!((5..100_000).contains(&first), "{first}");
+            assert!((700_006..800_000).contains(&second), "{second}");
+        }
+        RealDisk
+            .write_at(&file, b"at the end", (1 << 20) - 10)
+            .unwrap();
+        assert_eq!(end(), 1 << 20);
+        assert!(written_end(&dir.path().join("none")).is_err());
     }
 }

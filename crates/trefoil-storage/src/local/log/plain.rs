@@ -15,7 +15,7 @@ use super::layout::{
     ITEM_HEADER_BYTES, ItemHeader, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, damaged,
     decode_record, short_checksum,
 };
-use super::scan::{ExpectedRecord, ScanStart, scan};
+use super::scan::{ExpectedRecord, KnownEnd, ScanStart, scan};
 use super::sidecar;
 use super::summary::Summary;
 
@@ -147,7 +147,9 @@ impl PlainSegment {
             position: summary.first_position,
         };
         let start = ScanStart::beginning(expected);
-        let scanned = scan(&self.path, self.bytes(), self.header.salt, start, None)?;
+        let bytes = self.bytes();
+        let end = KnownEnd::of(bytes);
+        let scanned = scan(&self.path, bytes, self.header.salt, start, end)?;
         if scanned.summary == *summary {
             return Ok(scanned.index);
         }

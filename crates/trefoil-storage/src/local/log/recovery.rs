@@ -26,7 +26,7 @@ use super::layout::{SEGMENT_HEADER_BYTES, SegmentHeader, damaged};
 use super::mark;
 use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
-use super::scan::{ExpectedRecord, ScanStart, SegmentScan, Tail, end_of_data, scan};
+use super::scan::{ExpectedRecord, KnownEnd, ScanStart, SegmentScan, Tail, end_of_data, scan};
 use super::seal::{self, Seal};
 use super::segments::{Segment, SegmentEntry, Segments};
 use super::settle::{self, Cut};
@@ -421,8 +421,11 @@ impl Opening<'_> {
 
     /// Reads a segment: from its mark on, if it has one that can be trusted.
     fn scan(&self, path: &Path, segment: &[u8], header: SegmentHeader) -> Result<SegmentScan> {
-        let sealed_end = self.sealed.and_then(|seal| seal.end_in(header));
-        let read = |start| scan(path, segment, header.salt, start, sealed_end);
+        let known_end = KnownEnd {
+            sealed: self.sealed.and_then(|seal| seal.end_in(header)),
+            written: files::written_end(path)? as usize,
+        };
+        let read = |start| scan(path, segment, header.salt, start, known_end);
         let marked = mark::find(self.dir, header)
             .filter(|start| self.check_order(path, &start.summary).is_ok())
             .and_then(|start| read(start).ok())

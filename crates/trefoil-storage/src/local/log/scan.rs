@@ -96,16 +96,33 @@ impl ExpectedRecord {
     }
 }
 
+/// What is known of the end of a segment before it is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownEnd {
+    /// Where the log was closed, if it ends here. Behind that nothing was being written, so only the
+    /// bytes next to it are looked at.
+    pub(crate) sealed: Option<u64>,
+    /// Behind this nothing was ever written, so it need not be read to know that there are zeros.
+    pub(crate) written: usize,
+}
+
+impl KnownEnd {
+    /// Nothing is known of the end of these bytes.
+    pub(crate) fn of(segment: &[u8]) -> Self {
+        Self {
+            sealed: None,
+            written: segment.len(),
+        }
+    }
+}
+
 /// Reads a segment to its end. The error is damage that is no torn tail.
-///
-/// Behind `sealed_end`, where the log was closed, nothing was being written, so only the bytes next to
-/// it are looked at.
 pub(crate) fn scan(
     path: &Path,
     segment: &[u8],
     salt: u64,
     start: ScanStart,
-    sealed_end: Option<u64>,
+    known_end: KnownEnd,
 ) -> Result<SegmentScan> {
     let ScanStart {
         mut summary,
@@ -125,11 +142,12 @@ pub(crate) fn scan(
         let header = RecordHeader::at(segment, offset, salt)
             .filter(|header| header.body(segment, offset, salt).is_some());
         let Some(header) = header else {
-            let is_sealed = sealed_end == Some(offset as u64) && offset == group_start;
+            let is_sealed = known_end.sealed == Some(offset as u64) && offset == group_start;
             if is_sealed && is_blank_behind(segment, offset) {
                 break Tail::Clean;
             }
-            match find_tail(segment, salt, offset, group_start) {
+            let written = &segment[..known_end.written.min(segment.len())];
+            match find_tail(written, salt, offset, group_start) {
                 Some(tail) => break tail,
                 None => {
                     let what = "a record is not valid, but later ones are".to_owned();
