@@ -258,14 +258,14 @@ impl Session {
         match &mut self.watched {
             Some(watched) => {
                 let (database, watch) = (&watched.database, &mut watched.watch);
-                let more = match database.may_wait() {
+                let more = match database.state_may_wait() {
                     true => database.watch_more_async(watch, keys).await,
                     false => database.watch_more(watch, keys),
                 };
                 more.map_err(refused)?;
             }
             None => {
-                let watch = match database.may_wait() {
+                let watch = match database.state_may_wait() {
                     true => database.watch_async(keys).await,
                     false => database.watch(keys),
                 };

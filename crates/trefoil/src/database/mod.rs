@@ -197,6 +197,15 @@ impl Database {
         self.inner.may_wait
     }
 
+    /// Returns whether a read of the state may have to be waited for: of a storage that may wait, and
+    /// while reads of the disk take long.
+    pub fn state_may_wait(&self) -> bool {
+        self.may_wait()
+            || self
+                .engine()
+                .is_ok_and(|engine| engine.store.is_slow_to_read())
+    }
+
     /// Returns how many bytes of data an event may have.
     pub fn event_data_bytes_max(&self) -> usize {
         self.inner.options.event_data_bytes_max

@@ -18,10 +18,10 @@ pub(in super::super) struct InfoSubject {
 }
 
 impl InfoSubject {
-    /// Counts the keys; not on this thread if the storage may wait.
+    /// Counts the keys; not on this thread if that may have to be waited for.
     pub(in super::super) async fn of(database: Option<OpenDatabase>) -> Self {
         let surveyed = match &database {
-            Some(database) if database.may_wait() => database.survey_async().await.ok(),
+            Some(database) if database.state_may_wait() => database.survey_async().await.ok(),
             Some(database) => database.survey().ok(),
             None => None,
         };
