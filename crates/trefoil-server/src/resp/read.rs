@@ -53,21 +53,22 @@ impl Glance {
         }
     }
 
-    /// Returns whether the call reads little, as far as that can be told quickly.
-    pub(super) fn is_light(&mut self, call: &Call) -> bool {
+    /// Returns whether the call reads little, as far as that can be told quickly; `None` if that has to be
+    /// read from a slow disk.
+    pub(super) fn is_light(&mut self, call: &Call) -> Option<bool> {
         let (name, words) = (call.spec().name, call.arguments());
         match name {
-            "mget" => return words.len() <= RESP_SHORT_ELEMENTS_MAX,
-            "object" => return true,
+            "mget" => return Some(words.len() <= RESP_SHORT_ELEMENTS_MAX),
+            "object" => return Some(true),
             // Without a count, a step is small.
-            "scan" => return words.len() == 2,
+            "scan" => return Some(words.len() == 2),
             // With one, the same element may be asked for a billion times.
-            "hrandfield" | "srandmember" | "zrandmember" if words.len() > 2 => return false,
+            "hrandfield" | "srandmember" | "zrandmember" if words.len() > 2 => return Some(false),
             _ => {}
         }
         let keys = call.spec().keys;
         if (keys.first, keys.last) != (1, 1) || call.spec().is_of_application() {
-            return false;
+            return Some(false);
         }
         let (measure, limit) = match name.as_bytes()[0] {
             b'h' => ("hlen", RESP_SHORT_ELEMENTS_MAX),
@@ -78,24 +79,23 @@ impl Glance {
         };
         let measure = Bytes::from_static(measure.as_bytes());
         let Some(Ok(measure)) = Call::new(vec![measure, words[1].clone()]) else {
-            return false;
+            return Some(false);
         };
         match self.look(&measure) {
             Looked::Reply(Reply::Integer(size)) => {
-                usize::try_from(size).is_ok_and(|size| size <= limit)
+                Some(usize::try_from(size).is_ok_and(|size| size <= limit))
             }
-            // It cannot be told here.
-            Looked::NotAtHand => true,
-            Looked::Reply(_) | Looked::TooMuch => false,
+            Looked::NotAtHand => None,
+            Looked::Reply(_) | Looked::TooMuch => Some(false),
         }
     }
 }
 
 impl Session {
-    /// Returns whether a value is too long for the writer to read for a client.
+    /// Returns whether a value may be too long for the writer to read for a client.
     pub(super) async fn is_long(&mut self, call: &Call) -> bool {
         match self.glance().await {
-            Ok(Some(glance)) => !glance.is_light(call),
+            Ok(Some(glance)) => glance.is_light(call) != Some(true),
             Ok(None) => true,
             Err(_) => false,
         }
@@ -118,7 +118,8 @@ impl Session {
             self.settle(output).await?;
         }
         let is_light = match self.glance().await {
-            Ok(Some(glance)) => glance.is_light(&call),
+            // What cannot be told here is found out where it is read.
+            Ok(Some(glance)) => glance.is_light(&call) != Some(false),
             Ok(None) => false,
             Err(reply) => return self.answer(reply, output).await,
         };
@@ -273,7 +274,7 @@ mod tests {
             ("SUNION a b", false),
         ] {
             let mut glance = Glance::new(&database).unwrap().unwrap();
-            assert_eq!(glance.is_light(&call(line)), expected, "{line}");
+            assert_eq!(glance.is_light(&call(line)), Some(expected), "{line}");
         }
     }
 }

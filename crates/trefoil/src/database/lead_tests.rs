@@ -284,6 +284,20 @@ fn large_requests_are_left_to_the_background_unless_they_come_alone() {
     assert!(served.n_led_here(5000) > 0, "it never comes back");
 }
 
+/// They are read and answered together, and what is staged on this thread wakes no other.
+#[test]
+fn the_commits_of_a_hundred_clients_are_written_by_the_thread_that_serves_them() {
+    let served = serve(storage());
+    served.thread.be_reached(true);
+    let mut writings: Vec<_> = { 0..SHORT_GROUP_COMMITS }
+        .map(|_| served.begin(10))
+        .collect();
+    served.end_turns();
+    for (writing, expected) in writings.iter_mut().zip(1..) {
+        assert_eq!(writing.position(), Some(expected), "nobody was waited for");
+    }
+}
+
 /// A thread that serves connections is woken once for all the answers of a group.
 #[test]
 fn answers_of_a_group_are_handed_over_together() {
