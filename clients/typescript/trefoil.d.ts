@@ -121,11 +121,12 @@ export declare class CommandFailed extends TrefoilError {
 }
 /**
  * The server cannot be reached, is overloaded, has no space, or another node has the namespace; or the namespace has
- * used up a quota. Nothing was written.
+ * used up a quota. Nothing was written. The code is `ADDRESS` or `TLS` if there is no such host, or no secure connection
+ * to it: to try again does not help.
  */
 export declare class Unavailable extends TrefoilError {
 }
-/** It is not known whether the commit was written. Its id tells: commit it again with the same id. */
+/** It is not known whether the request was carried out. Commit again with the same id. */
 export declare class OutcomeUnknown extends TrefoilError {
 }
 /** A namespace of a Trefoil server. */
@@ -152,7 +153,9 @@ export declare class Trefoil {
         silenceMs?: number;
         parse?: (text: string) => any;
     });
-    /** Calls a method of the HTTP API once and returns its result.
+    /**
+     * Calls a method of the HTTP API once and returns its result. If no answer arrives, that is `OutcomeUnknown`, unless
+     * nothing was sent: then it is `Unavailable`.
      * @param {string} method @param {...any} args @returns {Promise<any>} */
     call(method: string, ...args: any[]): Promise<any>;
     /**

@@ -49,11 +49,14 @@ export class Conflict extends TrefoilError {}
 export class CommandFailed extends TrefoilError {}
 /**
  * The server cannot be reached, is overloaded, has no space, or another node has the namespace; or the namespace has
- * used up a quota. Nothing was written.
+ * used up a quota. Nothing was written. The code is `ADDRESS` or `TLS` if there is no such host, or no secure connection
+ * to it: to try again does not help.
  */
 export class Unavailable extends TrefoilError {}
-/** It is not known whether the commit was written. Its id tells: commit it again with the same id. */
+/** It is not known whether the request was carried out. Commit again with the same id. */
 export class OutcomeUnknown extends TrefoilError {}
+/** No answer of the server arrived, or only a part of it. A proxy may have answered instead. */
+class Lost extends OutcomeUnknown {}
 
 /** @type {{ [code: string]: typeof TrefoilError }} */
 const ERRORS = {
@@ -62,8 +65,15 @@ const ERRORS = {
   STREAM_VERSION_CONFLICT: Conflict, CONDITION_FAILED: Conflict, GUARD_FAILED: Conflict,
   TRACKING_CONFLICT: Conflict, DUPLICATE_ID: Conflict, COMMAND_FAILED: CommandFailed,
   OVERLOADED: Unavailable, CLOSED: Unavailable, DISK_FULL: Unavailable, WRONG_NODE: Unavailable,
-  QUOTA_EXCEEDED: Unavailable, OUTCOME_UNKNOWN: OutcomeUnknown,
+  QUOTA_EXCEEDED: Unavailable, OUTCOME_UNKNOWN: OutcomeUnknown, INTERNAL_ERROR: OutcomeUnknown,
 };
+/** The codes of what cannot be reached, however often one tries. */
+const HOPELESS = ['ADDRESS', 'TLS'];
+/** What Node calls connections that could not be made, so that nothing was sent. Browsers do not say why. */
+const NOT_CONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
+const NO_ADDRESS = ['ENOTFOUND', 'ERR_INVALID_URL'];
+/** The same of TLS: errors of its own, and what is wrong with a certificate. */
+const NOT_SECURE = /^ERR_(SSL|TLS)_|CERT|LEAF_SIGNATURE/;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS, PAGE] = [20, 1000, 1000];
 
 /** A random UUID; `crypto.randomUUID` is missing in pages that come over plain HTTP. */
@@ -87,6 +97,24 @@ function pause(ms, signal) {
   });
 }
 
+/** The error of a request that got no answer. @param {any} error @param {string} url */
+function lost(error, url) {
+  const code = String(error?.cause?.code ?? error?.cause?.errors?.[0]?.code ?? '');
+  /** @param {typeof TrefoilError} kind @param {string} told */
+  const told = (kind, told) => new kind(told, `cannot reach ${url || 'the server'}: ${error?.cause?.message ?? error}`, {}, error);
+  if (NO_ADDRESS.includes(code)) return told(Unavailable, 'ADDRESS');
+  if (NOT_SECURE.test(code)) return told(Unavailable, 'TLS');
+  return told(NOT_CONNECTED.includes(code) ? Unavailable : Lost, 'CONNECTION');
+}
+
+/** Throws an error if there can be no server at this address. @param {string} url */
+function checkAddress(url) {
+  const why = 'it does not begin with http:// or https:// and a host';
+  if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url)) {
+    throw new Unavailable('ADDRESS', `${JSON.stringify(url)} is no address of a server: ${why}`);
+  }
+}
+
 /** @param {unknown} error */
 function unlessApplied(error) {
   if (!(error instanceof TrefoilError && error.code === 'TRACKING_CONFLICT')) throw error;
@@ -101,6 +129,8 @@ export class Trefoil {
    * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number, parse?: (text: string) => any }} [options]
    */
   constructor({ url = '', token = '', retryMs = 30_000, silenceMs = 45_000, parse = JSON.parse } = {}) {
+    // A page may ask the server that it came from.
+    if (url) checkAddress(url);
     this.url = url.replace(/\/$/, '');
     this.parse = (/** @type {string} */ text) => parse(text);
     this.retryMs = retryMs;
@@ -109,7 +139,9 @@ export class Trefoil {
     this.headers = token ? { authorization: `Bearer ${token}` } : {};
   }
 
-  /** Calls a method of the HTTP API once and returns its result.
+  /**
+   * Calls a method of the HTTP API once and returns its result. If no answer arrives, that is `OutcomeUnknown`, unless
+   * nothing was sent: then it is `Unavailable`.
    * @param {string} method @param {...any} args @returns {Promise<any>} */
   async call(method, ...args) {
     const headers = { ...this.headers, 'content-type': 'application/json' };
@@ -118,7 +150,7 @@ export class Trefoil {
     try {
       return this.parse(await response.text());
     } catch (cause) {
-      throw new Unavailable('CONNECTION', `the response of ${method} broke off`, {}, cause);
+      throw new Lost('CONNECTION', `the response of ${method} is not complete`, {}, cause);
     }
   }
 
@@ -127,21 +159,23 @@ export class Trefoil {
     let response;
     try {
       response = await fetch(this.url + path, init);
-    } catch (cause) {
-      throw new Unavailable('CONNECTION', `cannot reach ${this.url || 'the server'}`, {}, cause);
+    } catch (error) {
+      throw lost(error, this.url);
     }
     if (response.ok) return response;
     const text = await response.text().catch(() => '');
     const code = response.status === 400 ? 'INVALID_REQUEST' : `HTTP_${response.status}`;
     let error = { code, message: text, details: {} };
     try { error = { ...error, ...JSON.parse(text).error }; } catch { /* Subscriptions and proxies say it in plain text. */ }
-    const kind = ERRORS[error.code] ?? (response.status >= 502 ? Unavailable : TrefoilError);
+    // Without a code of the server it is a proxy's answer, and says nothing of the request.
+    const kind = ERRORS[error.code] ?? (response.status >= 500 ? Lost : TrefoilError);
     throw new kind(error.code, error.message, error.details);
   }
 
   /**
-   * Repeats what may be repeated until it is done, refused, or `retryMs` have passed. What the server
-   * says may have happened is for the caller to decide about.
+   * Repeats a commit with an id, or a read, until it is done, refused, or `retryMs` have passed. What the server says may
+   * have happened is for the caller to decide about. Once an answer was lost, only an answer to the same commit tells what
+   * became of it: an attempt that did not get that far does not.
    * @param {string} method @param {...any} args @returns {Promise<any>}
    */
   async #repeat(method, ...args) {
@@ -150,10 +184,13 @@ export class Trefoil {
       try {
         return await this.call(method, ...args);
       } catch (error) {
-        if (!(error instanceof Unavailable)) throw error;
-        isUnknown ||= method === 'commit' && error.code === 'CONNECTION';
-        if (Date.now() + ms > end) {
-          throw isUnknown ? new OutcomeUnknown('OUTCOME_UNKNOWN', error.message, error.details, error) : error;
+        const isRefused = error instanceof Unauthorized;
+        if (!(isRefused || error instanceof Lost || error instanceof Unavailable)) throw error;
+        isUnknown ||= error instanceof Lost;
+        if (isRefused || HOPELESS.includes(error.code) || Date.now() + ms > end) {
+          if (!isUnknown) throw error;
+          const kind = method === 'commit' ? OutcomeUnknown : Unavailable;
+          throw new kind(error.code, error.message, error.details, error);
         }
         await pause(ms * (0.5 + Math.random()));
       }
@@ -236,7 +273,8 @@ export class Trefoil {
           ms = FIRST_PAUSE_MS;
         }
       } catch (error) {
-        if (!signal?.aborted && !(error instanceof Unavailable)) throw error;
+        const isHopeful = error instanceof Unavailable && !HOPELESS.includes(error.code);
+        if (!signal?.aborted && !isHopeful && !(error instanceof Lost)) throw error;
       }
       await pause(ms, signal);
     }
@@ -255,7 +293,7 @@ export class Trefoil {
       const decoder = new TextDecoder();
       for (let text = ''; ; ) {
         const { done, value } = await reader.read().catch((cause) => {
-          throw new Unavailable('CONNECTION', 'the subscription broke off', {}, cause);
+          throw new Lost('CONNECTION', 'the subscription broke off', {}, cause);
         });
         if (done) return;
         clearTimeout(timer);

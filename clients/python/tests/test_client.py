@@ -6,6 +6,7 @@ import json
 import threading
 import time
 import unittest
+from unittest import mock
 import uuid
 
 from server import TOKEN, Server
@@ -68,25 +69,26 @@ class Client(unittest.TestCase):
         self.addCleanup(nobody.close)
         with self.assertRaises(Unavailable):
             nobody.query({})
-        with self.assertRaises(OutcomeUnknown):
+        with self.assertRaises(Unavailable):  # Nothing was sent.
             nobody.commit(events=[self.event(1)])
         with self.assertRaises(TrefoilError) as refused:
             self.db.call("ns.info", "nobody")
         self.assertEqual(refused.exception.code, "NAMESPACE_NOT_FOUND")
 
-    def test_only_what_has_done_nothing_is_sent_again(self):
-        answers = [(421, "WRONG_NODE"), (503, "CLOSED"), (200, None), (500, "OUTCOME_UNKNOWN")]
+    def answering(self, answers):
+        """The address of what answers like this, and the ids of the commits that it was sent."""
+        ids = []
 
         class Node(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                self.rfile.read(int(self.headers["content-length"]))
-                status, code = answers.pop(0)
-                body = {"error": {"code": code, "message": "text"}} if code else {"commit": 1}
-                body = json.dumps(body).encode()
+                _, commit = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                ids.append(commit.get("id"))
+                status, body, n_missing = answers.pop(0)
                 self.send_response(status)
-                self.send_header("content-length", str(len(body)))
+                self.send_header("content-length", str(len(body) + n_missing))
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(body.encode())
+                self.close_connection = True
 
             def log_message(self, *_):
                 pass
@@ -95,12 +97,67 @@ class Client(unittest.TestCase):
         self.addCleanup(node.server_close)
         self.addCleanup(node.shutdown)
         threading.Thread(target=node.serve_forever, daemon=True).start()
-        with Trefoil(f"http://127.0.0.1:{node.server_port}", TOKEN) as cluster:
+        return f"http://127.0.0.1:{node.server_port}", ids
+
+    def test_what_has_done_nothing_is_sent_again(self):
+        def refusal(status, code):
+            return status, json.dumps({"error": {"code": code, "message": "text"}}), 0
+
+        answers = [refusal(421, "WRONG_NODE"), refusal(503, "CLOSED"), (200, '{"commit": 1}', 0)]
+        answers += [refusal(500, "OUTCOME_UNKNOWN"), refusal(500, "INTERNAL_ERROR")]
+        url, ids = self.answering(answers)
+        with Trefoil(url, TOKEN) as cluster:
             self.assertEqual(cluster.commit(events=[self.event(1)]), {"commit": 1})
-            self.assertEqual(len(answers), 1)
-            with self.assertRaises(OutcomeUnknown):  # It is for the caller to decide.
-                cluster.commit(events=[self.event(1)])
+            self.assertEqual(len(answers), 2)
+            for _ in range(2):
+                with self.assertRaises(OutcomeUnknown):  # It is for the caller to decide.
+                    cluster.commit(events=[self.event(1)])
         self.assertEqual(answers, [])
+        self.assertEqual(len(set(ids)), 3)
+
+    def test_what_may_have_been_done_is_sent_again_with_its_id_only(self):
+        done = (200, '{"commit": 1}', 0)
+        lost = [(502, "<html>", 0), (503, "busy", 0), (504, "", 0)]
+        lost += [(200, '{"commit"', 20), (200, '{"commit"', 0)]
+        url, ids = self.answering([*lost, done])
+        with Trefoil(url, TOKEN) as proxied:
+            self.assertEqual(proxied.commit(events=[self.event(1)]), {"commit": 1})
+            self.assertEqual((len(ids), len(set(ids))), (len(lost) + 1, 1))
+        for answer in lost:
+            url, ids = self.answering([answer])
+            with Trefoil(url, TOKEN) as proxied, self.assertRaises(OutcomeUnknown):
+                proxied.call("commit", {"events": [self.event(1)]})
+            self.assertEqual(len(ids), 1)
+        # What comes afterwards and says that nothing was done speaks of another attempt.
+        refused = (403, '{"error": {"code": "AUTH_INVALID_TOKEN", "message": "text"}}', 0)
+        url, _ = self.answering([lost[0], refused])
+        with Trefoil(url, TOKEN) as proxied, self.assertRaises(OutcomeUnknown):
+            proxied.commit(events=[self.event(1)])
+
+    def test_what_cannot_be_reached_fails_at_once(self):
+        secure = self.server.url.replace("http:", "https:")
+        for url, code in [("http://nobody.invalid", "ADDRESS"), (secure, "TLS")]:
+            with Trefoil(url, TOKEN) as nobody, mock.patch("time.sleep", side_effect=AssertionError):
+                for ask in (
+                    lambda: nobody.commit(events=[self.event(1)]),
+                    lambda: nobody.query({}),
+                    lambda: next(nobody.subscribe({})),
+                ):
+                    with self.assertRaises(Unavailable) as refused:
+                        ask()
+                    self.assertEqual(refused.exception.code, code)
+            asyncio.run(self.fail_at_once(url, code))
+        for url in ("localhost:8080", "ftp://localhost", "http://", "http://a..b", "http://a:99999"):
+            with self.assertRaises(Unavailable) as refused:
+                Trefoil(url, TOKEN)
+            self.assertEqual(refused.exception.code, "ADDRESS")
+
+    async def fail_at_once(self, url, code):
+        with mock.patch("trefoil_client._steps.Pause", side_effect=AssertionError):
+            async with AsyncTrefoil(url, TOKEN) as nobody:
+                with self.assertRaises(Unavailable) as refused:
+                    await nobody.commit(events=[self.event(1)])
+        self.assertEqual(refused.exception.code, code)
 
     def test_an_id_makes_a_commit_repeatable(self):
         parts = {"id": str(uuid.uuid4()), "events": [self.event(1)], "state": [["INCR", self.tag]]}

@@ -59,33 +59,85 @@ test('errors are types', async () => {
   const stranger = new Trefoil({ url: server.url, token: 'ns_wrong' });
   await assert.rejects(stranger.state('GET', 'k'), Unauthorized);
   await assert.rejects(all(stranger.subscribe({})), Unauthorized);
-  const nobody = new Trefoil({ url: 'http://127.0.0.1:9', retryMs: 100 });
+  const nobody = new Trefoil({ url: await freeAddress(), retryMs: 100 });
   await assert.rejects(nobody.query({}), Unavailable);
-  await assert.rejects(nobody.commit({ events: [numbered('x', 1)] }), OutcomeUnknown);
+  await assert.rejects(nobody.commit({ events: [numbered('x', 1)] }), Unavailable, 'nothing was sent');
   const refused = await db.call('ns.info', 'nobody').catch((error) => error);
   assert(refused instanceof TrefoilError);
   assert.equal(refused.code, 'NAMESPACE_NOT_FOUND');
 });
 
-test('only what has done nothing is sent again', async () => {
-  const answers = [];
-  let requests = 0;
+/** What answers like this: each answer has a status, a body, and how many bytes of it are missing. Remembers the ids. */
+async function answering(use) {
+  const [answers, ids] = [[], []];
   const node = createServer((request, response) => {
-    requests += 1;
-    const [status, code] = answers.shift();
-    const body = code ? { error: { code, message: 'text' } } : { commit: 1 };
-    request.resume().on('end', () => response.writeHead(status).end(JSON.stringify(body)));
+    let body = '';
+    request.on('data', (bytes) => { body += bytes; }).on('end', () => {
+      ids.push(JSON.parse(body)[1].id);
+      const [status, text, missing = 0] = answers.shift();
+      response.writeHead(status, { 'content-length': text.length + missing });
+      response.write(text);
+      if (missing) setImmediate(() => response.destroy());
+      else response.end();
+    });
   }).listen(0, '127.0.0.1');
   await once(node, 'listening');
-  const cluster = new Trefoil({ url: `http://127.0.0.1:${node.address().port}` });
-  answers.push([421, 'WRONG_NODE'], [503, 'CLOSED'], [200]);
+  try {
+    await use(new Trefoil({ url: `http://127.0.0.1:${node.address().port}` }), answers, ids);
+  } finally {
+    node.closeAllConnections();
+    node.close();
+  }
+}
+
+async function freeAddress() {
+  const free = createServer().listen(0, '127.0.0.1');
+  await once(free, 'listening');
+  const { port } = free.address();
+  free.close();
+  return `http://127.0.0.1:${port}`;
+}
+
+const refusal = (status, code) => [status, JSON.stringify({ error: { code, message: 'text' } })];
+const DONE = [200, '{"commit":1}'];
+
+test('what has done nothing is sent again', () => answering(async (cluster, answers, ids) => {
+  answers.push(refusal(421, 'WRONG_NODE'), refusal(503, 'CLOSED'), DONE);
   assert.deepEqual(await cluster.commit({ events: [numbered('x', 1)] }), { commit: 1 });
-  assert.equal(requests, 3);
-  answers.push([500, 'OUTCOME_UNKNOWN']);
-  await assert.rejects(cluster.commit({ events: [numbered('x', 1)] }), OutcomeUnknown);
-  assert.equal(requests, 4, 'it is for the caller to decide');
-  node.closeAllConnections();
-  node.close();
+  assert.equal(ids.length, 3);
+  for (const code of ['OUTCOME_UNKNOWN', 'INTERNAL_ERROR']) {
+    answers.push(refusal(500, code));
+    await assert.rejects(cluster.commit({ events: [numbered('x', 1)] }), OutcomeUnknown);
+  }
+  assert.equal(ids.length, 5, 'it is for the caller to decide');
+}));
+
+test('what may have been done is sent again with its id only', () => answering(async (proxied, answers, ids) => {
+  const lost = [[502, '<html>'], [503, 'busy'], [504, ''], [200, '{"commit"', 20], [200, '{"commit"']];
+  answers.push(...lost, DONE);
+  assert.deepEqual(await proxied.commit({ events: [numbered('x', 1)] }), { commit: 1 });
+  assert.deepEqual([ids.length, new Set(ids).size], [lost.length + 1, 1]);
+  for (const answer of lost) {
+    answers.push(answer);
+    await assert.rejects(proxied.call('commit', { events: [numbered('x', 1)] }), OutcomeUnknown);
+  }
+  assert.equal(ids.length, 2 * lost.length + 1);
+  answers.push(lost[0], refusal(403, 'AUTH_INVALID_TOKEN'));
+  const other = 'what comes afterwards and says that nothing was done speaks of another attempt';
+  await assert.rejects(proxied.commit({ events: [numbered('x', 1)] }), OutcomeUnknown, other);
+}));
+
+test('what cannot be reached fails at once', async () => {
+  const secure = server.url.replace('http:', 'https:');
+  for (const [url, code] of [['http://nobody.invalid', 'ADDRESS'], [secure, 'TLS']]) {
+    // Waiting for so long would be the test's end.
+    const nobody = new Trefoil({ url, retryMs: 3_600_000 });
+    const asked = [() => nobody.commit({ events: [numbered('x', 1)] }), () => nobody.query({}), () => all(nobody.subscribe({}))];
+    for (const ask of asked) await assert.rejects(ask, (error) => error instanceof Unavailable && error.code === code);
+  }
+  for (const url of ['localhost:8080', 'ftp://localhost', 'http://', 'http://x y', 'http://a:99999']) {
+    assert.throws(() => new Trefoil({ url }), (error) => error instanceof Unavailable && error.code === 'ADDRESS');
+  }
 });
 
 test('an id makes a commit repeatable', async () => {

@@ -17,7 +17,7 @@ import httpx
 
 from . import _steps
 from ._steps import (
-    CommandFailed, Commit, Committed, Conflict, Event, InvalidRequest, Json, OutcomeUnknown,
+    CommandFailed, Commit, Committed, Conflict, Event, InvalidRequest, Json, Lost, OutcomeUnknown,
     Query, Steps, T, TrefoilError, Unauthorized, Unavailable,
 )
 
@@ -43,6 +43,7 @@ class _Settings:
     ) -> None:
         """`retry_seconds` is how long a request that may be repeated is repeated. A subscription
         that is silent for `silence_seconds` is opened again. `verify` is that of httpx."""
+        _steps.check_address(url)
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._httpx: dict[str, Any] = {
             "base_url": url, "headers": headers, "timeout": silence_seconds, "verify": verify,
@@ -74,12 +75,13 @@ class Trefoil(_Settings):
         self._client.close()
 
     def call(self, method: str, *arguments: Json) -> Json:
-        """Calls a method of the HTTP API once and returns its result."""
+        """Calls a method of the HTTP API once and returns its result. If no answer arrives, that is
+        `OutcomeUnknown`, unless nothing was sent: then it is `Unavailable`."""
         try:
             response = self._client.post("/rpc", json=[method, *arguments])
         except httpx.HTTPError as error:
             raise _steps.lost(error) from error
-        return _steps.check(response).json()
+        return _steps.result(response)
 
     def _step(self, step: _steps.Step) -> Any:
         if isinstance(step, _steps.Call):
@@ -141,8 +143,8 @@ class Trefoil(_Settings):
                         if event := _steps.event_of(line):
                             yield event
                             after, pause = event.global_position, _steps.FIRST_PAUSE
-            except (httpx.HTTPError, Unavailable):
-                pass
+            except (httpx.HTTPError, Lost, Unavailable) as error:
+                _steps.raise_if_hopeless(error)
             time.sleep(pause)
             pause = min(2 * pause, _steps.PAUSE_MAX)
 
@@ -180,7 +182,7 @@ class AsyncTrefoil(_Settings):
             response = await self._client.post("/rpc", json=[method, *arguments])
         except httpx.HTTPError as error:
             raise _steps.lost(error) from error
-        return _steps.check(response).json()
+        return _steps.result(response)
 
     async def _step(self, step: _steps.Step) -> Any:
         if isinstance(step, _steps.Call):
@@ -234,8 +236,8 @@ class AsyncTrefoil(_Settings):
                         if event := _steps.event_of(line):
                             yield event
                             after, pause = event.global_position, _steps.FIRST_PAUSE
-            except (httpx.HTTPError, Unavailable):
-                pass
+            except (httpx.HTTPError, Lost, Unavailable) as error:
+                _steps.raise_if_hopeless(error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _steps.PAUSE_MAX)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import random
+import socket
+import ssl
 import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
@@ -65,12 +67,17 @@ class CommandFailed(TrefoilError):
 class Unavailable(TrefoilError):
     """The server cannot be reached, is overloaded, has no space, or another node has the namespace.
 
-    Or the namespace has used up a quota. Nothing was written.
+    Or the namespace has used up a quota. Nothing was written. The code is `ADDRESS` or `TLS` if
+    there is no such host, or no secure connection to it: to try again does not help.
     """
 
 
 class OutcomeUnknown(TrefoilError):
-    """It is not known whether the commit was written. Commit it again with the same id."""
+    """It is not known whether the request was carried out. Commit again with the same id."""
+
+
+class Lost(OutcomeUnknown):
+    """No answer of the server arrived, or only a part of it. A proxy may have answered instead."""
 
 
 ERRORS: dict[str, type[TrefoilError]] = {
@@ -81,8 +88,10 @@ ERRORS: dict[str, type[TrefoilError]] = {
     **dict.fromkeys(["OVERLOADED", "CLOSED", "DISK_FULL", "WRONG_NODE"], Unavailable),
     "QUOTA_EXCEEDED": Unavailable,
     "COMMAND_FAILED": CommandFailed,
-    "OUTCOME_UNKNOWN": OutcomeUnknown,
+    **dict.fromkeys(["OUTCOME_UNKNOWN", "INTERNAL_ERROR"], OutcomeUnknown),
 }
+HOPELESS = frozenset(["ADDRESS", "TLS"])
+"""The codes of what cannot be reached, however often one tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +138,22 @@ Steps = Generator[Step, Any, T]
 def repeat(seconds: float, method: str, *arguments: Json) -> Steps[Json]:
     """Repeats a call that may be repeated until it is done, refused, or time is up.
 
-    What the server says may have happened is for the caller to decide about.
+    It is a commit with an id, or a read. What the server says may have happened is for the caller
+    to decide about. Once an answer was lost, only an answer to the same commit tells what became
+    of it: an attempt that did not get that far does not.
     """
     end, pause, is_unknown = time.monotonic() + seconds, FIRST_PAUSE, False
     while True:
         try:
             return (yield Call(method, arguments))
-        except Unavailable as error:
-            is_unknown |= method == "commit" and error.code == "CONNECTION"
-            if time.monotonic() + pause > end:
-                if is_unknown:
-                    raise OutcomeUnknown("OUTCOME_UNKNOWN", error.message, error.details) from error
-                raise
+        except (Lost, Unauthorized, Unavailable) as error:
+            is_unknown |= isinstance(error, Lost)
+            is_final = isinstance(error, Unauthorized) or error.code in HOPELESS
+            if is_final or time.monotonic() + pause > end:
+                if not is_unknown:
+                    raise
+                kind = OutcomeUnknown if method == "commit" else Unavailable
+                raise kind(error.code, error.message, error.details) from error
         yield Pause(pause * random.uniform(0.5, 1.5))
         pause = min(2 * pause, PAUSE_MAX)
 
@@ -201,6 +214,19 @@ def project(seconds: float, name: str, event: Event, function: Callable[[Any], A
                 raise
 
 
+def check_address(url: str) -> None:
+    """Raises an error if there can be no server at this address."""
+    try:
+        address = httpx.URL(url)
+        if address.scheme not in ("http", "https") or not address.host:
+            raise ValueError("it does not begin with http:// or https:// and a host")
+        if not 0 < (address.port or 80) < 65536:
+            raise ValueError(f"there is no port {address.port}")
+        address.host.encode("idna")
+    except (httpx.InvalidURL, ValueError) as error:  # UnicodeError is a ValueError.
+        raise Unavailable("ADDRESS", f"{url!r} is no address of a server: {error}") from error
+
+
 def check(response: httpx.Response) -> httpx.Response:
     """The response, if it is not an error."""
     if response.status_code == 200:
@@ -210,16 +236,48 @@ def check(response: httpx.Response) -> httpx.Response:
     except (ValueError, KeyError, TypeError):  # Subscriptions and proxies say it in plain text.
         code = "INVALID_REQUEST" if response.status_code == 400 else f"HTTP_{response.status_code}"
         error = {"code": code, "message": response.text}
-    kind = Unavailable if response.status_code >= 502 else TrefoilError
+    # Without a code of the server it is a proxy's answer, and says nothing of the request.
+    kind = Lost if response.status_code >= 500 else TrefoilError
     kind = ERRORS.get(error["code"], kind)
     raise kind(error["code"], error["message"], error.get("details"))
 
 
-def lost(error: httpx.HTTPError) -> Unavailable:
+def result(response: httpx.Response) -> Json:
+    """The result of a call."""
+    try:
+        return check(response).json()
+    except ValueError as error:  # It broke off, or is not the server's.
+        raise Lost("CONNECTION", "the response is not complete") from error
+
+
+def lost(error: httpx.HTTPError) -> TrefoilError:
     """The error of a connection that could not be made, or broke."""
-    return Unavailable("CONNECTION", str(error) or type(error).__name__)
+    text = str(error) or type(error).__name__
+    if isinstance(error, httpx.ConnectError):
+        return Unavailable(why_not_connected(error), text)
+    if isinstance(error, (httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)):
+        return Unavailable("CONNECTION", text)
+    return Lost("CONNECTION", text)
+
+
+def why_not_connected(error: BaseException | None) -> str:
+    """The code of a connection that was not made. A peer that hangs up may be starting again."""
+    while error is not None:
+        if isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN:
+            return "ADDRESS"
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+            return "TLS"
+        error = error.__cause__ or error.__context__
+    return "CONNECTION"
 
 
 def event_of(line: str) -> Event | None:
     """The event of a line of server-sent events, if it has one."""
     return Event(*json.loads(line[6:])) if line.startswith("data: ") else None
+
+
+def raise_if_hopeless(error: httpx.HTTPError | TrefoilError) -> None:
+    """Raises the error of a subscription that would fail again however often it is opened."""
+    told = lost(error) if isinstance(error, httpx.HTTPError) else error
+    if told.code in HOPELESS:
+        raise told from error
