@@ -134,6 +134,7 @@ export declare class Trefoil {
     #private;
     url: string;
     parse: (text: string) => any;
+    stringify: (value: any) => string;
     retryMs: number;
     silenceMs: number;
     /** @type {{ [name: string]: string }} */
@@ -143,15 +144,17 @@ export declare class Trefoil {
     /**
      * `url` is by default the server that the page came from. `retryMs` is how long a request that may
      * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again. `parse`
-     * reads JSON, by default as JavaScript does.
-     * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number, parse?: (text: string) => any }} [options]
+     * reads JSON and `stringify` writes it, by default as JavaScript does.
+     * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number,
+     *   parse?: (text: string) => any, stringify?: (value: any) => string }} [options]
      */
-    constructor({ url, token, retryMs, silenceMs, parse }?: {
+    constructor({ url, token, retryMs, silenceMs, parse, stringify }?: {
         url?: string;
         token?: string;
         retryMs?: number;
         silenceMs?: number;
         parse?: (text: string) => any;
+        stringify?: (value: any) => string;
     });
     /**
      * Calls a method of the HTTP API once and returns its result. If no answer arrives, that is `OutcomeUnknown`, unless

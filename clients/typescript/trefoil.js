@@ -125,14 +125,16 @@ export class Trefoil {
   /**
    * `url` is by default the server that the page came from. `retryMs` is how long a request that may
    * be repeated is repeated. A subscription that is silent for `silenceMs` is opened again. `parse`
-   * reads JSON, by default as JavaScript does.
-   * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number, parse?: (text: string) => any }} [options]
+   * reads JSON and `stringify` writes it, by default as JavaScript does.
+   * @param {{ url?: string, token?: string, retryMs?: number, silenceMs?: number,
+   *   parse?: (text: string) => any, stringify?: (value: any) => string }} [options]
    */
-  constructor({ url = '', token = '', retryMs = 30_000, silenceMs = 45_000, parse = JSON.parse } = {}) {
+  constructor({ url = '', token = '', retryMs = 30_000, silenceMs = 45_000, parse = JSON.parse, stringify = JSON.stringify } = {}) {
     // A page may ask the server that it came from.
     if (url) checkAddress(url);
     this.url = url.replace(/\/$/, '');
     this.parse = (/** @type {string} */ text) => parse(text);
+    this.stringify = (/** @type {any} */ value) => stringify(value);
     this.retryMs = retryMs;
     this.silenceMs = silenceMs;
     /** @type {{ [name: string]: string }} */
@@ -145,7 +147,7 @@ export class Trefoil {
    * @param {string} method @param {...any} args @returns {Promise<any>} */
   async call(method, ...args) {
     const headers = { ...this.headers, 'content-type': 'application/json' };
-    const body = JSON.stringify([method, ...args]);
+    const body = this.stringify([method, ...args]);
     const response = await this.#request('/rpc', { method: 'POST', headers, body });
     try {
       return this.parse(await response.text());

@@ -1,6 +1,7 @@
 // What the page shows, as commands for other programs. The token is never in them: they name the
 // variable of the environment that has it.
 
+import { stringifyExactly } from './exact.js';
 import { facts } from './session.js';
 
 /** @typedef {import('./trefoil.js').Query} Query */
@@ -18,7 +19,7 @@ const origin = () => new URL('.', document.baseURI).href.replace(/\/$/, '');
 
 /** A call of `/rpc`. @param {string} method @param {...any} args */
 export function curl(method, ...args) {
-  const body = JSON.stringify([method, ...args]);
+  const body = stringifyExactly([method, ...args]);
   return `curl -s ${quoted(`${origin()}/rpc`)} \\\n  -H "Authorization: Bearer $TREFOIL_TOKEN" \\\n  -d ${quoted(body)}`;
 }
 

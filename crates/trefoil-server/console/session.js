@@ -3,7 +3,7 @@
 
 import { Trefoil } from './trefoil.js';
 import { store } from './store.js';
-import { parseExactly } from './exact.js';
+import { parseExactly, stringifyExactly } from './exact.js';
 
 /** @typedef {{ version: string, token: string | null, respPort: number | null }} ServerFacts */
 /** @typedef {{ tokens: string[], token: string | null, refusal: string }} Session */
@@ -96,7 +96,7 @@ export function client() {
   const { token } = session.value;
   if (current?.token !== token) {
     const url = new URL('.', document.baseURI).href;
-    current = { token, client: new Trefoil({ url, token: token ?? '', parse: parseExactly }) };
+    current = { token, client: new Trefoil({ url, token: token ?? '', parse: parseExactly, stringify: stringifyExactly }) };
   }
   return /** @type {{ client: Trefoil }} */ (current).client;
 }

@@ -63,6 +63,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "pages/write.js",
     "parts/basics.js",
     "parts/chart.js",
+    "parts/command.js",
     "parts/commit.js",
     "parts/events.js",
     "parts/json.js",

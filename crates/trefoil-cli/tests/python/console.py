@@ -12,6 +12,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import console_exact
 import console_insight
 from checks import check, done, equal
 from console_harness import (
@@ -528,12 +529,24 @@ def pictures(page: Page, server: Server) -> None:
         open_page(page, server, "#/overview")
         page.wait_for_timeout(240_000)
         page.screenshot(path=IMAGES / "console-overview.png")
-    pages = [("console-query", f"#/query?q={query}", 760), ("console-event", "#/event/5", 1000)]
-    for name, link, height in pages:
+    first = Server("dev")
+    first.commit(
+        events=[{
+            "stream": "order-1001", "type": "CouponRedeemed", "data": {"customer": "ada"},
+            "tags": ["coupon:SPRING"],
+        }],
+        state=[["HINCRBY", "stats:coupons", "redeemed", "1"]],
+    )
+    pages = [
+        (server, "console-query", f"#/query?q={query}", 760),
+        (first, "console-event", "#/event/1", 640),
+    ]
+    for of, name, link, height in pages:
         page.set_viewport_size({"width": 1200, "height": height})
-        open_page(page, server, link)
+        open_page(page, of, link)
         page.wait_for_timeout(1000)
         page.screenshot(path=IMAGES / f"{name}.png")
+    first.kill()
 
 
 # Each gets the page, what watches it, and the server.
@@ -550,6 +563,7 @@ TESTS = [
     a_query_is_built_explained_and_live,
     types_and_tags_are_listed_and_offered,
     state_is_found_shown_and_changed,
+    *console_exact.TESTS,
     seats_change_while_one_looks,
     the_overview_shows_what_is_written,
     a_phone_is_wide_enough,

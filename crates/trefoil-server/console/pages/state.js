@@ -1,12 +1,12 @@
-// The state: keys by pattern and type, their values, and a line for commands.
+// The state: keys by pattern and type, their values, and beside them a line for commands.
 
 import { html, useState } from '../view.js';
-import { call, look, pause, useLoad, useRepeated } from '../api.js';
+import { look, pause, useLoad, useRepeated } from '../api.js';
 import { go, linkTo, route } from '../route.js';
-import { count, preview, remaining } from '../format.js';
-import { Copy, Empty, Facts, Failure, Head, Search, Snippets, Waiting } from '../parts/basics.js';
+import { count, remaining } from '../format.js';
+import { Copy, Empty, Facts, Failure, Head, Search, Waiting } from '../parts/basics.js';
+import { CommandLine } from '../parts/command.js';
 import { Value, keyOf, keyText, orFail, shown } from '../parts/value.js';
-import { curl, python, pythonOf, redisCli, script, scriptOf } from '../commands.js';
 
 /** @typedef {import('../parts/value.js').Bytes} Bytes */
 
@@ -99,50 +99,4 @@ function Entry({ name }) {
         ['Stored bytes', typeof fact.bytes === 'number' ? count(fact.bytes) : undefined]]} />
       <${Value} key=${fact.type} name=${name} type=${fact.type} turn=${turn} />`}
   </section>`;
-}
-
-/** Words as a shell reads them, with quotes. @param {string} line @returns {string[]} */
-export function wordsOf(line) {
-  const words = [];
-  const pattern = /"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g;
-  for (const [, double, single, plain] of line.matchAll(pattern)) {
-    words.push(double !== undefined ? double.replace(/\\(.)/g, '$1') : single ?? plain);
-  }
-  return words;
-}
-
-function CommandLine() {
-  const [done, setDone] = useState(/** @type {{ line: string, reply: any, error: any }[]} */ ([]));
-  const [line, setLine] = useState('');
-  const run = async (/** @type {any} */ event) => {
-    event.preventDefault();
-    const words = wordsOf(line);
-    if (!words.length) return;
-    let result = { line, reply: /** @type {any} */ (undefined), error: /** @type {any} */ (null) };
-    try {
-      result = { ...result, reply: (await call('commit', { state: [words] })).state[0] };
-    } catch (error) {
-      result = { ...result, error };
-    }
-    setDone((old) => [result, ...old].slice(0, 20));
-    setLine('');
-  };
-  const words = wordsOf(done[0]?.line ?? line);
-  return html`<section class="card" aria-label="Command"><h2>Command</h2>
-    <form class="inline" onSubmit=${run}><input class="grow mono" aria-label="A state command" placeholder="HSET user:1 name Ada" value=${line} autocomplete="off"
-      spellcheck=${false} onInput=${(/** @type {any} */ event) => setLine(event.target.value)} /><button class="primary">Run</button></form>
-    <div aria-live="polite" class="column">${done.map(({ line, reply, error }) => html`<div><code class="muted">${line}</code>
-      <pre class=${error || reply?.error ? 'wrong' : ''}>${error ? error.message : preview(reply, 4000)}</pre></div>`)}</div>
-  </section>${words.length > 0 && html`<${Snippets} snippets=${stateCommands(words)} />`}`;
-}
-
-/** @param {string[]} words @returns {import('../commands.js').Snippets} */
-function stateCommands(words) {
-  const parts = (/** @type {(value: any) => string} */ write) => words.map(write).join(', ');
-  return {
-    'redis-cli': redisCli(...words),
-    curl: curl('commit', { state: [words] }),
-    Python: python(`print(db.state(${parts(pythonOf)}))`),
-    TypeScript: script(`console.log(await db.state(${parts(scriptOf)}));`),
-  };
 }

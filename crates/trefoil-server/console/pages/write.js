@@ -2,6 +2,7 @@
 
 import { html, useState } from '../view.js';
 import { call, readPage, useLoad } from '../api.js';
+import { Verbatim, hasDigits, parseExactly } from '../exact.js';
 import { route, linkTo } from '../route.js';
 import { count } from '../format.js';
 import { Failure, Head, Snippets } from '../parts/basics.js';
@@ -20,16 +21,23 @@ const EMPTY = { kind: 'query', stream: '', version: '-1', query: {}, after: '', 
 
 /** @param {Draft} draft @returns {Condition} */
 function conditionOf({ kind, stream, version, query, after, key, field, value }) {
-  if (kind === 'query') return { query: tidied(query), ...(after.trim() && { after: Number(after) }) };
-  if (kind === 'version') return { stream, expectedVersion: Number(version) };
+  if (kind === 'query') return { query: tidied(query), ...(after.trim() && { after: wholeNumber(after, 'The position') }) };
+  if (kind === 'version') return { stream, expectedVersion: wholeNumber(version, 'The version') };
   const place = { key, ...(field && { field }) };
   return kind === 'equals' ? { ...place, equals: value } : kind === 'differs' ? { ...place, differs: value } : { ...place, exists: kind === 'exists' };
+}
+
+/** @param {string} text @param {string} what */
+function wholeNumber(text, what) {
+  const number = Number(text);
+  if (!/^\s*-?\d+\s*$/.test(text) || !Number.isSafeInteger(number)) throw new Error(`${what} of a condition is not a whole number that can be: ${text}`);
+  return number;
 }
 
 /** What the address asks to begin with. @param {URLSearchParams} place */
 function beginning(place) {
   let draft = { stream: place.get('stream') ?? '', type: '', data: /** @type {any} */ ({}), metadata: /** @type {any} */ (undefined), tags: /** @type {string[]} */ ([]) };
-  try { draft = { ...draft, ...JSON.parse(place.get('draft') ?? '{}') }; } catch { /* Then it begins empty. */ }
+  try { draft = { ...draft, ...parseExactly(place.get('draft') ?? '{}') }; } catch { /* Then it begins empty. */ }
   const query = parseQuery(place.get('condition'));
   return {
     stream: String(draft.stream), type: String(draft.type), data: JSON.stringify(draft.data, null, 2),
@@ -40,7 +48,7 @@ function beginning(place) {
 /** @param {string} text @param {string} what */
 function parsed(text, what) {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch (error) {
     throw new Error(`${what} is not JSON: ${/** @type {Error} */ (error).message}`);
   }
@@ -50,13 +58,15 @@ export function Write() {
   const [form, setForm] = useState(() => beginning(route.value.query));
   const [result, setResult] = useState(/** @type {any} */ (null));
   const set = (/** @type {string} */ name) => (/** @type {any} */ event) => setForm({ ...form, [name]: event.target.value });
-  const conditions = form.conditions.map(conditionOf);
-  let commit = /** @type {any} */ (null);
+  let conditions = /** @type {Condition[]} */ ([]);
+  let [typed, read] = /** @type {any[]} */ ([null, null]);
   let problem = '';
   try {
-    const metadata = form.metadata.trim() ? { metadata: parsed(form.metadata, 'Metadata') } : {};
-    const event = { ...(form.stream && { stream: form.stream }), type: form.type, data: parsed(form.data, 'Data'), ...metadata, ...(form.tags.length && { tags: form.tags }) };
-    commit = { ...(conditions.length && { conditions }), events: [event] };
+    conditions = form.conditions.map(conditionOf);
+    const whole = (/** @type {any} */ data, /** @type {any} */ metadata) => ({ ...(conditions.length && { conditions }), events: [{ ...(form.stream && { stream: form.stream }),
+      type: form.type, data, ...(metadata && { metadata }), ...(form.tags.length && { tags: form.tags }) }] });
+    read = whole(parsed(form.data, 'Data'), form.metadata.trim() && parsed(form.metadata, 'Metadata'));
+    typed = whole(new Verbatim(form.data), form.metadata.trim() && new Verbatim(form.metadata));
   } catch (error) {
     problem = /** @type {Error} */ (error).message;
   }
@@ -70,7 +80,7 @@ export function Write() {
   const submit = (/** @type {any} */ event) => {
     event.preventDefault();
     if (problem) setResult({ error: { code: 'Not sent', message: problem } });
-    else run(commit, false);
+    else run(typed, false);
   };
   return html`<${Head} title="Write" subtitle="One event, under any number of conditions: written as a whole or not at all." />
     <form class="column" onSubmit=${submit}>
@@ -92,12 +102,19 @@ export function Write() {
           : html`<p class="muted">None: the event is written in any case.</p>`}
       </section>
       <div class="bar"><button class="primary">Write</button>
-        <button type="button" disabled=${!conditions.length} onClick=${() => run({ conditions, state: NOTHING }, true)}>Only check the conditions</button>
+        <button type="button" disabled=${!conditions.length || problem !== ''} onClick=${() => run({ conditions, state: NOTHING }, true)}>Only check the conditions</button>
         <span class="wrong" aria-live="polite">${problem}</span></div>
     </form>
     <div aria-live="polite">${result && html`<${Outcome} result=${result} />`}</div>
-    ${commit && html`<${Snippets} snippets=${{ curl: curl('commit', commit), Python: python(`db.commit(${Object.entries(commit).map(([name, value]) => `${name}=${pythonOf(value)}`).join(', ')})`),
-      TypeScript: script(`await db.commit(${scriptOf(commit)});`) }} />`}`;
+    ${typed && html`<${Snippets} snippets=${commitCommands(typed, read)} />`}`;
+}
+
+/** The commit as commands; not in a language that would change one of its numbers.
+ * @param {any} typed @param {any} read @returns {import('../commands.js').Snippets} */
+function commitCommands(typed, read) {
+  const parts = Object.entries(read).map(([name, value]) => `${name}=${pythonOf(value)}`);
+  const programs = { Python: python(`db.commit(${parts.join(', ')})`), TypeScript: script(`await db.commit(${scriptOf(read)});`) };
+  return { curl: curl('commit', typed), ...(hasDigits(read) ? {} : programs) };
 }
 
 /** @param {{ draft: Draft, index: number, failed: boolean, onDraft: (draft: Draft | null) => void }} props */

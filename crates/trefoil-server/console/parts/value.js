@@ -2,6 +2,7 @@
 
 import { html, useState } from '../view.js';
 import { look, useLoad } from '../api.js';
+import { parseExactly } from '../exact.js';
 import { count, size } from '../format.js';
 import { Failure, Waiting } from './basics.js';
 import { Json } from './json.js';
@@ -97,7 +98,7 @@ function Cell({ value }) {
 /** @param {string} text @returns {any} the value of JSON that is more than a word or a number */
 function jsonIn(text) {
   if (!/^\s*[[{]/.test(text)) return undefined;
-  try { return JSON.parse(text); } catch { return undefined; }
+  try { return parseExactly(text); } catch { return undefined; }
 }
 
 /** @param {{ name: Bytes, turn: number }} props */
