@@ -12,4 +12,4 @@ pub mod memory;
 mod storage;
 
 pub use home::{KvHome, KvHomeOptions};
-pub use storage::{KvStorage, KvStorageOptions, erase_generation, generations};
+pub use storage::{KvStorage, KvStorageOptions, LogRoom, erase_generation, generations};

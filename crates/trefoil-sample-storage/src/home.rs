@@ -10,8 +10,8 @@ use trefoil::home::{
     StoredEntry,
 };
 use trefoil::{Error, NamespaceId, Result};
-use trefoil_storage::ReadReach;
 use trefoil_storage::local::missing;
+use trefoil_storage::{BlockCache, ReadReach};
 
 use crate::VecStorage;
 use crate::storage::Data;
@@ -209,7 +209,12 @@ impl Claim for VecClaim {
         })
     }
 
-    fn open(&self, number: u64, _: u64, _: &ReadReach<'_>) -> Result<OpenedGeneration> {
+    fn open(
+        &self,
+        number: u64,
+        _: &Arc<BlockCache>,
+        _: &ReadReach<'_>,
+    ) -> Result<OpenedGeneration> {
         let data = self.with(|state| Arc::clone(state.generations.entry(number).or_default()))?;
         Ok(OpenedGeneration {
             storage: Arc::new(VecStorage::open(data)),

@@ -529,8 +529,8 @@ pub trait Storage: Send + Sync + Debug {
         StorageWork::default()
     }
 
-    /// Returns how many bytes of memory its caches take.
-    fn cached_bytes(&self) -> u64 {
+    /// Returns how many bytes of memory it holds that are not in the cache it was opened with.
+    fn held_bytes(&self) -> u64 {
         0
     }
 

@@ -8,6 +8,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Trefoil runs on Linux only");
 
+mod cache;
 mod completion;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
@@ -24,6 +25,7 @@ pub mod parts {
     pub use crate::local::{LoadedMaps, check_name};
 }
 
+pub use cache::BlockCache;
 pub use completion::{Completer, Completion, Pending};
 pub use contract::{
     Batch, Entry, Fill, FindMap, Group, GroupLimits, Items, KEY_BYTES_MAX, Label, LogEnd, Map,

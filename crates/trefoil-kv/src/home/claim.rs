@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use trefoil::home::{Claim, FIRST_GENERATION, Facts, Incarnation, OpenedGeneration};
 use trefoil_core::{Error, NamespaceId, Result};
-use trefoil_storage::ReadReach;
+use trefoil_storage::{BlockCache, ReadReach};
 
 use super::node::Node;
 use super::objects::failed;
@@ -206,7 +206,7 @@ impl Claim for KvClaim {
     fn open(
         &self,
         generation: u64,
-        cache_bytes: u64,
+        cache: &Arc<BlockCache>,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
         self.expect(generation)?;
@@ -220,7 +220,8 @@ impl Claim for KvClaim {
             held.opened.iter().any(|(other, _)| *other != generation)
         })?;
         let options = KvStorageOptions {
-            cache_bytes,
+            cache: Arc::clone(cache),
+            log_room: Arc::clone(self.home.log_room(cache)),
             ..self.options(generation, &store)
         };
         let engine = Arc::clone(&self.home.engine);

@@ -40,8 +40,8 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -49,9 +49,11 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use trefoil::Clock;
 use trefoil::home::{Claim, Cluster, EntryChanges, Erasure, Home, Incarnation, Stamp, StoredEntry};
 use trefoil_core::{Error, NamespaceId, Result};
+use trefoil_storage::BlockCache;
 use trefoil_storage::local::missing;
 
 use crate::contract::{KvEngine, KvObjects};
+use crate::storage::LogRoom;
 use changes::RegistryChanges;
 use claim::{Held, KvClaim};
 use entries::RegistryEntries;
@@ -127,6 +129,8 @@ struct HomeShared {
     /// What was said to be due when the home was asked, of each namespace.
     said_due: Mutex<HashMap<Incarnation, u64>>,
     storages: Storages,
+    /// Made for the first cache that a generation is opened with: all are opened with the same.
+    log_room: OnceLock<Arc<LogRoom>>,
     releaser: Releaser,
     moves: Moves,
     is_closed: Mutex<bool>,
@@ -170,6 +174,7 @@ impl KvHome {
             held: Mutex::default(),
             said_due: Mutex::default(),
             storages: Storages::default(),
+            log_room: OnceLock::new(),
             moves: Moves::default(),
             is_closed: Mutex::new(false),
             closing: Condvar::new(),
@@ -266,6 +271,12 @@ impl HomeShared {
         {
             tracing::warn!(%error, "cannot join the cluster again yet");
         }
+    }
+
+    /// Returns the room for blocks of logs, which is beside this cache.
+    fn log_room(&self, cache: &BlockCache) -> &Arc<LogRoom> {
+        let room = || Arc::new(LogRoom::beside(cache));
+        self.log_room.get_or_init(room)
     }
 
     fn watch_peers(&self) {

@@ -26,7 +26,7 @@ use super::store::{KeyChange, Numbers, OpenStore, puts_to_changes};
 pub(super) struct KvLog {
     pub(super) store: Arc<OpenStore>,
     end: Mutex<EndFact>,
-    pub(super) recent: RecentBlocks,
+    pub(super) recent: Arc<RecentBlocks>,
 }
 
 /// A group as it is stored.
@@ -40,7 +40,7 @@ struct StoredGroup {
 }
 
 impl KvLog {
-    pub(super) fn new(store: Arc<OpenStore>, end: EndFact, recent: RecentBlocks) -> Self {
+    pub(super) fn new(store: Arc<OpenStore>, end: EndFact, recent: Arc<RecentBlocks>) -> Self {
         Self {
             store,
             end: Mutex::new(end),

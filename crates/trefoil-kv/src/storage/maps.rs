@@ -102,8 +102,8 @@ impl KvMaps {
     }
 
     /// Returns how many bytes of memory cached blocks take.
-    pub(super) fn cached_bytes(&self) -> u64 {
-        self.runs.loaded.cached_bytes()
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.runs.loaded.held_bytes()
     }
 
     /// Applies a batch.

@@ -27,6 +27,7 @@ mod recent;
 mod record;
 mod redo;
 mod replay;
+mod room;
 mod runs;
 mod snapshot;
 mod store;
@@ -53,6 +54,7 @@ use upkeep::UpkeepState;
 use usage::UsageCount;
 
 pub use open::{KvStorageOptions, erase_generation, generations};
+pub use room::LogRoom;
 
 /// One generation of a namespace, in a store that is open.
 #[derive(Debug)]
@@ -166,7 +168,7 @@ impl Storage for KvStorage {
         })
     }
 
-    fn cached_bytes(&self) -> u64 {
-        self.log.recent.bytes() as u64 + self.maps.cached_bytes()
+    fn held_bytes(&self) -> u64 {
+        self.log.recent.bytes() as u64 + self.maps.held_bytes()
     }
 }

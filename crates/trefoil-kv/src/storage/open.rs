@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use trefoil_core::{Direction, Error, Result};
-use trefoil_storage::{LogEnd, ReadReach};
+use trefoil_storage::{BlockCache, LogEnd, ReadReach};
 
 use crate::contract::{Kv, KvEngine, KvRead};
 
@@ -19,6 +19,7 @@ use super::maps::KvMaps;
 use super::packing::PackingState;
 use super::recent::RecentBlocks;
 use super::redo;
+use super::room::LogRoom;
 use super::runs::Runs;
 use super::snapshot::KvSnapshot;
 use super::store::{OpenStore, next_key};
@@ -27,10 +28,8 @@ use super::usage::UsageCount;
 
 /// How much of the end of the log stays in memory unless the options say otherwise.
 const RECENT_BYTES: u64 = 64 * 1024 * 1024;
-/// The bytes of caches unless the options say otherwise.
+/// The bytes of a cache that no other storage shares.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Blocks of the log that were read have this part of the cache, those of the index the rest.
-const LOG_CACHE_PART: u64 = 2;
 /// How much is removed at a time.
 const STEP_BYTES: usize = 1024 * 1024;
 
@@ -45,22 +44,25 @@ pub struct KvStorageOptions {
     pub objects: String,
     /// A local directory for files that can be fetched again. It is the namespace's alone.
     pub cache_dir: PathBuf,
-    /// The bytes of the caches of what was read.
-    pub cache_bytes: u64,
-    /// How many bytes of the end of the log stay in memory, besides; no more than the caches have,
-    /// which have less where many namespaces are open.
+    /// Blocks of the index that were read; other storages may share it.
+    pub cache: Arc<BlockCache>,
+    /// Room for blocks of the log; other storages may share it.
+    pub log_room: Arc<LogRoom>,
+    /// How many bytes of it the end of the log may have.
     pub recent_bytes: u64,
 }
 
 impl KvStorageOptions {
     /// Returns options with which nothing has a number that must be chosen.
     pub fn new(objects: impl Into<String>, cache_dir: impl Into<PathBuf>) -> Self {
+        let cache = Arc::new(BlockCache::new(CACHE_BYTES));
         Self {
             generation: 1,
             epoch: 1,
             objects: objects.into(),
             cache_dir: cache_dir.into(),
-            cache_bytes: CACHE_BYTES,
+            log_room: Arc::new(LogRoom::beside(&cache)),
+            cache,
             recent_bytes: RECENT_BYTES,
         }
     }
@@ -103,8 +105,7 @@ impl KvStorage {
             (facts.maps, facts.usage) = (again.maps, again.usage);
         }
         let dir = options.cache_dir.join(options.generation.to_string());
-        let log_cache = options.cache_bytes / LOG_CACHE_PART;
-        let runs = Runs::open(&store, dir, options.cache_bytes - log_cache)?;
+        let runs = Runs::open(&store, dir, &options.cache)?;
         runs.sweep(facts.maps.values())?;
         let usage = Arc::new(UsageCount::new(facts.usage));
         let (swept, counted) = (Arc::clone(&garbage), Arc::clone(&usage));
@@ -120,8 +121,7 @@ impl KvStorage {
         if facts.end.is_none() {
             store.commit(vec![store.fact(Tag::End, &EndFact::default().encode())])?;
         }
-        let recent_bytes = options.recent_bytes.min(options.cache_bytes);
-        let recent = RecentBlocks::new(recent_bytes as usize, log_cache as usize);
+        let recent = RecentBlocks::new(&options.log_room, options.recent_bytes as usize);
         Ok(Self {
             log: Arc::new(KvLog::new(Arc::clone(&store), end, recent)),
             maps,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use super::block::ItemBlock;
+use super::room::LogRoom;
 
 /// Blocks in memory.
 #[derive(Debug)]
 pub(super) struct RecentBlocks {
+    room: Arc<LogRoom>,
     tail: RwLock<LogTail>,
     read: Mutex<ReadBlocks>,
 }
@@ -28,17 +30,19 @@ struct LogTail {
 struct ReadBlocks {
     blocks: BTreeMap<u64, (Arc<ItemBlock>, bool)>,
     bytes: usize,
-    bytes_max: usize,
     /// Where going round goes on.
     next: u64,
+    /// The block that was read last, which is being used.
+    newest: u64,
     /// How often items were replaced or dropped.
     n_edits: u64,
 }
 
 impl RecentBlocks {
-    /// Keeps this many bytes of the end of the log, and of what was read.
-    pub(super) fn new(tail_bytes: usize, read_bytes: usize) -> Self {
-        Self {
+    /// Keeps as much as there is room for, and no more than this of the end of the log.
+    pub(super) fn new(room: &Arc<LogRoom>, tail_bytes: usize) -> Arc<Self> {
+        let recent = Arc::new(Self {
+            room: Arc::clone(room),
             tail: RwLock::new(LogTail {
                 blocks: VecDeque::new(),
                 bytes: 0,
@@ -47,26 +51,38 @@ impl RecentBlocks {
             read: Mutex::new(ReadBlocks {
                 blocks: BTreeMap::new(),
                 bytes: 0,
-                bytes_max: read_bytes,
                 next: 0,
+                newest: 0,
                 n_edits: 0,
             }),
-        }
+        });
+        room.join(&recent);
+        recent
     }
 
     /// Adds blocks that were appended.
     pub(super) fn push(&self, blocks: Vec<Arc<ItemBlock>>) {
         let mut tail = self.tail.write();
         for block in blocks {
+            self.room.take(block.memory());
             tail.bytes += block.memory();
             tail.blocks.push_back(block);
         }
         while tail.bytes > tail.bytes_max {
-            let Some(block) = tail.blocks.pop_front() else {
-                break;
-            };
-            tail.bytes -= block.memory();
+            self.room.give(tail.forget_first());
         }
+        drop(tail);
+        self.room.shrink();
+    }
+
+    /// Forgets a block, if there is one: of whichever there is more, the end of the log or what was read.
+    pub(super) fn give_up(&self) {
+        let mut tail = self.tail.write();
+        let mut read = self.read.lock();
+        self.room.give(match tail.bytes > read.bytes {
+            true => tail.forget_first(),
+            false => read.forget_unused(),
+        });
     }
 
     /// Returns the block with a position, if it is in memory.
@@ -95,24 +111,30 @@ impl RecentBlocks {
     /// Keeps a block that was read, unless items were replaced or dropped since it was looked for.
     pub(super) fn keep(&self, block: &Arc<ItemBlock>, n_edits: u64) {
         let mut read = self.read.lock();
-        if read.n_edits != n_edits || block.memory() > read.bytes_max {
+        if read.n_edits != n_edits || block.memory() > self.room.bytes_max() {
             return;
         }
+        let before = read.bytes;
         read.forget_inside(block);
         read.bytes += block.memory();
+        read.newest = block.first;
         let kept = (Arc::clone(block), false);
         if let Some((before, _)) = read.blocks.insert(block.first, kept) {
             read.bytes -= before.memory();
         }
-        read.shrink(block.first);
+        self.room.take(read.bytes);
+        self.room.give(before);
+        drop(read);
+        self.room.shrink();
     }
 
     /// Forgets everything, because items were replaced or dropped.
     pub(super) fn forget(&self) {
         let mut tail = self.tail.write();
+        let mut read = self.read.lock();
+        self.room.give(tail.bytes + read.bytes);
         tail.blocks.clear();
         tail.bytes = 0;
-        let mut read = self.read.lock();
         read.blocks.clear();
         read.bytes = 0;
         read.n_edits += 1;
@@ -121,6 +143,23 @@ impl RecentBlocks {
     /// Returns how many bytes of memory they take.
     pub(super) fn bytes(&self) -> usize {
         self.tail.read().bytes + self.read.lock().bytes
+    }
+}
+
+impl Drop for RecentBlocks {
+    fn drop(&mut self) {
+        self.room.give(self.bytes());
+    }
+}
+
+impl LogTail {
+    /// Forgets the oldest block. Returns how many bytes it took.
+    fn forget_first(&mut self) -> usize {
+        let Some(block) = self.blocks.pop_front() else {
+            return 0;
+        };
+        self.bytes -= block.memory();
+        block.memory()
     }
 }
 
@@ -136,21 +175,25 @@ impl ReadBlocks {
         }
     }
 
-    /// Makes room for the block that begins here.
-    fn shrink(&mut self, newest: u64) {
-        while self.bytes > self.bytes_max {
+    /// Forgets a block that was not used since the last time. Returns how many bytes it took.
+    fn forget_unused(&mut self) -> usize {
+        let n_blocks = self.blocks.len();
+        loop {
             let next = self.blocks.range_mut(self.next..).next();
             let Some((&first, (block, is_used))) = next else {
                 if self.next == 0 {
-                    return;
+                    return 0;
                 }
                 self.next = 0;
                 continue;
             };
             self.next = first + 1;
-            if !std::mem::take(is_used) && first != newest {
-                self.bytes -= block.memory();
+            let is_newest = first == self.newest && n_blocks > 1;
+            if !std::mem::take(is_used) && !is_newest {
+                let forgotten = block.memory();
+                self.bytes -= forgotten;
                 self.blocks.remove(&first);
+                return forgotten;
             }
         }
     }
@@ -171,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_log_stays() {
-        let recent = RecentBlocks::new(3000, 0);
+        let recent = RecentBlocks::new(&Arc::new(LogRoom::new(100_000)), 3000);
         for number in 0..10 {
             recent.push(vec![block(1 + 2 * number, 900)]);
         }
@@ -185,7 +228,8 @@ mod tests {
 
     #[test]
     fn what_is_read_again_stays() {
-        let recent = RecentBlocks::new(0, 3500);
+        let room = Arc::new(LogRoom::new(3500));
+        let recent = RecentBlocks::new(&room, 0);
         for number in 0..100 {
             let edits = recent.n_edits();
             recent.keep(&block(1 + 2 * number, 900), edits);
@@ -198,5 +242,27 @@ mod tests {
         recent.forget();
         recent.keep(&block(1, 900), before);
         assert!(recent.find(1).is_none(), "it is from before the edit");
+    }
+
+    #[test]
+    fn all_logs_share_the_room() {
+        let room = Arc::new(LogRoom::new(20_000));
+        let fill = |recent: &RecentBlocks| {
+            for number in 0..100 {
+                recent.push(vec![block(1 + 2 * number, 900)]);
+                recent.keep(&block(1001 + 2 * number, 900), 0);
+            }
+        };
+        let idle = RecentBlocks::new(&room, 30_000);
+        fill(&idle);
+        let all = idle.bytes();
+        assert!((15_000..=20_000).contains(&all), "{all}");
+        let busy = RecentBlocks::new(&room, 30_000);
+        fill(&busy);
+        assert!(idle.bytes() < all / 4, "it keeps {}", idle.bytes());
+        assert!(busy.bytes() > all / 2 && idle.bytes() + busy.bytes() <= 20_000);
+        drop(busy);
+        fill(&idle);
+        assert_eq!(idle.bytes(), all);
     }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use trefoil_core::{Damage, Direction, Error, Result};
 use trefoil_storage::parts::LoadedMaps;
-use trefoil_storage::{Entry, Fill, Map, Scan};
+use trefoil_storage::{BlockCache, Entry, Fill, Map, Scan};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::errors::failed;
@@ -41,10 +41,10 @@ fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
 }
 
 impl Runs {
-    pub(super) fn open(store: &Arc<OpenStore>, dir: PathBuf, cache_bytes: u64) -> Result<Self> {
+    pub(super) fn open(store: &Arc<OpenStore>, dir: PathBuf, cache: &BlockCache) -> Result<Self> {
         Ok(Self {
             store: Arc::clone(store),
-            loaded: LoadedMaps::open(dir, cache_bytes, FILES_MAX)?,
+            loaded: LoadedMaps::open(dir, cache, FILES_MAX)?,
         })
     }
 

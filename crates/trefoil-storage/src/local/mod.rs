@@ -266,8 +266,8 @@ impl Storage for LocalStorage {
         self.log.work()
     }
 
-    fn cached_bytes(&self) -> u64 {
-        self.maps.cached_bytes()
+    fn held_bytes(&self) -> u64 {
+        self.maps.held_bytes()
     }
 
     fn segments(&self) -> Vec<SegmentInfo> {

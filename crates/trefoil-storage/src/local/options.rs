@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::disk::{Disk, RealDisk};
+use crate::BlockCache;
 
 /// The size of a namespace's first segment: small, so that thousands of namespaces are cheap.
 const SEGMENT_BYTES_MIN: u64 = 256 * 1024;
 /// Where the doubling of segment sizes ends.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// The bytes of a cache that no other storage shares.
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Measures how long something takes.
 pub trait Stopwatch: Debug + Send + Sync {
@@ -39,8 +42,8 @@ pub struct LocalOptions {
     pub plain_segments: usize,
     /// The zstd level of old segments.
     pub compression_level: i32,
-    /// The bytes of the maps' block cache.
-    pub cache_bytes: u64,
+    /// Blocks that were read; other storages may share it.
+    pub cache: Arc<BlockCache>,
     /// How many files of the maps may be open at once.
     pub cached_files_max: usize,
     /// Where changes to the log's files go; tests put a failing disk here.
@@ -56,7 +59,7 @@ impl Default for LocalOptions {
             segment_bytes_max: SEGMENT_BYTES_MAX,
             plain_segments: 4,
             compression_level: 3,
-            cache_bytes: 32 * 1024 * 1024,
+            cache: Arc::new(BlockCache::new(CACHE_BYTES)),
             cached_files_max: 64,
             disk: Arc::new(RealDisk),
             stopwatch: Arc::new(StoppedWatch),

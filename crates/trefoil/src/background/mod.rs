@@ -35,6 +35,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Condvar, Mutex};
 use trefoil_core::limits::LONG_READ_QUEUE_MAX;
 use trefoil_core::{Error, Result};
+use trefoil_storage::BlockCache;
 
 use crate::database::host::{Host, ServingThread};
 use crate::state::ReadCache;
@@ -266,6 +267,8 @@ pub(crate) struct Background {
     /// How much memory is taken by what all databases have not written to disk yet: the tails of
     /// their indexes, and their entries of state.
     pub(crate) tail_bytes: Arc<AtomicUsize>,
+    /// What their storages have read.
+    pub(crate) block_cache: Arc<BlockCache>,
     /// Their entries of state that were read recently.
     pub(crate) read_cache: Arc<ReadCache>,
 }
@@ -286,6 +289,7 @@ impl Background {
             can_wait: Mutex::new(false),
             host: OnceLock::new(),
             timer: Arc::new(TimerThread::start(clock.clone())?),
+            block_cache: Arc::new(BlockCache::new(cache_bytes)),
             read_cache: Arc::new(ReadCache::new(cache_bytes / READ_CACHE_PART, clock.clone())),
             clock,
             stats: Arc::default(),

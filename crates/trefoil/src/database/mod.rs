@@ -137,7 +137,7 @@ impl Database {
     ) -> Result<Self> {
         let began = background.clock.steady();
         let Facts { generation, due } = claim.facts()?;
-        let opened = claim.open(generation, options.cache_bytes, &Manifest::reach)?;
+        let opened = claim.open(generation, &background.block_cache, &Manifest::reach)?;
         claim.remove_others()?;
         let wake = Arc::new(Wake::new(Arc::clone(&claim), due));
         let (engine, replayed_events) = Engine::open(
@@ -482,10 +482,10 @@ impl Database {
         Ok(usage.log_used_bytes + usage.map_bytes)
     }
 
-    /// Returns how many bytes of memory cached blocks of the index and the state take.
-    pub(crate) fn cached_bytes(&self) -> u64 {
+    /// Returns how many bytes of memory the storage holds that are not in the cache of blocks.
+    pub(crate) fn held_bytes(&self) -> u64 {
         self.engine()
-            .map_or(0, |engine| engine.storage.cached_bytes())
+            .map_or(0, |engine| engine.storage.held_bytes())
     }
 
     /// Returns what the database has counted since it was opened.

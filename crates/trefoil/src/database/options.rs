@@ -77,7 +77,6 @@ impl Options {
         LocalOptions {
             segment_bytes_max: self.segment_bytes_max,
             plain_segments: self.plain_segments,
-            cache_bytes: self.cache_bytes,
             disk: Arc::clone(&self.disk),
             stopwatch: Arc::new(self.clock.clone()),
             ..LocalOptions::default()

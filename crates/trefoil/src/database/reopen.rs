@@ -47,10 +47,8 @@ impl DatabaseShared {
             // A switch that failed may have left it unknown which one counts.
             *generation = self.claim.facts()?.generation;
         }
-        let cache_bytes = self.options.cache_bytes;
-        let opened = self
-            .claim
-            .open(*generation, cache_bytes, &Manifest::reach)?;
+        let cache = &self.background.block_cache;
+        let opened = self.claim.open(*generation, cache, &Manifest::reach)?;
         let background = Arc::clone(&self.background);
         let wake = Arc::clone(&self.wake);
         let storage = opened.storage;

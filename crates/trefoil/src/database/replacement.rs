@@ -95,7 +95,8 @@ impl Database {
     /// Returns a generation that does not count yet, as a database of its own.
     fn open_beside(&self, generation: u64) -> Result<Self> {
         let (claim, options) = (Arc::clone(&self.inner.claim), &self.inner.options);
-        let opened = claim.open(generation, options.cache_bytes, &Manifest::reach)?;
+        let cache = &self.inner.background.block_cache;
+        let opened = claim.open(generation, cache, &Manifest::reach)?;
         let storage = opened.storage;
         // Nobody is woken for it.
         let wake = Arc::new(Wake::default());

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use trefoil_core::{Error, NamespaceId, Result};
-use trefoil_storage::{Batch, Storage};
+use trefoil_storage::{Batch, BlockCache, Storage};
 
 use super::{Claim, FIRST_GENERATION, Home, Stamp};
 
@@ -75,8 +75,12 @@ fn claim(home: &dyn Home, name: &str, must_exist: bool) -> Result<Arc<dyn Claim>
     home.claim(&id(name), entry.stamp.incarnation, must_exist)
 }
 
+fn little_cache() -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(1 << 20))
+}
+
 fn open(claim: &Arc<dyn Claim>, generation: u64) -> Arc<dyn Storage> {
-    let opened = claim.open(generation, 1 << 20, &|_| Ok(0)).unwrap();
+    let opened = claim.open(generation, &little_cache(), &|_| Ok(0)).unwrap();
     opened.storage
 }
 
@@ -182,7 +186,7 @@ fn a_namespace_has_one_claim(home: &dyn Home) {
         first.set_due(Some(1)),
         first.switch(2),
         first.remove_others(),
-        first.open(1, 1 << 20, &|_| Ok(0)).map(drop),
+        first.open(1, &little_cache(), &|_| Ok(0)).map(drop),
     ];
     for late in late {
         assert!(matches!(late, Err(Error::Closed(_))), "{late:?}");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::missing;
-use trefoil_storage::{MemoryStorage, ReadReach};
+use trefoil_storage::{BlockCache, MemoryStorage, ReadReach};
 
 use super::{
     Claim, Erasure, FIRST_GENERATION, Facts, Home, Incarnation, OpenedGeneration, Stamp,
@@ -248,7 +248,7 @@ impl Claim for MemoryClaim {
     fn open(
         &self,
         generation: u64,
-        _cache_bytes: u64,
+        _cache: &Arc<BlockCache>,
         _reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
         self.check_held()?;

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trefoil_core::{Error, NamespaceId, Result};
 use trefoil_storage::local::{Finding, LogReport, Progress};
-use trefoil_storage::{ReadReach, Storage};
+use trefoil_storage::{BlockCache, ReadReach, Storage};
 
 pub use cluster::{Cluster, ClusterMember, ClusterStats, MemberState, RequestCounts};
 pub use local::LocalHome;
@@ -206,11 +206,11 @@ pub trait Claim: Send + Sync + Debug {
     /// Opens a generation: the one that counts, or the one after it, which is made if it is not there
     /// and does not count yet. A log that ends before a commit that its maps know of, as `reach`
     /// reads from them, is [`Error::Damaged`], and nothing is changed.
-    /// Maps may cache this many bytes.
+    /// What is read is kept in `cache`.
     fn open(
         &self,
         generation: u64,
-        cache_bytes: u64,
+        cache: &Arc<BlockCache>,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration>;
 

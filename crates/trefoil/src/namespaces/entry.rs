@@ -36,7 +36,7 @@ pub struct NamespaceEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NamespaceSettings {
-    /// Its weight when the memory for caches is divided, at least 1.
+    /// Has no effect any more, as memory for caches goes to whatever is read the most. At least 1.
     pub cache_share: u32,
     /// Whether it is opened at start rather than when it is first used.
     pub warm: bool,

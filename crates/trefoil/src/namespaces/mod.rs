@@ -75,7 +75,7 @@ const DEFAULT_CACHE_SHARE: u32 = 64;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NamespacesOptions {
-    /// How each database is opened; its `cache_bytes` is replaced by the namespace's share.
+    /// How each database is opened; its `cache_bytes` do not count.
     pub database: Options,
     /// How many databases may be open at once. Does not matter in memory, where closing one saves
     /// little.
@@ -83,12 +83,9 @@ pub struct NamespacesOptions {
     /// The shortest token that a namespace may be given, in bytes. Those that are made here are
     /// longer.
     pub token_bytes_min: usize,
-    /// The memory for cached blocks of all open databases together, in bytes. Entries of the state
-    /// that were read recently take an eighth as much in addition.
-    ///
-    /// A namespace gets `cache_bytes * share / (open_max + sum of (share - 1))`, the sum taken over
-    /// all namespaces when it is opened: whichever are open, together they stay below
-    /// `cache_bytes`.
+    /// The memory for cached blocks of all open databases together, in bytes: whatever is read the
+    /// most has the most of it. Entries of the state that were read recently take an eighth as much
+    /// in addition.
     pub cache_bytes: u64,
 }
 
@@ -139,7 +136,7 @@ impl NamespacesOptions {
 pub struct MemoryUse {
     /// The index of events and the changed state since the last checkpoints.
     pub unsaved_bytes: u64,
-    /// Cached blocks of the index and the state.
+    /// Blocks of the index and the state: cached ones, filters, and what is not in a file yet.
     pub block_bytes: u64,
     /// Entries of the state that were read recently.
     pub entry_bytes: u64,
@@ -395,7 +392,7 @@ impl Namespaces {
         let background = &self.inner.background;
         MemoryUse {
             unsaved_bytes: background.tail_bytes.load(Ordering::Relaxed) as u64,
-            block_bytes: self.inner.pool.cached_bytes(),
+            block_bytes: background.block_cache.bytes() + self.inner.pool.held_bytes(),
             entry_bytes: background.read_cache.n_bytes(),
         }
     }
@@ -464,7 +461,6 @@ impl Inner {
 
     fn open_database(&self, id: &NamespaceId) -> Result<Database> {
         let mut options = self.options.database.clone();
-        options.cache_bytes = self.cache_bytes(id)?;
         options.quota_keeper = self.registry.quota_keeper(id).unwrap_or_default();
         let claim = self.registry.claim(id)?;
         let database = Database::open_sharing(claim, &options, Arc::clone(&self.background))?;
@@ -480,14 +476,6 @@ impl Inner {
             "opened"
         );
         Ok(database)
-    }
-
-    /// Returns the namespace's part of the budget; see [`NamespacesOptions::cache_bytes`].
-    fn cache_bytes(&self, id: &NamespaceId) -> Result<u64> {
-        let share = self.registry.get(id.as_str())?.entry.settings.cache_share;
-        let parts = self.options.open_max as u64 + self.registry.extra_shares();
-        let bytes = u128::from(self.options.cache_bytes) * u128::from(share) / u128::from(parts);
-        Ok(u64::try_from(bytes).unwrap_or(self.options.cache_bytes))
     }
 }
 

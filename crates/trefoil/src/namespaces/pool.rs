@@ -435,12 +435,10 @@ impl DatabasePool {
         slot.database.get()?.as_ref().ok()?.disk_bytes().ok()
     }
 
-    /// Returns how many bytes of memory cached blocks of all open databases take.
-    pub(super) fn cached_bytes(&self) -> u64 {
+    /// Returns how many bytes of memory storages of all open databases hold that are not in the cache.
+    pub(super) fn held_bytes(&self) -> u64 {
         let open = self.all_open();
-        open.iter()
-            .map(|(_, database)| database.cached_bytes())
-            .sum()
+        open.iter().map(|(_, database)| database.held_bytes()).sum()
     }
 
     /// Returns the open databases that take no writes before they are opened again, and why.

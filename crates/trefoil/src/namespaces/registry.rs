@@ -204,14 +204,6 @@ impl Registry {
         namespaces.values().map(entry).collect()
     }
 
-    /// Returns the shares of all namespaces beyond the one that each of them has.
-    pub(super) fn extra_shares(&self) -> u64 {
-        let namespaces = self.namespaces.read();
-        let share = |registered: &Registered| registered.record.entry.settings.cache_share;
-        let shares = namespaces.values().map(share);
-        shares.map(|share| u64::from(share) - 1).sum()
-    }
-
     pub(super) fn insert(&self, record: RegistryRecord, count_max: usize) -> Result<()> {
         let _change = self.change.lock();
         let id = record.entry.id.clone();

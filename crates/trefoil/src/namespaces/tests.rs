@@ -492,22 +492,6 @@ fn in_memory_namespaces_are_never_closed_for_room() {
 }
 
 #[test]
-fn caches_of_all_open_namespaces_stay_within_the_budget() {
-    let data = tempfile::tempdir().unwrap();
-    let namespaces = Namespaces::open(data.path(), options(4)).unwrap();
-    namespaces.ensure_default(None).unwrap();
-    for name in ["a", "b", "c"] {
-        create(&namespaces, name);
-    }
-    let budget = namespaces.inner.options.cache_bytes;
-    let shares: Vec<u64> = ["default", "a", "b", "c"]
-        .map(|name| namespaces.inner.cache_bytes(&id(name)).unwrap())
-        .to_vec();
-    assert_eq!(shares.iter().sum::<u64>() / 1024, (budget - 1) / 1024);
-    assert_eq!(shares[0] / shares[1], u64::from(DEFAULT_CACHE_SHARE));
-}
-
-#[test]
 fn a_warm_namespace_is_opened_at_start() {
     let data = tempfile::tempdir().unwrap();
     let namespaces = open(data.path());

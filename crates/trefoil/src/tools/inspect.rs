@@ -6,7 +6,7 @@ use trefoil_core::{Direction, Result};
 use trefoil_storage::local::{RecordInfo, SegmentInfo};
 use trefoil_storage::{Snapshot, Storage};
 
-use super::CACHE_BYTES;
+use super::tool_cache;
 use crate::home::Claim;
 use crate::index::{Manifest, describe_entry};
 
@@ -43,7 +43,7 @@ pub struct Inspection {
 /// the log.
 pub fn inspect(claim: Arc<dyn Claim>) -> Result<Inspection> {
     let generation = claim.facts()?.generation;
-    let storage = claim.open(generation, CACHE_BYTES, &|_| Ok(0))?.storage;
+    let storage = claim.open(generation, &tool_cache(), &|_| Ok(0))?.storage;
     let manifest = Manifest::load(storage.as_ref())?;
     let (checkpoint_commit, runs) =
         manifest.map_or((0, Vec::new()), |manifest| (manifest.commit, manifest.runs));

@@ -14,7 +14,7 @@ mod verify;
 use std::sync::Arc;
 
 use trefoil_core::{Error, NamespaceId, Result, Token};
-use trefoil_storage::Storage;
+use trefoil_storage::{BlockCache, Storage};
 
 use crate::backup::stored_origin;
 use crate::home::{Claim, Home};
@@ -42,10 +42,14 @@ pub struct Repaired {
 /// How many bytes of maps a tool caches.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 
+fn tool_cache() -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(CACHE_BYTES))
+}
+
 /// Opens the log and the maps of a namespace that is not open.
 pub(crate) fn open_storage(claim: &dyn Claim) -> Result<Arc<dyn Storage>> {
     let generation = claim.facts()?.generation;
-    let opened = claim.open(generation, CACHE_BYTES, &Manifest::reach)?;
+    let opened = claim.open(generation, &tool_cache(), &Manifest::reach)?;
     Ok(opened.storage)
 }
 

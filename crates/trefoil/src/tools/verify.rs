@@ -8,9 +8,9 @@ use trefoil_core::{Error, Event, Result};
 use trefoil_storage::local::{Finding, LogReport};
 use trefoil_storage::{Record, Snapshot, StoredItem};
 
-use super::CACHE_BYTES;
 use super::compare::Comparison;
 use super::removals::KnownRemovals;
+use super::tool_cache;
 use crate::home::{Claim, OpenedGeneration};
 use crate::index::Index;
 use crate::read::decode;
@@ -67,7 +67,7 @@ pub fn verify(claim: &dyn Claim, progress: &mut dyn FnMut(VerifyStep)) -> Result
     })?;
     let mut report = from_log(verified.log);
     if report.findings.is_empty() {
-        let opened = claim.open(claim.facts()?.generation, CACHE_BYTES, &|_| Ok(0))?;
+        let opened = claim.open(claim.facts()?.generation, &tool_cache(), &|_| Ok(0))?;
         verify_events(opened, &mut report, progress)?;
     }
     report.findings.extend(verified.beside);

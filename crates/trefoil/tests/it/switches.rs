@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use trefoil::home::{Claim, Facts, MemoryHome, OpenedGeneration};
 use trefoil::{Commit, Database, Error, NewEvent, Options, Result};
-use trefoil_storage::ReadReach;
+use trefoil_storage::{BlockCache, ReadReach};
 
 /// A claim whose next switch says that it failed.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ impl Claim for FailingClaim {
     fn open(
         &self,
         generation: u64,
-        cache_bytes: u64,
+        cache: &Arc<BlockCache>,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
-        self.inner.open(generation, cache_bytes, reach)
+        self.inner.open(generation, cache, reach)
     }
 
     fn switch(&self, generation: u64) -> Result<()> {

@@ -92,7 +92,7 @@ struct Create {
     /// A JSON object of yours
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
-    /// Its weight when the memory for caches is divided
+    /// Has no effect any more: all namespaces share one cache
     #[arg(long, value_name = "WEIGHT", default_value_t = 1)]
     cache_share: u32,
     /// Open it when the server starts, not when it is first used

@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     /// Memory that is held for its clients, at each node
     #[arg(long, value_name = "BYTES", value_parser = bytes_or_none)]
     memory: Option<QuotaValue>,
-    /// Its weight when the memory for caches is divided
+    /// Has no effect any more: all namespaces share one cache
     #[arg(long, value_name = "WEIGHT")]
     cache_share: Option<u32>,
     /// Whether to open it when the server starts

@@ -10,7 +10,7 @@ use trefoil::{Commit, Database, Error, NewEvent, Options, Result, Selection, Tra
 use trefoil_kv::contract::{Kv, KvEngine as _};
 use trefoil_kv::memory::{CutOff, Fate, MemoryEngine, MemoryOptions};
 use trefoil_kv::{KvStorage, KvStorageOptions, erase_generation, generations};
-use trefoil_storage::ReadReach;
+use trefoil_storage::{BlockCache, ReadReach};
 
 use super::tiny;
 use crate::property::{Open, check};
@@ -64,11 +64,10 @@ impl Namespace {
 }
 
 impl TestClaim {
-    fn options(&self, generation: u64, cache_bytes: u64) -> KvStorageOptions {
+    fn options(&self, generation: u64) -> KvStorageOptions {
         KvStorageOptions {
             generation,
             epoch: self.epoch,
-            cache_bytes,
             ..KvStorageOptions::new("objects/", self.namespace.directory.path())
         }
     }
@@ -86,10 +85,13 @@ impl Claim for TestClaim {
     fn open(
         &self,
         generation: u64,
-        cache_bytes: u64,
+        cache: &Arc<BlockCache>,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
-        let options = self.options(generation, cache_bytes);
+        let options = KvStorageOptions {
+            cache: Arc::clone(cache),
+            ..self.options(generation)
+        };
         let storage = KvStorage::open(self.engine(), Arc::clone(&self.kv), &options, reach)?;
         Ok(OpenedGeneration {
             storage: Arc::new(storage),
@@ -107,7 +109,7 @@ impl Claim for TestClaim {
         let current = self.facts()?.generation;
         for generation in generations(&*self.kv)? {
             if generation != current {
-                let options = self.options(generation, 0);
+                let options = self.options(generation);
                 erase_generation(self.engine(), Arc::clone(&self.kv), &options)?;
             }
         }

@@ -12,8 +12,8 @@ use trefoil::home::{
 };
 use trefoil::{Direction, NamespaceId, Result};
 use trefoil_storage::{
-    Batch, Completion, Fill, Group, LogEnd, Map, ReadReach, Record, Scan, Snapshot, Storage,
-    StoredItem, VisitEntry, VisitItem,
+    Batch, BlockCache, Completion, Fill, Group, LogEnd, Map, ReadReach, Record, Scan, Snapshot,
+    Storage, StoredItem, VisitEntry, VisitItem,
 };
 
 /// What calls of the slow storage wait for.
@@ -171,11 +171,11 @@ impl Claim for WaitingClaim {
     fn open(
         &self,
         generation: u64,
-        cache_bytes: u64,
+        cache: &Arc<BlockCache>,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
         self.pass();
-        let mut opened = self.inner.open(generation, cache_bytes, reach)?;
+        let mut opened = self.inner.open(generation, cache, reach)?;
         opened.storage = Arc::new(WaitingStorage {
             inner: opened.storage,
             gate: self.gate.clone(),

@@ -27,7 +27,7 @@ use crate::local::disk::RealDisk;
 use crate::local::files::sync_dir;
 use crate::local::{io, private};
 use crate::range::range;
-use crate::{Fill, Map, Scan};
+use crate::{BlockCache, Fill, Map, Scan};
 
 /// The bytes of a block that one point read has to look through.
 const BLOCK_BYTES: u32 = 4 * 1024;
@@ -38,8 +38,7 @@ const FILES_MIN: usize = 10;
 /// What the directory of a map that is being loaded ends with.
 const UNFINISHED: &str = ".new";
 
-/// The maps of a namespace that were loaded, each in a directory that is named after it. They share one
-/// cache of blocks, so that whichever are read the most have the most of it.
+/// The maps of a namespace that were loaded, each in a directory that is named after it.
 pub struct LoadedMaps {
     dir: PathBuf,
     cache: Arc<Cache>,
@@ -58,9 +57,8 @@ impl std::fmt::Debug for LoadedMaps {
 }
 
 impl LoadedMaps {
-    /// Returns the maps in `dir`, which need not exist. They cache this many bytes, and have this many
-    /// files open at most.
-    pub fn open(dir: PathBuf, cache_bytes: u64, files_max: usize) -> Result<Self> {
+    /// Returns the maps in `dir`, which need not exist. They have this many files open at most.
+    pub fn open(dir: PathBuf, cache: &BlockCache, files_max: usize) -> Result<Self> {
         let mut maps = HashMap::new();
         if dir.exists() {
             for entry in fs::read_dir(&dir).map_err(io("listing", &dir))? {
@@ -75,7 +73,7 @@ impl LoadedMaps {
         }
         Ok(Self {
             dir,
-            cache: Arc::new(Cache::with_capacity_bytes(cache_bytes)),
+            cache: Arc::clone(cache.maps()),
             files: Arc::new(DescriptorTable::new(files_max.max(FILES_MIN))),
             maps: Mutex::new(maps),
         })
@@ -215,9 +213,12 @@ impl LoadedMaps {
         Ok(true)
     }
 
-    /// Returns how many bytes of memory cached blocks take.
-    pub fn cached_bytes(&self) -> u64 {
-        self.cache.size()
+    /// Returns how many bytes of memory they hold outside the cache: filters, and indexes of blocks.
+    pub fn held_bytes(&self) -> u64 {
+        let maps = self.maps.lock();
+        let trees = maps.values().flatten().filter_map(|map| map.tree.as_ref());
+        let held = |tree: &AnyTree| tree.pinned_filter_size() + tree.pinned_block_index_size();
+        trees.map(|tree| held(tree) as u64).sum()
     }
 
     /// Returns how many bytes on disk they take.
@@ -325,7 +326,7 @@ mod tests {
     #[test]
     fn a_load_that_fails_says_why_even_if_nothing_is_left_to_remove() {
         let dir = tempfile::tempdir().unwrap();
-        let maps = LoadedMaps::open(dir.path().to_owned(), 0, 0).unwrap();
+        let maps = LoadedMaps::open(dir.path().to_owned(), &BlockCache::new(0), 0).unwrap();
         let unfinished = dir.path().join("run.new");
         let failed = maps.load("run", &mut |_| {
             fs::remove_dir_all(&unfinished).unwrap();

@@ -11,7 +11,6 @@ mod written;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lsm_tree::Cache;
 use trefoil_core::{Damage, Error, Result};
 
 use crate::contract::check_key;
@@ -25,10 +24,6 @@ use written::WrittenMaps;
 /// The longest name of a map, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Maps that are written to have this part of the cache of blocks. Their entries are read one at a
-/// time, and whoever reads an entry again keeps the entry and not the block around it.
-const WRITTEN_CACHE_PART: u64 = 8;
-
 /// The maps of a namespace.
 #[derive(Debug)]
 pub(super) struct Maps {
@@ -39,16 +34,10 @@ pub(super) struct Maps {
 impl Maps {
     /// The maps in `dir`, which need not exist.
     pub(super) fn open(dir: &Path, options: &LocalOptions) -> Result<Self> {
-        let written_bytes = options.cache_bytes / WRITTEN_CACHE_PART;
-        let cache = Arc::new(Cache::with_capacity_bytes(written_bytes));
-        let written = WrittenMaps::open(dir.join("written"), cache)?;
-        let (bytes, files) = (
-            options.cache_bytes - written_bytes,
-            options.cached_files_max,
-        );
+        let (cache, files) = (&options.cache, options.cached_files_max);
         Ok(Self {
-            written: Arc::new(written),
-            loaded: LoadedMaps::open(dir.join("loaded"), bytes, files)?,
+            written: Arc::new(WrittenMaps::open(dir.join("written"), cache)?),
+            loaded: LoadedMaps::open(dir.join("loaded"), cache, files)?,
         })
     }
 
@@ -95,9 +84,9 @@ impl Maps {
         }
     }
 
-    /// How many bytes of memory cached blocks take.
-    pub(super) fn cached_bytes(&self) -> u64 {
-        self.written.cached_bytes() + self.loaded.cached_bytes()
+    /// How many bytes of memory they hold outside the cache.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.written.held_bytes() + self.loaded.held_bytes()
     }
 
     /// How many bytes on disk those take that are written to.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _, Snapshot};
-use lsm_tree::Cache;
+use lsm_tree::{AbstractTree as _, AnyTree, Cache};
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
@@ -19,7 +19,7 @@ use crate::local::disk::RealDisk;
 use crate::local::files::sync_dir;
 use crate::local::{io, private};
 use crate::range::range;
-use crate::{Batch, Map, Scan};
+use crate::{Batch, BlockCache, Map, Scan};
 
 /// The smallest journal limit that fjall accepts: beyond it, maps that are seldom written have to
 /// write their tables too. Its journal file is sparse.
@@ -81,10 +81,10 @@ fn map_options() -> KeyspaceCreateOptions {
 
 impl WrittenMaps {
     /// The maps in `dir`, which need not exist.
-    pub(super) fn open(dir: PathBuf, cache: Arc<Cache>) -> Result<Self> {
+    pub(super) fn open(dir: PathBuf, cache: &BlockCache) -> Result<Self> {
         let maps = Self {
             dir,
-            cache,
+            cache: Arc::clone(cache.maps()),
             state: RwLock::default(),
         };
         maps.existing()?;
@@ -248,10 +248,10 @@ impl WrittenMaps {
     }
 
     pub(super) fn drop_map(&self, name: &str) -> Result<()> {
-        let Some(database) = self
-            .existing()?
-            .filter(|database| database.keyspace_exists(name))
-        else {
+        // Locked, because who asks fjall for a keyspace that is gone makes it anew.
+        let mut state = self.state.write();
+        let database = self.existing_in(&mut state)?;
+        let Some(database) = database.filter(|database| database.keyspace_exists(name)) else {
             return Ok(());
         };
         let keyspace = self.keyspace(&database, name)?;
@@ -259,9 +259,18 @@ impl WrittenMaps {
         deleted.map_err(|error| self.failed("removing a map from", &error))
     }
 
-    /// How many bytes of memory cached blocks take.
-    pub(super) fn cached_bytes(&self) -> u64 {
-        self.cache.size()
+    /// How many bytes of memory they hold outside the cache: what was written and is not in a table
+    /// yet, filters, and indexes of blocks.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let state = self.state.read();
+        let Some(database) = &state.database else {
+            return 0;
+        };
+        let names = database.list_keyspace_names();
+        let keyspaces = names.iter().map(|name| self.keyspace(database, name));
+        let held = |tree: &AnyTree| tree.pinned_filter_size() + tree.pinned_block_index_size();
+        let tables = keyspaces.flatten().map(|keyspace| held(&keyspace.tree));
+        database.write_buffer_size() + tables.sum::<usize>() as u64
     }
 
     pub(super) fn disk_bytes(&self) -> Result<u64> {
@@ -399,8 +408,8 @@ mod tests {
     #[test]
     fn a_failed_write_lets_the_database_go_and_the_next_opens_it_again() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Arc::new(Cache::with_capacity_bytes(1024));
-        let maps = Arc::new(WrittenMaps::open(dir.path().join("written"), cache).unwrap());
+        let maps = WrittenMaps::open(dir.path().join("written"), &BlockCache::new(1024));
+        let maps = Arc::new(maps.unwrap());
         put(&maps, "one", "before").unwrap();
         let held = maps.map("one").unwrap().unwrap();
         let mut scan = held.scan(b"", b"", Direction::Forwards);
@@ -423,20 +432,20 @@ mod tests {
     fn a_creation_that_was_cut_short_is_begun_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("written");
-        let cache = || Arc::new(Cache::with_capacity_bytes(1024));
+        let cache = BlockCache::new(1024);
         let marker = path.join(CREATED_MARKER);
-        let maps = WrittenMaps::open(path.clone(), cache()).unwrap();
+        let maps = WrittenMaps::open(path.clone(), &cache).unwrap();
         put(&maps, "map", "first").unwrap();
         drop(maps);
         let whole = std::fs::read(&marker).unwrap();
         assert_eq!(whole.len() as u64, CREATED_MARKER_BYTES);
         for n_bytes in 0..whole.len() {
             std::fs::write(&marker, &whole[..n_bytes]).unwrap();
-            let maps = WrittenMaps::open(path.clone(), cache()).unwrap();
+            let maps = WrittenMaps::open(path.clone(), &cache).unwrap();
             put(&maps, "map", "again").unwrap();
         }
         std::fs::remove_file(&marker).unwrap();
-        WrittenMaps::open(path, cache()).unwrap();
+        WrittenMaps::open(path, &cache).unwrap();
     }
 
     #[test]
@@ -457,8 +466,8 @@ mod tests {
     #[test]
     fn large_batches_do_not_pile_up_in_the_journal() {
         let dir = tempfile::tempdir().unwrap();
-        let cache = Arc::new(Cache::with_capacity_bytes(1024 * 1024));
-        let maps = WrittenMaps::open(dir.path().join("written"), cache).unwrap();
+        let cache = BlockCache::new(1024 * 1024);
+        let maps = WrittenMaps::open(dir.path().join("written"), &cache).unwrap();
         for round in 0..12_u64 {
             let mut batch = Batch::default();
             for key in 0..16_384_u64 {

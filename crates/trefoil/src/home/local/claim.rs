@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use trefoil_core::{Error, Result};
 use trefoil_storage::local::{DirectoryLock, Progress, private};
-use trefoil_storage::{LocalOptions, LocalStorage, ReadReach};
+use trefoil_storage::{BlockCache, LocalOptions, LocalStorage, ReadReach};
 
 use super::{due, failed, generations};
 use crate::home::{Claim, Facts, OpenedGeneration, VerifiedLog};
@@ -85,13 +85,13 @@ impl Claim for LocalClaim {
     fn open(
         &self,
         generation: u64,
-        cache_bytes: u64,
+        cache: &Arc<BlockCache>,
         reach: &ReadReach<'_>,
     ) -> Result<OpenedGeneration> {
         // If nothing is there yet, this writes down that the first generation counts.
         self.generation()?;
         let options = LocalOptions {
-            cache_bytes,
+            cache: Arc::clone(cache),
             ..self.options.clone()
         };
         let place = generations::path(&self.directory, generation);
