@@ -6,6 +6,7 @@
 //! one of the same number that was made after a restart with it.)
 
 mod loaded;
+mod tuning;
 mod written;
 
 use std::path::{Path, PathBuf};

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _, Snapshot};
+use fjall::{Database, Keyspace, PersistMode, Readable as _, Snapshot};
 use lsm_tree::{AbstractTree as _, AnyTree, Cache};
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
+use super::tuning;
 use crate::contract::check_key;
 use crate::local::disk::RealDisk;
 use crate::local::files::sync_dir;
@@ -24,9 +25,6 @@ use crate::{Batch, BlockCache, Map, Scan};
 /// The smallest journal limit that fjall accepts: beyond it, maps that are seldom written have to
 /// write their tables too. Its journal file is sparse.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What a map keeps in memory before it writes a table. Little, because hundreds of namespaces may
-/// be open; batches are large, so that tables are too where much is written.
-const MEMTABLE_BYTES: u64 = 2 * 1024 * 1024;
 /// How many files may be open at once.
 const CACHED_FILES_MAX: usize = 32;
 
@@ -75,10 +73,6 @@ fn failed(dir: &Path, what: &str, error: &fjall::Error) -> Error {
     }
 }
 
-fn map_options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
-}
-
 impl WrittenMaps {
     /// The maps in `dir`, which need not exist.
     pub(super) fn open(dir: PathBuf, cache: &BlockCache) -> Result<Self> {
@@ -122,6 +116,8 @@ impl WrittenMaps {
                 std::fs::remove_dir_all(&self.dir).map_err(io("removing", &self.dir))?;
                 return Ok(None);
             }
+            let updated = tuning::update(&self.dir.join(KEYSPACES_DIR));
+            updated.map_err(|error| self.failed("preparing", &error.into()))?;
             let database = self.open_database()?;
             // What a killed process wrote may not be durable yet.
             let synced = database.persist(PersistMode::SyncAll);
@@ -132,7 +128,7 @@ impl WrittenMaps {
     }
 
     /// The database, created if need be.
-    fn database(&self) -> Result<Database> {
+    pub(super) fn database(&self) -> Result<Database> {
         if let Some(database) = &self.state.read().database {
             return Ok(database.clone());
         }
@@ -157,9 +153,9 @@ impl WrittenMaps {
         state.database = None;
     }
 
-    fn keyspace(&self, database: &Database, name: &str) -> Result<Keyspace> {
+    pub(super) fn keyspace(&self, database: &Database, name: &str) -> Result<Keyspace> {
         let is_new = !database.keyspace_exists(name);
-        let opened = database.keyspace(name, map_options);
+        let opened = database.keyspace(name, tuning::map_options);
         let keyspace = opened.map_err(|error| self.failed("creating a map in", &error))?;
         if is_new {
             // fjall syncs what is in the map's directory but not the directory's own entry.
@@ -268,9 +264,12 @@ impl WrittenMaps {
         };
         let names = database.list_keyspace_names();
         let keyspaces = names.iter().map(|name| self.keyspace(database, name));
-        let held = |tree: &AnyTree| tree.pinned_filter_size() + tree.pinned_block_index_size();
-        let tables = keyspaces.flatten().map(|keyspace| held(&keyspace.tree));
-        database.write_buffer_size() + tables.sum::<usize>() as u64
+        let held = |tree: &AnyTree| {
+            let pinned = tree.pinned_filter_size() + tree.pinned_block_index_size();
+            tree.active_memtable().size() + pinned as u64
+        };
+        let held = keyspaces.flatten().map(|keyspace| held(&keyspace.tree));
+        held.sum()
     }
 
     pub(super) fn disk_bytes(&self) -> Result<u64> {
