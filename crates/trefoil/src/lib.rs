@@ -80,7 +80,7 @@ pub use read::explain::{ExplainedItem, ExplainedTerm, Explanation, Role, Strateg
 pub use read::listing::{CategoryInfo, List, NameInfo, StreamInfo};
 pub use read::look::StateSnapshot;
 pub use read::stored_commit::StoredCommit;
-pub use read::subscription::Subscription;
+pub use read::subscription::{Subscription, SubscriptionProgress};
 pub use removal::{KnownRedaction, RemoveBefore, RetentionPolicy, RetentionTarget, Truncated};
 pub use state::{ChangePage, ChangedEntry, EntryEdit, StateChange, Watch, Word};
 pub use stats::{

@@ -67,6 +67,8 @@ fn put_groups(out: &mut Exposition, groups: &StatsSnapshot) {
     for (name, help, histogram) in stages {
         out.histogram(name, help, histogram, Buckets::SECONDS);
     }
+    let help = "Waiting subscriptions that were woken, because a commit had events for them";
+    out.counter("subscription_wakes", help, groups.wakes);
 }
 
 fn put_reads(out: &mut Exposition, stats: &TotalStats) {

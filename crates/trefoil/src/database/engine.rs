@@ -19,7 +19,7 @@ use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCh
 use crate::read::look::Looks;
 use crate::removal::{LostEvents, RemovalUpkeep, true_end};
 use crate::state::StateStore;
-use crate::stats::{BackgroundWork, GroupStats, RequestStage, Trace};
+use crate::stats::{BackgroundWork, RequestStage, Trace};
 use crate::time::clock::Clock;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
@@ -102,8 +102,7 @@ impl Engine {
                 Arc::clone(&index),
                 Arc::clone(&store),
                 Arc::clone(&wake),
-                clock.clone(),
-                GroupStats::within(&background.stats.groups),
+                &background,
                 (front, seed),
             ),
             wake,
@@ -540,7 +539,6 @@ impl Engine {
             work.wait_until_idle(left());
         }
         self.set_overdue_redactions(0);
-        self.writer.changed.notify(usize::MAX);
     }
 }
 

@@ -510,7 +510,7 @@ impl Drop for DatabaseShared {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.get_mut().take() {
             engine.end(&self.closed(), Duration::ZERO);
-            wait_for_readers(&engine);
+            let_go(&engine);
         }
         self.release();
     }
@@ -539,7 +539,7 @@ impl DatabaseShared {
                 true => Ok(()),
                 false => engine.wake.close(deadline),
             };
-            wait_for_readers(&engine);
+            let_go(&engine);
             noted
         });
         release();
@@ -579,9 +579,10 @@ fn only(mut executed: Vec<Result<Executed>>) -> Result<Executed> {
 /// How long a closed engine waits for reads that are still under way.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until the calls that still use a closed engine have returned, so that dropping it frees
-/// its files.
-fn wait_for_readers(engine: &Arc<Engine>) {
+/// Ends the waiting for events of a closed engine that is not the current one any more, and waits until the
+/// calls that still use it have returned, so that dropping it frees its files.
+fn let_go(engine: &Arc<Engine>) {
+    engine.writer.waiting.end();
     let (clock, began) = (engine.clock(), engine.clock().steady());
     while Arc::strong_count(engine) > 1 && clock.since(began) < RELEASE_PATIENCE {
         std::thread::sleep(Duration::from_micros(200));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use trefoil_core::{Error, Result};
 
-use super::{Database, DatabaseShared, wait_for_readers};
+use super::{Database, DatabaseShared, let_go};
 use crate::database::engine::Engine;
 use crate::index::Manifest;
 
@@ -60,7 +60,7 @@ impl DatabaseShared {
     fn take_down(&self) {
         if let Some(old) = self.engine.write().take() {
             old.close(&reopening());
-            wait_for_readers(&old);
+            let_go(&old);
         }
     }
 

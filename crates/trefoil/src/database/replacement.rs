@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use trefoil_core::{Error, Result};
 use trefoil_storage::Storage;
 
-use super::{Database, DatabaseShared, Recovery, wait_for_readers};
+use super::{Database, DatabaseShared, Recovery, let_go};
 use crate::database::engine::Engine;
 use crate::index::Manifest;
 use crate::time::wake::Wake;
@@ -41,7 +41,7 @@ impl Replacement {
         let storage = Arc::clone(&engine.storage);
         self.new.inner.engine.write().take();
         engine.close(&Error::Closed("the events have taken their place".into()));
-        wait_for_readers(&engine);
+        let_go(&engine);
         Ok(storage)
     }
 }
@@ -139,8 +139,7 @@ impl Database {
         }
         *generation = next;
         self.inner.put(engine)?;
-        old.writer.changed.notify(usize::MAX);
-        wait_for_readers(&old);
+        let_go(&old);
         Ok(())
     }
 
@@ -185,8 +184,12 @@ impl Database {
             background,
             &self.inner.options,
         );
-        if let Err(error) = opened.and_then(|(engine, _)| self.inner.put(engine)) {
-            tracing::error!(%error, "cannot go on with what was to be replaced");
+        match opened.and_then(|(engine, _)| self.inner.put(engine)) {
+            // Those who wait go on with the new one.
+            Ok(()) => old.writer.waiting.end(),
+            Err(error) => {
+                tracing::error!(%error, "cannot go on with what was to be replaced");
+            }
         }
     }
 

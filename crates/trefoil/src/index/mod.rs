@@ -8,6 +8,7 @@
 //! Invariants: layers follow each other in position without overlap; the manifest never names a run
 //! that is not complete; what the tails hold is durable in the log.
 
+mod added;
 mod build;
 mod cursor;
 mod describe;
@@ -36,6 +37,7 @@ use trefoil_storage::{Batch, Storage};
 
 use crate::state::{ReadCache, StateStore};
 
+pub(crate) use added::AddedEvent;
 pub(crate) use cursor::{Cursor, Effort, Walk, WalkStep};
 pub(crate) use describe::describe_entry;
 pub(crate) use layers::{Layer, Layers};

@@ -107,6 +107,11 @@ impl<T> ByName<T> {
         &self.things[place].1
     }
 
+    /// Returns the name at a place.
+    pub(crate) fn name_at(&self, place: usize) -> &str {
+        self.things[place].0.text()
+    }
+
     /// Returns the thing at a place, to be changed.
     pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
         &mut self.things[place].1
@@ -213,6 +218,7 @@ mod tests {
             assert_eq!(named.place(name, || 0), index);
             assert_eq!(named.get(name), Some(&index));
             assert_eq!(*named.at(index), index);
+            assert_eq!(named.name_at(index), name);
         }
         assert!(named.iter().map(|(name, _)| name).eq(&names));
         named.truncate(100);

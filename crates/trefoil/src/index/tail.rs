@@ -98,16 +98,36 @@ pub(crate) struct TailPlaces {
     n_before: [usize; TermKind::EVERY.len()],
 }
 
+impl TailPlaces {
+    pub(super) fn events(&self) -> std::slice::Iter<'_, EventPlaces> {
+        self.events.iter()
+    }
+
+    /// Returns the places of tags, in the order of the events that have them.
+    pub(super) fn tags(&self) -> &[(usize, u64)] {
+        &self.tags
+    }
+
+    /// Returns the places of correlations, in the order of the events that have one.
+    pub(super) fn correlations(&self) -> &[(usize, u64)] {
+        &self.correlations
+    }
+
+    pub(super) fn last_position(&self) -> Option<u64> {
+        self.events.last().map(|event| event.position)
+    }
+}
+
 /// Where an event goes.
 #[derive(Debug)]
-struct EventPlaces {
-    position: u64,
+pub(super) struct EventPlaces {
+    pub(super) position: u64,
     time: Timestamp,
     /// The hash of an id that does not itself say where its event is.
     id: Option<u64>,
-    event_type: usize,
+    pub(super) event_type: usize,
     /// The place of the stream, the event's place in it, and the place of the category.
-    stream: Option<(usize, u64, usize)>,
+    pub(super) stream: Option<(usize, u64, usize)>,
     is_new_stream: bool,
 }
 
@@ -265,8 +285,7 @@ impl IndexTail {
         let n_terms = places.tags.len() + places.correlations.len();
         // Besides, each event is among all, in a stream, in a category and of a type.
         self.count(places.events.len(), n_terms + 4 * places.events.len());
-        let last = places.events.last();
-        self.last_position = last.map_or(self.last_position, |event| event.position);
+        self.last_position = places.last_position().unwrap_or(self.last_position);
     }
 
     fn count(&mut self, n_events: usize, n_postings: usize) {
@@ -285,6 +304,16 @@ impl IndexTail {
             _ => self.lists[kind as usize].get(name),
         };
         list.filter(|list| list.len() > 0)
+    }
+
+    /// Returns the name of the list at a place.
+    pub(super) fn name_at(&self, kind: TermKind, place: usize) -> &str {
+        self.lists[kind as usize].name_at(place)
+    }
+
+    /// Returns what decides which member of a consumer group the stream at a place belongs to.
+    pub(super) fn group_hash_at(&self, place: usize) -> Option<i64> {
+        self.lists[TermKind::Stream as usize].at(place).group_hash()
     }
 
     /// Returns all names of a kind and their postings, in no order.

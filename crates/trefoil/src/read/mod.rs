@@ -11,6 +11,7 @@ mod search;
 mod stages;
 pub(crate) mod stored_commit;
 pub(crate) mod subscription;
+pub(crate) mod waiting;
 
 use std::ops::ControlFlow;
 

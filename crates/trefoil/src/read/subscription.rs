@@ -1,8 +1,12 @@
 //! Following events from any position on, from the past into the present.
 //!
-//! A subscription is a read that goes on: it reads the log up to its head, then waits for the head
-//! to move. It keeps a position and at most one page of events, so a slow subscriber costs the
+//! A subscription is a read that goes on: it reads the log up to its head, then waits for events that
+//! it selects. It keeps a position and at most one page of events, so a slow subscriber costs the
 //! writer nothing and misses nothing.
+//!
+//! It takes its place among those who wait before it reads what may be the last page. So it need not
+//! look at what is written while it is busy with that page: if something of it is for the subscription,
+//! it is told.
 //!
 //! As a stream it reads pages on a thread of the library: a poll waits for no disk.
 
@@ -12,7 +16,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use event_listener::{EventListener, Listener as _};
 use futures_core::Stream;
 use oneshot::AsyncReceiver;
 use trefoil_core::{Direction, Error, Event, Result, Selection, StartAt};
@@ -20,6 +23,7 @@ use trefoil_core::{Direction, Error, Event, Result, Selection, StartAt};
 use crate::background::Lane;
 use crate::database::engine::{Engine, abandoned};
 use crate::read::LogMoment;
+use crate::read::waiting::{SubscriberWait, WaitPlace};
 use crate::{Database, Page, read};
 
 /// How many events, and about how many bytes of them, are read at a time at most.
@@ -57,6 +61,9 @@ pub struct Subscription {
     /// Up to where the log was looked at.
     seen: u64,
     bytes_max: usize,
+    wait: Arc<SubscriberWait>,
+    /// Its place among those who wait; what comes after it was taken need not be looked for.
+    place: Option<WaitPlace>,
     progress: FollowState,
     /// What was read and not handed over yet.
     events: std::vec::IntoIter<Event>,
@@ -66,8 +73,6 @@ pub struct Subscription {
 #[derive(Debug)]
 enum FollowState {
     Idle,
-    /// It waits for the head of the log to move.
-    Waiting(EventListener),
     /// A page is being read.
     Reading(AsyncReceiver<Result<Page>>),
     /// It has failed, and returns nothing more.
@@ -82,10 +87,12 @@ impl Subscription {
         Self {
             database,
             generation,
+            wait: Arc::new(SubscriberWait::new(selection.clone())),
             selection,
             is_behind: true,
             seen: 0,
             bytes_max: PAGE_BYTES,
+            place: None,
             progress: FollowState::Idle,
             events: Vec::new().into_iter(),
         }
@@ -101,10 +108,21 @@ impl Subscription {
     /// Returns the global position up to which the log was handed over: what does not match counts as
     /// handed over.
     pub fn position(&self) -> u64 {
-        match self.selection.from {
+        let read = match self.selection.from {
             StartAt::Position(next) => next.saturating_sub(1),
             StartAt::Edge | StartAt::StreamPosition(_) => self.seen,
-        }
+        };
+        read.max(self.wait.slept_to())
+    }
+
+    /// Returns how far it comes while it waits, for others to look at.
+    pub fn progress(&self) -> SubscriptionProgress {
+        SubscriptionProgress(Arc::clone(&self.wait))
+    }
+
+    /// Returns about how much memory it takes at most, without its pages.
+    pub fn n_bytes(&self) -> usize {
+        self.wait.n_bytes()
     }
 
     /// Waits until there may be events for [`Self::next_page`], and reads none. A server can find
@@ -127,20 +145,26 @@ impl Subscription {
         }
         // A page that is being read was not counted as seen: it is read again.
         self.progress = FollowState::Idle;
-        let mut began = None;
+        let engine = self.engine()?;
+        let began = engine.clock().steady();
+        // Commits are answered first, and their subscribers told then: what was answered is there.
+        self.is_behind |= engine.writer.head() > engine.writer.waiting.told();
+        drop(engine);
         loop {
             let engine = self.engine()?;
-            let changed = engine.writer.changed.listen();
-            let began = *began.get_or_insert_with(|| engine.clock().steady());
             let left = timeout.saturating_sub(engine.clock().since(began));
-            let page = read_page(&engine, &self.selection, self.bytes_max)?;
-            drop(engine);
-            let events = self.advance(page);
-            if events.is_empty() && self.is_behind && !left.is_zero() {
+            if self.has_more(&engine) {
+                self.wait_from_here(&engine);
+                let page = read_page(&engine, &self.selection, self.bytes_max)?;
+                let events = self.advance(page);
+                if !events.is_empty() || self.is_behind && left.is_zero() {
+                    return Ok(events);
+                }
                 continue;
             }
-            if !events.is_empty() || changed.wait_timeout(left).is_none() {
-                return Ok(events);
+            drop(engine);
+            if self.place.is_some() && !self.wait.wait(left) {
+                return Ok(Vec::new());
             }
         }
     }
@@ -154,21 +178,74 @@ impl Subscription {
         Ok(engine)
     }
 
+    /// Returns whether there may be more to read. If not, it has taken its place among those who wait,
+    /// unless the engine is not the current one any more.
+    fn has_more(&mut self, engine: &Engine) -> bool {
+        if self.is_behind {
+            return true;
+        }
+        if self.place.is_some() {
+            match self.wait.news() {
+                None => return false,
+                // Nothing before it was for this subscription.
+                Some(position) if position > self.seen => {
+                    self.is_behind = true;
+                    self.skip_to(position);
+                    return true;
+                }
+                // It was seen already, or the log has ended.
+                Some(_) => {}
+            }
+        }
+        self.take_place(engine);
+        self.is_behind = self.place.is_some() && engine.writer.head() > self.seen;
+        self.is_behind
+    }
+
+    fn take_place(&mut self, engine: &Engine) {
+        // One who has two would be told of what concerns the old one.
+        self.place = None;
+        let head = || engine.writer.head();
+        self.place = engine.writer.waiting.enter(&self.wait, head);
+    }
+
+    /// Takes its place among those who wait before a page is read, if that may be the last one.
+    fn wait_from_here(&mut self, engine: &Engine) {
+        let is_waiting = self.place.is_some() && self.wait.has_no_news();
+        let left = engine.writer.head().saturating_sub(self.position());
+        if is_waiting {
+            return;
+        }
+        match left <= PAGE_EVENTS as u64 {
+            true => self.take_place(engine),
+            false => self.place = None,
+        }
+    }
+
+    /// Goes on at a position, as nothing before it is selected.
+    fn skip_to(&mut self, position: u64) {
+        self.seen = position - 1;
+        match self.selection.from {
+            // The place in the stream may be one that is still to come.
+            StartAt::StreamPosition(_) => {}
+            _ => self.selection.from = StartAt::Position(self.position_after(self.seen)),
+        }
+    }
+
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         loop {
-            match &mut self.progress {
-                FollowState::Reading(_) => return Poll::Ready(Ok(())),
-                FollowState::Waiting(changed) => ready!(Pin::new(changed).poll(context)),
-                FollowState::Idle | FollowState::Ended => {}
-            }
-            self.progress = FollowState::Idle;
-            let engine = self.engine()?;
-            let changed = engine.writer.changed.listen();
-            let has_events = !self.events.as_slice().is_empty();
-            if has_events || self.is_behind || engine.writer.head() > self.seen {
+            let has_page = matches!(self.progress, FollowState::Reading(_));
+            if has_page || !self.events.as_slice().is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            self.progress = FollowState::Waiting(changed);
+            let engine = self.engine()?;
+            if self.has_more(&engine) {
+                return Poll::Ready(Ok(()));
+            }
+            drop(engine);
+            if self.place.is_some() {
+                ready!(self.wait.poll(context));
+            }
         }
     }
 
@@ -188,8 +265,9 @@ impl Subscription {
         Poll::Ready(Ok(self.advance(page)))
     }
 
-    fn start_reading(&self) -> Result<AsyncReceiver<Result<Page>>> {
+    fn start_reading(&mut self) -> Result<AsyncReceiver<Result<Page>>> {
         let engine = self.engine()?;
+        self.wait_from_here(&engine);
         let (reply, page) = oneshot::async_channel();
         let (selection, bytes_max) = (self.selection.clone(), self.bytes_max);
         let reader = Arc::clone(&engine);
@@ -253,6 +331,18 @@ impl Stream for Subscription {
             this.progress = FollowState::Ended;
         }
         Poll::Ready(Some(event))
+    }
+}
+
+/// How far a subscription comes while it waits.
+#[derive(Debug, Clone)]
+pub struct SubscriptionProgress(Arc<SubscriberWait>);
+
+impl SubscriptionProgress {
+    /// Returns the position up to which the log has nothing more for the subscription, as of the last time
+    /// that it waited: it moves on while others write what is not for it. 0 if it has never waited.
+    pub fn position(&self) -> u64 {
+        self.0.slept_to()
     }
 }
 

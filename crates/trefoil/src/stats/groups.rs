@@ -26,6 +26,7 @@ pub(crate) struct GroupStats {
     index: Histogram,
     publishing: Histogram,
     answer: Histogram,
+    wakes: AtomicU64,
     /// The last groups that took long.
     slow: Mutex<VecDeque<GroupFigures>>,
     /// What counts the same for all databases.
@@ -65,6 +66,8 @@ pub struct StatsSnapshot {
     pub publishing: HistogramSnapshot,
     /// How long it took to answer all requests of a group, in nanoseconds.
     pub answer: HistogramSnapshot,
+    /// How often a subscription that waited was woken, because a group had an event for it.
+    pub wakes: u64,
 }
 
 /// What is counted about a group.
@@ -162,6 +165,14 @@ impl GroupStats {
         }
     }
 
+    /// Counts subscriptions that were woken because of a group.
+    pub(crate) fn record_wakes(&self, n_wakes: u64) {
+        self.wakes.fetch_add(n_wakes, Ordering::Relaxed);
+        if let Some(total) = &self.total {
+            total.record_wakes(n_wakes);
+        }
+    }
+
     pub(crate) fn snapshot(&self) -> StatsSnapshot {
         StatsSnapshot {
             groups: self.groups.load(Ordering::Relaxed),
@@ -177,6 +188,7 @@ impl GroupStats {
             index: self.index.snapshot(),
             publishing: self.publishing.snapshot(),
             answer: self.answer.snapshot(),
+            wakes: self.wakes.load(Ordering::Relaxed),
         }
     }
 }

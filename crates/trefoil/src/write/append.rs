@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trefoil_core::both;
+use trefoil_core::{Result, both};
 use trefoil_storage::Group;
 
 use super::changes::logged_bytes;
@@ -69,6 +69,24 @@ impl AppendedGroup {
         match self.size.n_events >= MANY_EVENTS {
             true => decided.iter_mut().filter_map(Demand::take_events).collect(),
             false => Vec::new(),
+        }
+    }
+}
+
+/// A group that is durable and visible.
+#[derive(Debug, Default)]
+pub(super) struct EndedGroup {
+    pub(super) n_bytes: usize,
+    /// Its events in the index; those who wait for them are yet to be told.
+    pub(super) events: Option<Prepared>,
+}
+
+impl EndedGroup {
+    /// Returns what those learn who ask for something of the group, and the events, if it went well.
+    pub(super) fn parts(ended: Result<Self>) -> (Result<usize>, Option<Prepared>) {
+        match ended {
+            Ok(Self { n_bytes, events }) => (Ok(n_bytes), events),
+            Err(error) => (Err(error), None),
         }
     }
 }

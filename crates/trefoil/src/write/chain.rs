@@ -11,7 +11,7 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use super::append::{AppendedGroup, GroupSize, MANY_EVENTS};
+use super::append::{AppendedGroup, EndedGroup, GroupSize, MANY_EVENTS};
 use super::decide::{Decisions, GroupOutcome};
 use super::request::{Asker, Demand, LetGo, TakenRequests};
 use super::runway::{RunBeside, Runway};
@@ -167,7 +167,7 @@ impl<'a> Chain<'a> {
                 return ChainStep::Ended(askers);
             }
             writer.touch_only(&mut self.stage);
-            writer.answer(outcome, &mut askers, Ok(0));
+            writer.answer(outcome, &mut askers, Ok(EndedGroup::default()));
             return ChainStep::Done;
         }
         let to_clean = match writer.announce(&mut self.stage) {

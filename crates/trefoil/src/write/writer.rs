@@ -11,7 +11,9 @@ use parking_lot::{Condvar, Mutex};
 use trefoil_core::{Error, Result, Timestamp};
 use trefoil_storage::{Completion, GroupLimits, Pending, Storage};
 
-use super::append::{AppendTimes, AppendedGroup, GroupSize, add_to_index, append_and_prepare};
+use super::append::{
+    AppendTimes, AppendedGroup, EndedGroup, GroupSize, add_to_index, append_and_prepare,
+};
 use super::chain::is_worth_a_chain;
 use super::decide::{GroupAttempt, GroupOutcome, attempt};
 use super::pace::GroupPace;
@@ -19,7 +21,9 @@ use super::queue::Queue;
 use super::request::{Asker, Demand, LetGo, TakenRequests};
 use super::runway::RunBeside;
 use super::stage::{Durable, Front, Stage};
-use crate::index::{Effort, Index};
+use crate::background::Background;
+use crate::index::{Effort, Index, Prepared};
+use crate::read::waiting::WaitingSubscribers;
 use crate::read::{Matcher, SearchResult, SearchedLog, fetch_all, first_match};
 use crate::removal::HiddenEvents;
 use crate::state::{StateStore, ToClean};
@@ -57,9 +61,9 @@ pub(crate) struct Writer {
     head: AtomicU64,
     /// The number of the last durable commit.
     commit: AtomicU64,
-    /// Notified whenever `head` has grown.
-    pub(crate) changed: event_listener::Event,
-    pub(crate) stats: GroupStats,
+    /// Those who wait for events that are yet to be written.
+    pub(crate) waiting: Arc<WaitingSubscribers>,
+    pub(crate) stats: Arc<GroupStats>,
     /// Whether a full disk or a network left it unknown what is in the log: opening it again will tell.
     pub(crate) wants_reopening: AtomicBool,
 }
@@ -70,11 +74,12 @@ impl Writer {
         index: Arc<Index>,
         store: Arc<StateStore>,
         wake: Arc<Wake>,
-        clock: Clock,
-        stats: GroupStats,
+        background: &Arc<Background>,
         (front, seed): (Front, u64),
     ) -> Self {
+        let clock = background.clock.clone();
         clock.note_event(front.clock);
+        let stats = Arc::new(GroupStats::within(&background.stats.groups));
         Self {
             queue: Queue::new(clock.clone()),
             limits: storage.group_limits(),
@@ -93,7 +98,7 @@ impl Writer {
             landed: Condvar::new(),
             head: AtomicU64::new(front.position),
             commit: AtomicU64::new(front.commit),
-            changed: event_listener::Event::new(),
+            waiting: WaitingSubscribers::new(background, &stats, front.position),
             stats,
             wants_reopening: AtomicBool::new(false),
         }
@@ -248,7 +253,7 @@ impl Writer {
             (self.send(stage), outcome)
         });
         let ended = match sent {
-            Ok(None) => Ok(0),
+            Ok(None) => Ok(EndedGroup::default()),
             Err(error) => Err(error),
             Ok(Some((group, times, Completion::Now(appended)))) => {
                 let n_decided = outcome.decisions.len();
@@ -273,16 +278,21 @@ impl Writer {
         Written::Now(n_bytes)
     }
 
-    /// Answers those whose requests are in a group. Returns how many bytes were written.
+    /// Answers those whose requests are in a group, and then tells those who wait for its events. Returns
+    /// how many bytes were written.
     pub(super) fn answer(
         &self,
         outcome: GroupOutcome,
         askers: &mut Vec<Asker>,
-        ended: Result<usize>,
+        ended: Result<EndedGroup>,
     ) -> usize {
         let began = self.clock.steady();
+        let (ended, events) = EndedGroup::parts(ended);
         let n_bytes = outcome.answer(askers, ended);
         self.stats.record_answer(self.clock.since(began));
+        if let Some(events) = events {
+            self.waiting.tell(&events);
+        }
         n_bytes
     }
 
@@ -395,15 +405,14 @@ impl Writer {
         Ok(to_clean)
     }
 
-    /// Makes a group visible that is durable, or forgets one that failed. Returns how many bytes
-    /// were written.
+    /// Makes a group visible that is durable, or forgets one that failed.
     pub(super) fn end_group(
         &self,
         next: &mut Next,
         (group, let_go): (AppendedGroup, LetGo),
         (appended, times): (Result<()>, AppendTimes),
         outcome: &GroupOutcome,
-    ) -> Result<usize> {
+    ) -> Result<EndedGroup> {
         if let Err(error) = appended {
             self.index.forget(&group.prepared);
             self.give_up_after(&error);
@@ -412,8 +421,8 @@ impl Writer {
         }
         let (size, preparing) = (group.size, group.preparing);
         let n_requests = outcome.decisions.len();
-        let indexing;
-        ((next.front, next.random), indexing) = self.make_visible(group, let_go);
+        (next.front, next.random) = group.front;
+        let (prepared, indexing) = self.make_visible(group, let_go);
         let figures = GroupFigures {
             n_commits: n_requests,
             n_events: size.n_events,
@@ -429,12 +438,15 @@ impl Writer {
         self.stats.record_group(&figures);
         self.note_calm(n_requests);
         self.pace.note(&figures);
-        Ok(figures.n_bytes)
+        Ok(EndedGroup {
+            n_bytes: figures.n_bytes,
+            events: Some(prepared),
+        })
     }
 
-    /// Makes visible what is durable. Returns where the next event goes, and how long it took to add
-    /// the group to the index.
-    fn make_visible(&self, group: AppendedGroup, let_go: LetGo) -> ((Front, u64), Duration) {
+    /// Makes visible what is durable. Returns where its events are in the index, and how long it took to
+    /// add them.
+    fn make_visible(&self, group: AppendedGroup, let_go: LetGo) -> (Prepared, Duration) {
         let AppendedGroup {
             prepared,
             front,
@@ -455,8 +467,7 @@ impl Writer {
             .note_to_clean(to_clean, self.clock.now().millis());
         self.store.watches.end();
         self.clock.note_event(front.0.clock);
-        self.changed.notify(usize::MAX);
-        (front, indexing)
+        (prepared, indexing)
     }
 
     /// Waits until there is room for another group, if one may be written.

@@ -24,6 +24,7 @@ mod storage;
 mod switches;
 mod tracking;
 mod waiting;
+mod wakes;
 
 use std::path::Path;
 use std::sync::Arc;
