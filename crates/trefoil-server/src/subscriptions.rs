@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use trefoil::{Error, NamespaceId, QueryItem, Quota, Selection, Source, Timestamp};
+use trefoil::{
+    Error, NamespaceId, QueryItem, Quota, Selection, Source, SubscriptionProgress, Timestamp,
+};
 
 use crate::json::{ObjectWriter, put_array, put_string};
 use crate::service::Shared;
@@ -32,14 +34,18 @@ pub(crate) struct OpenSubscription {
     /// What it follows, as JSON; `None` if that is long.
     pub(crate) query: Option<String>,
     namespace: NamespaceId,
-    position: AtomicU64,
+    /// Up to which position the log was sent, and how far it comes while it waits.
+    sent_to: AtomicU64,
+    progress: SubscriptionProgress,
     events: AtomicU64,
 }
 
 impl OpenSubscription {
     /// Returns the position up to which it has got the log.
     pub(crate) fn position(&self) -> u64 {
-        self.position.load(Ordering::Relaxed)
+        let sent_to = self.sent_to.load(Ordering::Relaxed);
+        // It waits only when all that was read has been sent.
+        sent_to.max(self.progress.position())
     }
 
     /// Returns how many events were sent.
@@ -98,7 +104,7 @@ impl Subscriber {
         shared: Arc<Shared>,
         namespace: &NamespaceId,
         (protocol, endpoint): (&'static str, &'static str),
-        read: &Selection,
+        (read, progress): (&Selection, SubscriptionProgress),
     ) -> Result<Self, Error> {
         let subscriptions = &shared.subscriptions;
         let query = query_of(read);
@@ -109,7 +115,8 @@ impl Subscriber {
             since: shared.clock().now(),
             query: (query.len() <= QUERY_BYTES_MAX).then_some(query),
             namespace: namespace.clone(),
-            position: AtomicU64::new(0),
+            sent_to: AtomicU64::new(0),
+            progress,
             events: AtomicU64::new(0),
         });
         let key = (namespace.clone(), entry.id);
@@ -130,7 +137,7 @@ impl Subscriber {
 
     /// Notes up to which position the log was sent.
     pub(crate) fn reached(&self, position: u64) {
-        self.entry.position.store(position, Ordering::Relaxed);
+        self.entry.sent_to.store(position, Ordering::Relaxed);
     }
 
     /// Notes that events were sent.

@@ -14,8 +14,8 @@ use super::batch::{self, Head, ResponseBatch};
 use super::body::GrpcAnswer;
 use super::read::{batch_size, query};
 use super::request::Received;
-use super::status::{Result, of_error};
-use crate::budget::{PageTurns, Share};
+use super::status::{Result, of_error, of_failure};
+use crate::budget::{PageTurns, Reservation, Share};
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::service::Shared;
 use crate::sse::next_page;
@@ -40,12 +40,13 @@ pub(super) fn answer(
     }
     let turns = shared.page_turns(namespace);
     let shared = Arc::clone(shared);
-    let subscriber = Subscriber::new(shared, namespace, ("gRPC", "Subscribe"), &read);
+    let subscription = database.subscribe(read.clone());
+    let followed = (&read, subscription.progress());
+    let subscriber = Subscriber::new(shared, namespace, ("gRPC", "Subscribe"), followed);
     let subscriber = subscriber.map_err(|error| of_error(&error))?;
     let feed = GrpcFeed {
-        subscription: database
-            .subscribe(read)
-            .with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
+        _memory: share.reserve(subscription.n_bytes()).map_err(of_failure)?,
+        subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
         share: share.clone(),
         turns,
         _database: database.clone(),
@@ -73,6 +74,8 @@ pub(super) fn answer(
 /// A subscription on its way to a client.
 struct GrpcFeed {
     subscription: Subscription,
+    /// What the subscription takes.
+    _memory: Reservation,
     share: Share,
     turns: PageTurns,
     /// Keeps the namespace open.

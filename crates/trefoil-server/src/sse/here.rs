@@ -7,7 +7,7 @@ use trefoil::{Error, OpenDatabase, StartAt, Subscription};
 
 use super::continued::{Fed, FeedSearch};
 use super::{FeedKind, frame, next_page};
-use crate::budget::{PageTurns, Share};
+use crate::budget::{PageTurns, Reservation, Share};
 use crate::error::Result;
 use crate::limits::SUBSCRIPTION_PAGE_BYTES;
 use crate::rpc::rows::EventShape;
@@ -16,6 +16,8 @@ use crate::subscriptions::Subscriber;
 /// A subscription on its way to a client.
 pub(super) struct FeedHere {
     subscription: Subscription,
+    /// What the subscription takes.
+    _memory: Reservation,
     share: Share,
     turns: PageTurns,
     /// Keeps the namespace open.
@@ -46,14 +48,15 @@ impl FeedHere {
             FeedKind::Poke => "/subscribe",
             FeedKind::Event => "/events",
         };
+        let subscription = database.subscribe(read.clone());
         let subscriber = Subscriber::new(
             Arc::clone(&search.shared),
             &search.namespace,
             ("HTTP", endpoint),
-            &read,
+            (&read, subscription.progress()),
         )?;
-        let subscription = database.subscribe(read);
         let feed = Self {
+            _memory: search.share.reserve(subscription.n_bytes())?,
             subscription: subscription.with_page_bytes(SUBSCRIPTION_PAGE_BYTES),
             share: search.share.clone(),
             turns: search.shared.page_turns(&search.namespace),

@@ -345,13 +345,65 @@ fn a_subscription_ends_when_everything_is_cleared() {
     assert_eq!(frames.next_data(), None);
 }
 
-fn subscribers(address: SocketAddr) -> u64 {
+fn metric(address: SocketAddr, name: &str) -> u64 {
     let reply = request(address, "GET", "/metrics", "", b"");
-    let line = reply
-        .text()
-        .lines()
-        .find(|line| line.starts_with("trefoil_subscribers "));
-    line.unwrap().split(' ').nth(1).unwrap().parse().unwrap()
+    let mut lines = reply.text().lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap().parse().unwrap()
+}
+
+fn subscribers(address: SocketAddr) -> u64 {
+    metric(address, "trefoil_subscribers")
+}
+
+#[test]
+fn an_append_wakes_whom_it_concerns_and_the_others_are_not_behind() {
+    const SUBSCRIBERS: u64 = 100;
+    const APPENDS: u64 = 50;
+    let server = TestServer::production();
+    let address = server.address;
+    let open = |number: u64| {
+        let mut frames = Frames::open(address, &format!("/subscribe?category=own{number}"));
+        assert_eq!(frames.next().unwrap(), ": ready");
+        frames
+    };
+    let mut all: Vec<Frames> = (0..SUBSCRIBERS).map(open).collect();
+    // Each of them is told of one event, and waits for the next one then.
+    for (frames, number) in all.iter_mut().zip(0..) {
+        write(address, &format!("own{number}-1"));
+        assert_eq!(
+            frames.next_data().unwrap(),
+            poke(&format!("own{number}-1"), 0, number + 1)
+        );
+    }
+    let wakes = || metric(address, "trefoil_subscription_wakes_total");
+    let waiting = Instant::now();
+    while metric(address, "trefoil_subscription_lag_events") > 0 {
+        assert!(waiting.elapsed() < Duration::from_secs(30), "one is behind");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let before = wakes();
+    for _ in 0..APPENDS {
+        write(address, "nobody-1");
+    }
+    let chosen = 42;
+    write(address, &format!("own{chosen}-1"));
+    let position = SUBSCRIBERS + APPENDS + 1;
+    assert_eq!(
+        all[chosen].next_data().unwrap(),
+        poke(&format!("own{chosen}-1"), 1, position)
+    );
+    assert_eq!(wakes(), before + 1);
+    let listed = rpc(address, r#"["ns.subscriptions",{"limit":1000}]"#);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.body).unwrap();
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), SUBSCRIBERS as usize);
+    for subscription in listed {
+        let is_chosen = subscription["query"]["category"] == format!("own{chosen}");
+        // It may not have come back yet from what it was told.
+        assert!(is_chosen || subscription["lag"] == 0, "{subscription}");
+        assert!(is_chosen || subscription["position"] == position);
+    }
 }
 
 fn wait_for_subscribers(address: SocketAddr, expected: u64) {
