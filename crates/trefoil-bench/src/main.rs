@@ -2,7 +2,7 @@
 //!
 //! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and [`seats`]
 //! measure the server from outside, [`cluster`] several of them, [`all`] the first three of them in one run.
-//! [`size`] measures what it needs.
+//! [`size`] measures what it needs, [`subscribers`] what those cost who follow events.
 //! Figures are comparable within one run on one machine, not across machines: every table therefore
 //! carries its own raw limit and its own baselines.
 
@@ -32,6 +32,7 @@ mod seats;
 mod size;
 #[cfg(feature = "baselines")]
 mod sqlite_baseline;
+mod subscribers;
 mod system;
 mod trefoil_engine;
 mod usage;
@@ -79,6 +80,9 @@ enum Subject {
     /// Measure what namespaces, connections, events and keys need
     #[command(after_help = "Example:\n  cargo xtask bench size --dir /var/tmp")]
     Size(size::Arguments),
+    /// Measure appends while many follow events
+    #[command(after_help = "Example:\n  cargo xtask bench subscribers --dir /var/tmp")]
+    Subscribers(subscribers::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -101,6 +105,7 @@ fn run(subject: Subject) -> anyhow::Result<()> {
         Subject::Resp(arguments) => resp::run(&arguments),
         Subject::Seats(arguments) => seats::run(&arguments),
         Subject::Size(arguments) => size::run(&arguments),
+        Subject::Subscribers(arguments) => subscribers::run(&arguments),
     }
 }
 

@@ -13,9 +13,14 @@ impl Wake for Unpark {
     }
 }
 
+/// Wakes this thread, which may be parked.
+pub(crate) fn waker_of_this_thread() -> Waker {
+    Waker::from(Arc::new(Unpark(std::thread::current())))
+}
+
 /// Starts all futures, in their order and before any of them can be waited for, and waits.
 pub(crate) fn wait_for_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let waker = waker_of_this_thread();
     let mut context = Context::from_waker(&waker);
     let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut answers: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();

@@ -1,14 +1,19 @@
 //! Who is woken by a commit: those it concerns and nobody else, and none of them is forgotten.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures_core::Stream as _;
 use trefoil::{
     Commit, ConsumerGroup, Database, Error, Event, ImportedEvent, NewEvent, Options, Query,
     QueryItem, RemoveBefore, Selection, Source, Subscription, Timestamp,
 };
+
+use crate::waiting::waker_of_this_thread;
 
 /// So long is waited for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -363,6 +368,25 @@ fn follow(database: &Database, mut subscription: Subscription, end: &AtomicU64) 
     }
 }
 
+/// The same, as a stream.
+fn follow_stream(mut subscription: Subscription, end: &AtomicU64) -> Vec<u64> {
+    let waker = waker_of_this_thread();
+    let mut context = Context::from_waker(&waker);
+    let mut seen = Vec::new();
+    loop {
+        match Pin::new(&mut subscription).poll_next(&mut context) {
+            Poll::Ready(event) => seen.push(event.unwrap().unwrap().position()),
+            Poll::Pending => {
+                let end = end.load(Ordering::SeqCst);
+                if end > 0 && subscription.position() >= end {
+                    return seen;
+                }
+                thread::park_timeout(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
 #[test]
 fn nobody_misses_anything_whoever_writes_whatever() {
     const WRITERS: usize = 4;
@@ -377,11 +401,14 @@ fn nobody_misses_anything_whoever_writes_whatever() {
         let end = AtomicU64::new(0);
         let seen: Vec<Vec<u64>> = thread::scope(|scope| {
             let (database, end) = (&database, &end);
-            let start = |read: &Selection| {
+            let start = |(number, read): (usize, &Selection)| {
                 let subscription = database.subscribe(read.clone());
-                scope.spawn(move || follow(database, subscription, end))
+                scope.spawn(move || match number % 2 {
+                    0 => follow(database, subscription, end),
+                    _ => follow_stream(subscription, end),
+                })
             };
-            let followers: Vec<_> = reads.iter().map(start).collect();
+            let followers: Vec<_> = reads.iter().enumerate().map(start).collect();
             let writers: Vec<_> = (0..WRITERS)
                 .map(|_| {
                     let mut rng = rng.fork();
