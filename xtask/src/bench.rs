@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::test::{cargo, path_with, run_quietly};
 
 /// The subjects that are measured beside other systems, whose clients must be built in.
-const WITH_PEERS: [&str; 3] = ["all", "dcb", "resp"];
+const WITH_PEERS: [&str; 4] = ["all", "dcb", "growth", "resp"];
 
 /// Builds everything, installs what it is compared with, and runs the benchmark where the user is.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! What is known of the machine: figures mean nothing without it.
 
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 /// The processor, the number of its cores this process may use, memory and system.
@@ -42,6 +43,12 @@ impl Machine {
             "system": self.system,
         })
     }
+}
+
+/// Writes down what is not yet on disk and drops all pages of files, which only root may do.
+pub(crate) fn drop_pages() -> Result<()> {
+    rustix::fs::sync();
+    std::fs::write("/proc/sys/vm/drop_caches", "3").context("/proc/sys/vm/drop_caches")
 }
 
 /// The value of the first line `name : value` of a file.

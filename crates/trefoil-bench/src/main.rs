@@ -2,7 +2,8 @@
 //!
 //! [`engine`] measures the library in this process; [`http`], [`dcb`], [`resp`] and [`seats`]
 //! measure the server from outside, [`cluster`] several of them, [`all`] the first three of them in one run.
-//! [`size`] measures what it needs, [`subscribers`] what those cost who follow events.
+//! [`size`] measures what it needs, [`growth`] what operations cost as data outgrows memory, [`subscribers`] what
+//! those cost who follow events.
 //! Figures are comparable within one run on one machine, not across machines: every table therefore
 //! carries its own raw limit and its own baselines.
 
@@ -18,6 +19,7 @@ mod cluster;
 mod dcb;
 mod engine;
 mod fjall_baseline;
+mod growth;
 mod http;
 mod latency;
 mod machine;
@@ -83,6 +85,9 @@ enum Subject {
     /// Measure appends while many follow events
     #[command(after_help = "Example:\n  cargo xtask bench subscribers --dir /var/tmp")]
     Subscribers(subscribers::Arguments),
+    /// Measure what operations cost as data outgrows caches and memory
+    #[command(after_help = "Example:\n  cargo xtask bench growth --quick --parts keys")]
+    Growth(growth::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -106,6 +111,7 @@ fn run(subject: Subject) -> anyhow::Result<()> {
         Subject::Seats(arguments) => seats::run(&arguments),
         Subject::Size(arguments) => size::run(&arguments),
         Subject::Subscribers(arguments) => subscribers::run(&arguments),
+        Subject::Growth(arguments) => growth::run(&arguments),
     }
 }
 

@@ -122,6 +122,22 @@ impl Memory {
     }
 }
 
+/// The bytes that a process has asked files for so far, wherever they came from.
+pub(crate) fn bytes_read(process: u32) -> Option<u64> {
+    io_of(process, "rchar:")
+}
+
+/// The bytes that had to come from a disk for a process so far.
+pub(crate) fn bytes_from_disk(process: u32) -> Option<u64> {
+    io_of(process, "read_bytes:")
+}
+
+fn io_of(process: u32, name: &str) -> Option<u64> {
+    let io = std::fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    let mut lines = io.lines().filter_map(|line| line.strip_prefix(name));
+    lines.next()?.trim().parse().ok()
+}
+
 /// A disk, by its numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Disk {
@@ -189,6 +205,17 @@ mod tests {
         assert_eq!(metric(metrics, "x_total"), Some(5));
         assert_eq!(metric(metrics, "x_sum"), Some(6));
         assert_eq!(metric(metrics, "y"), None);
+    }
+
+    #[test]
+    fn what_this_process_reads_is_counted() {
+        let Some(before) = bytes_read(std::process::id()) else {
+            return;
+        };
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let after = bytes_read(std::process::id()).unwrap();
+        assert!(after - before >= program.len() as u64);
+        assert!(bytes_from_disk(std::process::id()).is_some());
     }
 
     #[test]

@@ -3,18 +3,18 @@
 //! The published clients come first, unmodified: they are what applications use.
 
 mod appends;
-mod asking;
-mod connection;
+pub(crate) mod asking;
+pub(crate) mod connection;
 mod elsewhere;
-mod events;
+pub(crate) mod events;
 mod growth;
 mod grpc;
 mod history;
-mod load;
+pub(crate) mod load;
 mod loaded;
 mod ready;
 mod resp;
-mod server;
+pub(crate) mod server;
 mod tags;
 #[cfg(feature = "peers")]
 mod tephra;

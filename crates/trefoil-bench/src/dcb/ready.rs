@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use trefoil_grpc::AppendRequest;
 
 use super::asking::{Asking, Expected};
@@ -11,6 +11,7 @@ use super::load::{Clients, Until};
 use super::loaded::Loaded;
 use super::server::Server;
 use super::{Bench, aim};
+use crate::machine::drop_pages;
 use crate::report::{Report, Row, Target};
 
 /// How often each kind of restart is measured; the median counts.
@@ -112,12 +113,6 @@ fn start(server: &mut Server) -> Result<Duration> {
     let begin = Instant::now();
     server.start_again()?;
     Ok(begin.elapsed())
-}
-
-/// Writes down what is not yet on disk and drops all pages of files, which only root may do.
-pub(super) fn drop_pages() -> Result<()> {
-    rustix::fs::sync();
-    std::fs::write("/proc/sys/vm/drop_caches", "3").context("/proc/sys/vm/drop_caches")
 }
 
 /// Appends events that no other cell looks for, in one request.
