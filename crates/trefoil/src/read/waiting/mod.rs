@@ -141,11 +141,11 @@ impl WaitingSubscribers {
             0 => Vec::new(),
             _ => self.find(events, last),
         };
-        self.told.store(last, Ordering::Release);
         if !sleepers.is_empty() {
             self.stats.record_wakes(sleepers.len() as u64);
-            self.wake(sleepers);
         }
+        self.told.store(last, Ordering::Release);
+        self.wake(sleepers);
     }
 
     /// Tells those it concerns, and returns those of them who sleep.
