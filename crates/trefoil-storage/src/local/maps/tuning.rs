@@ -19,7 +19,7 @@ const IS_PARTITIONED: [bool; 2] = [false, true];
 const IS_PINNED: [bool; 1] = [true];
 /// What a map keeps in memory before it writes a table. Little, because hundreds of namespaces may
 /// be open; batches are large, so that tables are too where much is written.
-const MEMTABLE_BYTES: u64 = 2 * 1024 * 1024;
+pub(super) const MEMTABLE_BYTES: u64 = 2 * 1024 * 1024;
 
 /// The options of new maps.
 pub(super) fn map_options() -> KeyspaceCreateOptions {

@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, PersistMode, Readable as _, Snapshot};
@@ -14,7 +15,7 @@ use lsm_tree::{AbstractTree as _, AnyTree, Cache};
 use parking_lot::RwLock;
 use trefoil_core::{Direction, Error, Result};
 
-use super::tuning;
+use super::tuning::{self, MEMTABLE_BYTES};
 use crate::contract::check_key;
 use crate::local::disk::RealDisk;
 use crate::local::files::sync_dir;
@@ -25,6 +26,9 @@ use crate::{Batch, BlockCache, Map, Scan};
 /// The smallest journal limit that fjall accepts: beyond it, maps that are seldom written have to
 /// write their tables too. Its journal file is sparse.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// How long a write waits at a time for its tables, and how often at most.
+const TABLE_WAIT: Duration = Duration::from_millis(2);
+const TABLE_WAITS_MAX: usize = 250;
 /// How many files may be open at once.
 const CACHED_FILES_MAX: usize = 32;
 
@@ -70,6 +74,22 @@ fn failed(dir: &Path, what: &str, error: &fjall::Error) -> Error {
             super::failed(dir, what, Some(io), &error.to_string())
         }
         error => super::failed(dir, what, None, &error.to_string()),
+    }
+}
+
+/// Waits until what was written is in tables, if it is much. A moment that begins before that is read
+/// from memory for as long as it lasts, which takes a search through all of it even for
+/// keys that are not there. Gives up if it takes long, as during a merge: it only makes reads faster.
+fn wait_for_tables(keyspaces: &[Keyspace]) {
+    let is_in_memory = |keyspace: &Keyspace| {
+        let tree = &keyspace.tree;
+        tree.sealed_memtable_count() > 0 || tree.active_memtable().size() > MEMTABLE_BYTES
+    };
+    for _ in 0..TABLE_WAITS_MAX {
+        if !keyspaces.iter().any(is_in_memory) {
+            return;
+        }
+        std::thread::sleep(TABLE_WAIT);
     }
 }
 
@@ -225,6 +245,7 @@ impl WrittenMaps {
     fn try_write(&self, batch: &Batch) -> Result<()> {
         let database = self.database()?;
         let mut changes = database.batch().durability(Some(PersistMode::SyncAll));
+        let mut keyspaces = Vec::new();
         // Most changes are of the same map as the one before.
         for same in batch
             .changes
@@ -237,10 +258,12 @@ impl WrittenMaps {
                     None => changes.remove(&keyspace, key.as_slice()),
                 }
             }
+            keyspaces.push(keyspace);
         }
-        changes
-            .commit()
-            .map_err(|error| self.failed("writing to", &error))
+        let written = changes.commit();
+        written.map_err(|error| self.failed("writing to", &error))?;
+        wait_for_tables(&keyspaces);
+        Ok(())
     }
 
     pub(super) fn drop_map(&self, name: &str) -> Result<()> {
@@ -487,6 +510,24 @@ mod tests {
                 bytes < 4 * JOURNAL_BYTES_MAX,
                 "{bytes} after {round} batches"
             );
+        }
+    }
+
+    #[test]
+    fn much_that_was_written_is_read_from_tables() {
+        let dir = tempfile::tempdir().unwrap();
+        let maps =
+            WrittenMaps::open(dir.path().join("written"), &BlockCache::new(1 << 20)).unwrap();
+        for round in 0..3_u32 {
+            let mut batch = Batch::default();
+            for key in 0..40_000_u32 {
+                batch.put("state", key.to_be_bytes(), round.to_be_bytes().repeat(16));
+            }
+            maps.write(&batch).unwrap();
+            let database = maps.database().unwrap();
+            let tree = maps.keyspace(&database, "state").unwrap().tree.clone();
+            assert_eq!(tree.sealed_memtable_count(), 0);
+            assert_eq!(tree.active_memtable().size(), 0);
         }
     }
 }
