@@ -5,10 +5,20 @@ use std::sync::Arc;
 
 use lsm_tree::Cache;
 
+use crate::file_cache::FileCache;
+
+/// Blocks of logs in files have this part of the cache. One that is not here is mostly in the operating
+/// system's cache, from which it costs less than a block of a map, which must be checked and
+/// decompressed.
+const FILES_PART: u64 = 4;
+
 /// Blocks that were read, of all storages that were opened with it.
 pub struct BlockCache {
     /// Blocks of maps. Trees have numbers that are unique in a process.
     maps: Arc<Cache>,
+    /// Blocks of logs in files.
+    files: Arc<FileCache>,
+    bytes_max: u64,
 }
 
 impl fmt::Debug for BlockCache {
@@ -23,23 +33,30 @@ impl fmt::Debug for BlockCache {
 impl BlockCache {
     /// Returns a cache of this many bytes.
     pub fn new(bytes_max: u64) -> Self {
+        let file_bytes = bytes_max / FILES_PART;
         Self {
-            maps: Arc::new(Cache::with_capacity_bytes(bytes_max)),
+            maps: Arc::new(Cache::with_capacity_bytes(bytes_max - file_bytes)),
+            files: Arc::new(FileCache::new(file_bytes)),
+            bytes_max,
         }
     }
 
     /// Returns how many bytes it may take.
     pub fn bytes_max(&self) -> u64 {
-        self.maps.capacity()
+        self.bytes_max
     }
 
     /// Returns how many bytes of memory it takes.
     pub fn bytes(&self) -> u64 {
-        self.maps.size()
+        self.maps.size() + self.files.n_bytes()
     }
 
     pub(crate) fn maps(&self) -> &Arc<Cache> {
         &self.maps
+    }
+
+    pub(crate) fn files(&self) -> &Arc<FileCache> {
+        &self.files
     }
 }
 

@@ -421,6 +421,12 @@ pub trait Storage: Send + Sync + Debug {
     /// can fetch them together.
     fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()>;
 
+    /// Reads as [`Self::read`] does, unless something has to be waited for that is not in memory. Then it
+    /// returns `false`, and what `visit` has seen so far is to be forgotten.
+    fn read_at_hand(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<bool> {
+        self.read(positions, visit).map(|()| true)
+    }
+
     /// Hands the labels of the items at these positions to `visit` as [`Self::read`] does, without
     /// reading the items if it can.
     fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {

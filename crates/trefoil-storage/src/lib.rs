@@ -14,6 +14,7 @@ mod completion;
 pub mod conformance;
 mod contract;
 mod edits;
+mod file_cache;
 pub mod local;
 mod memory;
 mod range;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -159,4 +160,90 @@ fn a_new_data_directory_is_its_owners_alone_and_an_open_one_is_warned_of() {
     assert!(log.contains(&advice), "{log}");
     let lock = data.join("_meta/LOCK").metadata().unwrap();
     assert_eq!(lock.mode() & 0o077, 0, "nobody else can hold the lock");
+}
+
+/// The files of the log of `side` that end like this.
+fn log_files(data: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = all_paths(&data.join("side/1/log"));
+    files.retain(|path| path.extension().is_some_and(|other| other == extension));
+    files.sort();
+    files
+}
+
+#[test]
+fn files_that_are_cut_short_under_a_server_cost_nobody_else() {
+    const N_EVENTS: u64 = 600;
+    let above = TempDir::new().unwrap();
+    let data = above.path().join("data");
+    let small = [
+        "--log-level=warn",
+        "--segment-size-max=256KiB",
+        "--plain-segments=2",
+    ];
+    let server = Server::on(&data, &small);
+    let created = server.client().rpc(&json!(["ns.create", "side"])).ok();
+    let token = created["token"].as_str().unwrap().to_owned();
+    write(&server, ADMIN).ok();
+    let mut client = server.client_with(&token);
+    let mut random = 1_u64;
+    for _ in 0..N_EVENTS {
+        let mut text = String::new();
+        while text.len() < 4000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            text.push_str(&format!("{random:x}"));
+        }
+        let message = json!({"type": "T", "data": {"text": text}});
+        client.rpc(&json!(["stream.write", "a-1", message])).ok();
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while log_files(&data, "compressed").len() < 3 || log_files(&data, "offsets").len() < 2 {
+        assert!(Instant::now() < deadline, "nothing was compressed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(server.terminate().success());
+
+    let server = Server::on(&data, &small);
+    let mut client = server.client_with(&token);
+    let mut get = |position: u64| client.rpc(&json!(["events.get", position]));
+    let (first, last) = (get(1), get(N_EVENTS));
+    assert!(first.status == 200 && last.status == 200);
+    let cut = [
+        log_files(&data, "compressed").remove(0),
+        log_files(&data, "segment").remove(0),
+    ];
+    for path in &cut {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    }
+    let mut said = String::new();
+    let mut n_read = 0;
+    for position in 1..=N_EVENTS {
+        let answer = get(position);
+        match answer.status {
+            200 => n_read += 1,
+            500 => said.push_str(&String::from_utf8_lossy(&answer.body)),
+            other => panic!("{other}"),
+        }
+    }
+    assert!(n_read > N_EVENTS / 2 && n_read < N_EVENTS, "{n_read}");
+    for path in &cut {
+        assert!(
+            said.contains(path.file_name().unwrap().to_str().unwrap()),
+            "{said}"
+        );
+    }
+    assert!(said.contains("\"DAMAGED\""), "{said}");
+    let page = json!(["stream.get", "a-1", {"position": 0, "batchSize": 500}]);
+    assert_eq!(client.rpc(&page).status, 500);
+    write(&server, ADMIN).ok();
+    assert_eq!(write(&server, &token).ok()["globalPosition"], N_EVENTS + 1);
+    assert!(server.terminate().success());
+    let found = verify(&data);
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    let found = String::from_utf8(found.stdout).unwrap();
+    for path in &cut {
+        assert!(found.contains(path.to_str().unwrap()), "{found}");
+    }
 }

@@ -94,8 +94,8 @@ impl Log {
         };
         match &entry.segment {
             Segment::Plain(segment) => {
-                for header in segment.headers() {
-                    let (offset, header) = header?;
+                let mut records = segment.records()?;
+                while let Some((offset, header)) = records.next_header()? {
                     visit(RecordInfo {
                         segment: number,
                         offset: Some(offset as u64),

@@ -7,10 +7,10 @@ pub mod files;
 mod inspect;
 mod lock;
 mod log;
-mod mapping;
 mod maps;
 mod options;
 pub mod private;
+mod reading;
 mod verify;
 
 #[cfg(test)]
@@ -40,6 +40,8 @@ pub use lock::DirectoryLock;
 use log::Log;
 use maps::Maps;
 pub use maps::{LoadedMaps, check_name};
+use reading::FileAccess;
+use reading::file::ReadPatience;
 
 /// The directory of the log in a namespace's directory.
 const LOG_DIR: &str = "log";
@@ -83,9 +85,10 @@ impl LocalStorage {
         let lock = DirectoryLock::take(dir)?;
         sync_dirs(&*options.disk, dir)?;
         remove_dir(&dir.join(REMOVED_MAPS_DIR))?;
+        let access = FileAccess::of(&options);
         let maps = Maps::open(&dir.join(MAPS_DIR), &options)?;
         let known_commit = reach(&|name| maps.map(name))?;
-        let (log, recovery) = log::recovery::open(&log_dir, options, known_commit)?;
+        let (log, recovery) = log::recovery::open(&log_dir, (options, access), known_commit)?;
         Ok(Self {
             maps,
             log,
@@ -125,7 +128,8 @@ impl LocalStorage {
         let options = LocalOptions::default();
         let known = Maps::open(&maps, &options).and_then(|maps| reach(&|name| maps.map(name)));
         // Maps that cannot be read know of nothing.
-        log::recovery::open(&dir.join(LOG_DIR), options, known.unwrap_or(0))?;
+        let access = FileAccess::of(&options);
+        log::recovery::open(&dir.join(LOG_DIR), (options, access), known.unwrap_or(0))?;
         remove_dir(&removed)?;
         if maps.exists() {
             fs::rename(&maps, &removed).map_err(io("removing", &maps))?;
@@ -178,7 +182,13 @@ impl Storage for LocalStorage {
     }
 
     fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
-        self.log.read(positions, visit)
+        self.log
+            .read(positions, ReadPatience::Waits, visit)
+            .map(drop)
+    }
+
+    fn read_at_hand(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<bool> {
+        self.log.read(positions, ReadPatience::AtHand, visit)
     }
 
     fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {

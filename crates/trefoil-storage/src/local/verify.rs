@@ -1,6 +1,7 @@
 //! Reading every byte of a log and telling all that is wrong, not only the first.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use trefoil_core::{Error, Result};
 
@@ -16,13 +17,16 @@ use super::log::layout::{
 };
 use super::log::names::{self, FileKind, Files};
 use super::log::plain::read_header;
-use super::log::scan::{ExpectedRecord, end_of_data, records_from};
+use super::log::records::SegmentWalk;
+use super::log::scan::ExpectedRecord;
 use super::log::seal::Seal;
 use super::log::sidecar;
 use super::log::snapshot::SnapshotFile;
 use super::log::summary::Summary;
-use super::mapping::Mapping;
+use super::reading::FileAccess;
+use super::reading::file::LogFile;
 use super::{LOG_DIR, LocalStorage};
+use crate::file_cache::FileCache;
 use crate::{LogEnd, Snapshot};
 
 /// Something that is not as it should be.
@@ -81,6 +85,7 @@ impl LocalStorage {
             position: 1,
         };
         let mut verifier = Verifier {
+            access: file_access(),
             report: LogReport::default(),
             expected: first,
             blank: None,
@@ -131,13 +136,24 @@ impl LocalStorage {
         let _lock = DirectoryLock::take(dir.as_ref())?;
         let dir = dir.as_ref().join(LOG_DIR);
         match names::list(&dir)?.snapshots.last() {
-            Some(&commit) => SnapshotFile::open(&dir, commit)?.read(&mut |_, _| Ok(())),
+            Some(&commit) => {
+                SnapshotFile::open(&dir, commit, &file_access())?.read(&mut |_, _| Ok(()))
+            }
             None => Ok(()),
         }
     }
 }
 
+/// Files are read in order, for which no cache is needed.
+fn file_access() -> FileAccess {
+    FileAccess {
+        disk: Arc::new(RealDisk),
+        cache: Arc::new(FileCache::new(0)),
+    }
+}
+
 struct Verifier {
+    access: FileAccess,
     report: LogReport,
     expected: ExpectedRecord,
     /// A segment without records: no records may follow.
@@ -216,7 +232,7 @@ impl Verifier {
                 format!("the log ends at commit {last}, before the snapshot"),
             );
         }
-        let read = SnapshotFile::open(dir, commit).and_then(|snapshot| {
+        let read = SnapshotFile::open(dir, commit, &self.access).and_then(|snapshot| {
             self.report.bytes += snapshot.file_bytes();
             self.report.snapshot = Some(snapshot.info());
             snapshot.read(&mut |_, _| Ok(()))
@@ -243,25 +259,22 @@ impl Verifier {
     }
 
     fn plain(&mut self, path: &Path, number: u64, offsets: Option<&Path>) -> Result<()> {
-        let mapping = Mapping::open(path)?;
-        self.report.bytes += mapping.len() as u64;
-        let header = read_header(path, &mapping, number)?;
+        let file = LogFile::open(path, &self.access)?;
+        self.report.bytes += file.length();
+        let header = read_header(path, &file, number)?;
         let mut summary = Summary {
             used_bytes: SEGMENT_HEADER_BYTES as u64,
             ..Summary::default()
         };
         let index = GrowingIndex::default();
+        let mut walk = SegmentWalk::new(&file, header.salt)?;
         let mut offset = SEGMENT_HEADER_BYTES;
-        let end = SEGMENT_HEADER_BYTES
-            + end_of_data(mapping.get(SEGMENT_HEADER_BYTES..).unwrap_or_default());
+        let end = walk.end_of_data(SEGMENT_HEADER_BYTES, walk.end())?;
         let mut continues = None;
         while offset < end {
-            let record = RecordHeader::at(&mapping, offset, header.salt)
-                .filter(|record| record.body(&mapping, offset, header.salt).is_some());
-            let Some(record) = record else {
+            let Some(record) = walk.record(offset)? else {
                 self.find(path, offset as u64, "bytes that are not a valid record");
-                let mut later = records_from(&mapping, header.salt, offset + ALIGNMENT, end);
-                let Some((next, record)) = later.next() else {
+                let Some((next, record)) = walk.find(offset + ALIGNMENT, end, |_| true)? else {
                     break;
                 };
                 // What was lost is reported once; the order is checked from here on.
@@ -278,7 +291,7 @@ impl Verifier {
                 self.find(path, offset as u64, "the record belongs to another group");
             }
             continues = record.continues.then_some(record.group_start);
-            self.record(path, &mapping, header, offset, &record, &index);
+            self.record(path, &mut walk, header, offset, &record, &index)?;
             offset = record.end(offset);
             summary.add(&record, offset as u64);
         }
@@ -304,19 +317,19 @@ impl Verifier {
     fn record(
         &mut self,
         path: &Path,
-        mapping: &[u8],
+        walk: &mut SegmentWalk<'_>,
         header: SegmentHeader,
         offset: usize,
         record: &RecordHeader,
         index: &GrowingIndex,
-    ) {
+    ) -> Result<()> {
         if let Some(what) = self.expected.follow(record) {
             self.find(path, offset as u64, what);
         }
         self.report.records += 1;
         self.report.commits += u64::from(record.n_commits);
-        let Some(body) = record.body(mapping, offset, header.salt) else {
-            return;
+        let Some(body) = walk.body(offset, record)? else {
+            return Ok(());
         };
         let start = record.end(offset) - body.len();
         let (mut offsets, mut length) = (Vec::new(), 0);
@@ -339,6 +352,7 @@ impl Verifier {
             );
         }
         index.push(record.first_position, offsets.into_iter());
+        Ok(())
     }
 
     fn sidecar(
@@ -348,19 +362,19 @@ impl Verifier {
         summary: &Summary,
         index: GrowingIndex,
     ) -> Result<()> {
-        let sidecar = sidecar::open(path, header)?;
-        let (table, _) = SegmentIndex::Growing(Box::new(index)).encode();
+        let sidecar = sidecar::open(path, header, &self.access)?;
+        let (table, _) = SegmentIndex::Growing(Box::new(index)).encode()?;
         self.report.bytes += table.len() as u64;
-        if sidecar.summary != *summary || sidecar.table() != Some(table.as_slice()) {
+        if sidecar.summary != *summary || sidecar.table()?.as_ref() != Some(&table) {
             self.find(path, 0, "the sidecar does not agree with its segment");
         }
         Ok(())
     }
 
     fn compressed(&mut self, path: &Path, number: u64) -> Result<()> {
-        let segment = CompressedSegment::open(path, number)?;
+        let segment = CompressedSegment::open(path, number, &self.access)?;
         let summary = segment.header.summary;
-        self.report.bytes += segment.bytes().len() as u64;
+        self.report.bytes += segment.file.length();
         self.dropped_commit = self.dropped_commit.max(segment.header.dropped_commit);
         self.note_blank(path, false);
         let items = segment.check_items(&mut |error| self.find_error(path, error));

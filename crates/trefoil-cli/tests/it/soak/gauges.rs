@@ -18,7 +18,7 @@ pub(super) struct Gauges(Vec<Sample>);
 #[derive(Clone, Copy)]
 struct Sample {
     at: Duration,
-    /// Memory of its own, without the files that are mapped.
+    /// Memory of its own, without the program itself.
     memory_kib: u64,
     descriptors: u64,
     threads: u64,

@@ -1,22 +1,24 @@
 //! The few things the log does to files, behind a trait so that tests can make them fail.
-//!
-//! Reading is not among them: files are read through memory maps.
 
 #[cfg(any(test, feature = "testing"))]
 mod simulated;
 
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::Result;
+use std::io::{ErrorKind, IoSliceMut, Result};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{ReadWriteFlags, preadv2};
 
 #[cfg(any(test, feature = "testing"))]
 pub use simulated::SimulatedDisk;
 
 use super::private;
 
-/// Changes to files and directories.
+/// Changes to files and directories, and reading files.
 pub trait Disk: Debug + Send + Sync {
     /// Creates a file, which replaces one of the same name, for reading and writing.
     fn create(&self, path: &Path) -> Result<File>;
@@ -41,6 +43,45 @@ pub trait Disk: Debug + Send + Sync {
 
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Opens an existing file for reading. The operating system reads no more of it than it is asked
+    /// for.
+    fn open_to_read(&self, path: &Path) -> Result<File> {
+        let file = File::open(path)?;
+        // A file system that takes no advice reads ahead, which costs time and nothing else.
+        let _ = fadvise(&file, 0, None, Advice::Random);
+        Ok(file)
+    }
+
+    /// Fills `bytes` with what is at `offset`. Returns how many bytes there are: fewer where the file
+    /// ends.
+    fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<usize> {
+        let mut n_read = 0;
+        while n_read < bytes.len() {
+            match file.read_at(&mut bytes[n_read..], offset + n_read as u64) {
+                Ok(0) => break,
+                Ok(n) => n_read += n,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(n_read)
+    }
+
+    /// Fills `bytes` with what is at `offset`, unless some of it would have to be waited for. Returns
+    /// whether it did. What else is wrong is told by a read that waits.
+    fn read_at_hand(&self, file: &File, bytes: &mut [u8], offset: u64) -> bool {
+        let n_wanted = bytes.len();
+        let mut bytes = [IoSliceMut::new(bytes)];
+        let read = preadv2(file, &mut bytes, offset, ReadWriteFlags::NOWAIT);
+        read == Ok(n_wanted)
+    }
+
+    /// Says that these bytes of a file are about to be read.
+    fn expect(&self, file: &File, offset: u64, length: u64) {
+        // It is advice: without it, reading takes longer.
+        let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
+    }
 }
 
 /// How much is written with one call. The operating system looks for memory in one piece for what is

@@ -28,6 +28,10 @@ struct Faults {
     failing_writes: Option<(ErrorKind, usize)>,
     /// How syncs fail.
     failing_syncs: Option<ErrorKind>,
+    /// How reads fail.
+    failing_reads: Option<ErrorKind>,
+    /// Whether every read has to be waited for.
+    is_cold: bool,
 }
 
 #[derive(Debug)]
@@ -141,6 +145,16 @@ impl SimulatedDisk {
     /// Lets syncs fail, or not any more.
     pub fn fail_syncs(&self, failure: Option<ErrorKind>) {
         self.state.lock().faults.failing_syncs = failure;
+    }
+
+    /// Lets reads of files fail, or not any more.
+    pub fn fail_reads(&self, failure: Option<ErrorKind>) {
+        self.state.lock().faults.failing_reads = failure;
+    }
+
+    /// Sets whether the operating system has nothing of its files in memory.
+    pub fn set_cold(&self, is_cold: bool) {
+        self.state.lock().faults.is_cold = is_cold;
     }
 
     /// How many operations were asked for so far.
@@ -313,6 +327,22 @@ impl Disk for SimulatedDisk {
             return Err(lost_power());
         }
         file.write_all_at(bytes, offset)
+    }
+
+    fn read_at(&self, file: &File, bytes: &mut [u8], offset: u64) -> Result<usize> {
+        match self.state.lock().faults.failing_reads {
+            Some(kind) => Err(kind.into()),
+            None => RealDisk.read_at(file, bytes, offset),
+        }
+    }
+
+    fn read_at_hand(&self, file: &File, bytes: &mut [u8], offset: u64) -> bool {
+        let Faults {
+            is_cold,
+            failing_reads,
+            ..
+        } = self.state.lock().faults;
+        !is_cold && failing_reads.is_none() && RealDisk.read_at_hand(file, bytes, offset)
     }
 
     fn sync_data(&self, file: &File) -> Result<()> {

@@ -23,6 +23,7 @@ mod damage;
 mod edits;
 mod marks;
 mod model;
+mod reads;
 mod seals;
 mod snapshots;
 

@@ -45,9 +45,14 @@ impl BlockHeader {
         out
     }
 
-    /// The block at the beginning of `bytes` and its stored content, if they are valid.
+    /// How many bytes follow the header in these bytes.
+    fn stored_bytes(head: &[u8]) -> u64 {
+        u32_at(head, 4).into()
+    }
+
+    /// The header and the stored content of the block in these bytes, if they are valid.
     fn take(bytes: &[u8], seed: u64) -> Option<(Self, &[u8])> {
-        let head = bytes.get(..BLOCK_HEADER_BYTES)?;
+        let (head, stored) = bytes.split_at_checked(BLOCK_HEADER_BYTES)?;
         let header = Self {
             plain_bytes: u32_at(head, 0),
             stored_bytes: u32_at(head, 4),
@@ -57,8 +62,6 @@ impl BlockHeader {
             last_commit: u64_at(head, 24),
             first_position: u64_at(head, 32),
         };
-        let end = BLOCK_HEADER_BYTES.checked_add(header.stored_bytes as usize)?;
-        let stored = bytes.get(BLOCK_HEADER_BYTES..end)?;
         (block_check(&head[..40], stored, seed) == u64_at(head, 40)).then_some((header, stored))
     }
 }
@@ -210,11 +213,12 @@ impl CompressedSegment {
         visit: &mut dyn FnMut(&Record) -> Result<()>,
     ) -> Result<()> {
         let mut record = Record::default();
+        let mut items = self.items()?;
         self.walk(after_commit, &mut |place| {
             place.fill(&mut record);
             for at in 0..place.n_items {
                 let position = place.first_position + at as u64;
-                match self.item_at(place.ordinal + at, position)? {
+                match items.item(place.ordinal + at, position)? {
                     Some(item) => record.items.push(item.label, &item.bytes),
                     None => record.items.push_dropped(),
                 }
@@ -226,15 +230,19 @@ impl CompressedSegment {
     /// Hands the place of every record with a commit after `after_commit` to `visit`; items are not
     /// read.
     pub(crate) fn walk(&self, after_commit: u64, visit: VisitPlace<'_>) -> Result<()> {
-        let start = self.header.blocks_start();
-        let blocks = &self.bytes()[start..self.header.index_start()];
-        let (mut offset, mut ordinal) = (0, 0);
+        let start = self.header.blocks_start() as u64;
+        let mut walk = self.file.walk()?.until(self.header.index_start() as u64);
+        let (mut at, mut ordinal) = (start, 0);
         let mut position = self.header.summary.first_position;
-        while offset < blocks.len() {
+        while at < walk.end() {
             let known = position;
-            let wrong = || self.damage(start + offset, known, "a block of records is not valid");
-            let seed = self.header.salt.wrapping_add(offset as u64);
-            let (block, stored) = BlockHeader::take(&blocks[offset..], seed).ok_or_else(wrong)?;
+            let wrong = || self.damage(at as usize, known, "a block of records is not valid");
+            let head = walk.bytes(at..at + BLOCK_HEADER_BYTES as u64)?;
+            let stored_bytes = BlockHeader::stored_bytes(head.ok_or_else(wrong)?);
+            let end = at + BLOCK_HEADER_BYTES as u64 + stored_bytes;
+            let bytes = walk.bytes(at..end)?.ok_or_else(wrong)?;
+            let seed = self.header.salt.wrapping_add(at - start);
+            let (block, stored) = BlockHeader::take(bytes, seed).ok_or_else(wrong)?;
             position = block.first_position;
             if block.last_commit > after_commit {
                 let plain;
@@ -248,7 +256,7 @@ impl CompressedSegment {
                 walk_block(&block, content, ordinal, after_commit, visit)?.ok_or_else(wrong)?;
             }
             ordinal += block.n_items as usize;
-            offset += BLOCK_HEADER_BYTES + stored.len();
+            at = end;
         }
         Ok(())
     }

@@ -4,6 +4,8 @@
 use trefoil_core::Result;
 use zstd::zstd_safe::CDict;
 
+use crate::local::reading::FileAccess;
+
 use super::blocks::BlockWriter;
 use super::codec::ZstdEncoder;
 use super::compressed::{
@@ -33,6 +35,7 @@ const BYTES_PER_STEP: usize = 256 * 1024;
 /// snapshot; `None` if it should not go on with that.
 pub(crate) fn compress(
     segment: &PlainSegment,
+    access: &FileAccess,
     level: i32,
     snapshot: u64,
     goes_on: &dyn Fn() -> bool,
@@ -49,9 +52,9 @@ pub(crate) fn compress(
     let mut blocks = BlockWriter::new(level, salt)?;
     let (mut items, mut offsets) = (Vec::new(), Vec::new());
     let (mut summary, mut n_bytes) = (segment.summary(), 0);
-    for found in segment.headers() {
-        let (offset, header) = found?;
-        let body = segment.body(offset, &header)?;
+    let mut records = segment.records()?;
+    while let Some((offset, header)) = records.next_header()? {
+        let body = records.body(offset, &header)?;
         n_bytes += body.len();
         if n_bytes >= BYTES_PER_STEP {
             n_bytes = 0;
@@ -83,7 +86,7 @@ pub(crate) fn compress(
     offsets.extend_from_slice(&(items.len() as u32).to_le_bytes());
     let (blocks, n_records) = blocks.finish()?;
     summary.n_records = n_records;
-    let (table, n_ranges) = segment.index()?.encode();
+    let (table, n_ranges) = segment.index(access)?.encode()?;
     let mut index = table[..n_ranges as usize * RANGE_BYTES].to_vec();
     index.extend_from_slice(&offsets);
     let header = CompressedHeader {
@@ -144,18 +147,18 @@ pub(crate) fn shrink(segment: &CompressedSegment, level: i32) -> Result<Vec<u8>>
         blocks_bytes: blocks.len() as u64,
         ..*before
     };
-    let bytes = segment.bytes();
-    let dictionary_and_items = &bytes[COMPRESSED_HEADER_BYTES..before.blocks_start()];
-    let index = &bytes[before.index_start()..];
-    Ok([&header.encode(), dictionary_and_items, &blocks, index].concat())
+    let read = |start: usize, end: u64| segment.file.read(start as u64..end);
+    let dictionary_and_items = read(COMPRESSED_HEADER_BYTES, before.blocks_start() as u64)?;
+    let index = read(before.index_start(), segment.file.length())?;
+    Ok([header.encode(), dictionary_and_items, blocks, index].concat())
 }
 
 /// A dictionary for the segment's items; empty if they are too few or have nothing in common.
 fn train(segment: &PlainSegment) -> Result<Vec<u8>> {
     let mut sampler = Sampler::new(&segment.summary());
-    for found in segment.headers() {
-        let (offset, header) = found?;
-        let body = segment.body(offset, &header)?;
+    let mut records = segment.records()?;
+    while let Some((offset, header)) = records.next_header()? {
+        let body = records.body(offset, &header)?;
         items_of(&header, body, segment.header.salt).for_each(|(_, _, bytes)| sampler.add(bytes));
     }
     Ok(sampler.train())

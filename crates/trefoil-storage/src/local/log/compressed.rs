@@ -5,18 +5,20 @@
 //! that each item's end is known. An item that ends where it begins was dropped.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use trefoil_core::{Result, put_varint, take_varint};
 use xxhash_rust::xxh3::Xxh3;
 use zstd::zstd_safe::DDict;
 
-use crate::local::mapping::Mapping;
+use crate::local::reading::FileAccess;
+use crate::local::reading::file::LogFile;
+use crate::local::reading::walk::FileWalk;
 use crate::{Label, StoredItem};
 
 use super::codec::decompress;
-use super::index::{IndexPlace, ItemPlace, OFFSET_BYTES, RANGE_BYTES};
+use super::index::{ItemPlace, OFFSET_BYTES, RANGE_BYTES, StoredIndex};
 use super::layout::{
     FORMAT_VERSION, check_version, checksum, damaged, short_checksum, u32_at, u64_at,
 };
@@ -28,6 +30,8 @@ pub(crate) const COMPRESSED_HEADER_BYTES: usize = 144;
 const _: () = assert!(32 + SUMMARY_BYTES + 6 * 8 == COMPRESSED_HEADER_BYTES);
 /// Two checksums, the flags and the word; the length follows as a varint.
 const ITEM_FIXED_BYTES: usize = 17;
+/// The longest header of an item.
+const ITEM_HEADER_BYTES_MAX: usize = ITEM_FIXED_BYTES + 10;
 /// In the length of an item: whether its bytes are compressed.
 const IS_COMPRESSED: u64 = 1;
 
@@ -65,7 +69,7 @@ impl CompressedHeader {
         out
     }
 
-    fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
+    fn decode(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self> {
         let length = COMPRESSED_HEADER_BYTES;
         let is_header = bytes.len() >= length && bytes[..8] == MAGIC;
         if !is_header || u64_at(bytes, length - 8) != checksum(&bytes[..length - 8], 0) {
@@ -90,7 +94,7 @@ impl CompressedHeader {
         };
         let index = header.n_ranges as usize * RANGE_BYTES
             + (header.summary.n_items as usize + 1) * OFFSET_BYTES;
-        if header.index_start() + index != bytes.len() {
+        if (header.index_start() + index) as u64 != file_bytes {
             return Err(damaged(
                 path,
                 0,
@@ -101,7 +105,7 @@ impl CompressedHeader {
         Ok(header)
     }
 
-    fn items_start(&self) -> usize {
+    pub(crate) fn items_start(&self) -> usize {
         COMPRESSED_HEADER_BYTES + self.dictionary_bytes as usize
     }
 
@@ -174,8 +178,8 @@ fn take_item(bytes: &[u8], seed: u64) -> Option<Item<'_>> {
 
 /// What is needed to read items, made on first use.
 #[derive(Debug)]
-struct ItemReader {
-    index: IndexPlace,
+pub(crate) struct ItemReader {
+    pub(crate) index: StoredIndex,
     dictionary: Option<Dictionary>,
 }
 
@@ -192,15 +196,16 @@ impl std::fmt::Debug for Dictionary {
 pub(crate) struct CompressedSegment {
     pub(crate) path: PathBuf,
     pub(crate) header: CompressedHeader,
-    mapping: Mapping,
+    pub(crate) file: Arc<LogFile>,
     reader: OnceLock<ItemReader>,
 }
 
 impl CompressedSegment {
     /// Opens the file at `path`; only its header is read.
-    pub(crate) fn open(path: &Path, number: u64) -> Result<Self> {
-        let mapping = Mapping::open(path)?;
-        let header = CompressedHeader::decode(path, &mapping)?;
+    pub(crate) fn open(path: &Path, number: u64, access: &FileAccess) -> Result<Self> {
+        let file = LogFile::open(path, access)?;
+        let length = file.length().min(COMPRESSED_HEADER_BYTES as u64);
+        let header = CompressedHeader::decode(path, &file.read(0..length)?, file.length())?;
         if header.number != number {
             let what = format!("the file says that it is segment {}", header.number);
             return Err(damaged(path, 0, 0, what));
@@ -208,31 +213,38 @@ impl CompressedSegment {
         Ok(Self {
             path: path.to_owned(),
             header,
-            mapping,
+            file: Arc::new(file),
             reader: OnceLock::new(),
         })
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.mapping
     }
 
     pub(crate) fn damage(&self, offset: usize, position: u64, what: &str) -> trefoil_core::Error {
         damaged(&self.path, offset as u64, position, what)
     }
 
-    fn reader(&self) -> Result<&ItemReader> {
+    /// What is needed to read items, if it has been needed before.
+    pub(crate) fn reader_at_hand(&self) -> Option<&ItemReader> {
+        self.reader.get()
+    }
+
+    /// What is needed to read items.
+    pub(crate) fn reader(&self) -> Result<&ItemReader> {
         if let Some(reader) = self.reader.get() {
             return Ok(reader);
         }
         let start = self.header.index_start();
-        let dictionary = &self.mapping[COMPRESSED_HEADER_BYTES..self.header.items_start()];
-        let check = table_check(dictionary, &self.mapping[start..], self.header.salt);
         let position = self.header.summary.first_position;
-        if check != self.header.table_check {
+        let dictionary = COMPRESSED_HEADER_BYTES as u64..self.header.items_start() as u64;
+        let dictionary = self.file.read(dictionary)?;
+        let mut check = Xxh3::with_seed(self.header.salt);
+        check.update(&dictionary);
+        let n_items = self.header.summary.n_items as usize;
+        let lengths = (self.header.n_ranges as usize, n_items, n_items + 1);
+        let index = StoredIndex::read(&self.file, start as u64, lengths, &mut check)?;
+        if check.digest() != self.header.table_check {
             return Err(self.damage(start, position, "the dictionary or the index is not valid"));
         }
-        let dictionary = match dictionary {
+        let dictionary = match dictionary.as_slice() {
             [] => None,
             bytes => Some(Dictionary(DDict::try_create(bytes).ok_or_else(|| {
                 self.damage(
@@ -242,75 +254,46 @@ impl CompressedSegment {
                 )
             })?)),
         };
-        let index = IndexPlace {
-            start,
-            n_ranges: self.header.n_ranges as usize,
-            n_items: self.header.summary.n_items as usize,
-        };
         Ok(self.reader.get_or_init(|| ItemReader { index, dictionary }))
     }
 
-    /// Where the item with this ordinal is, header included.
-    fn place(&self, index: &IndexPlace, ordinal: usize) -> ItemPlace {
-        let items = self.header.items_start();
-        ItemPlace {
-            start: items + index.offset(&self.mapping, ordinal),
-            end: items + index.offset(&self.mapping, ordinal + 1),
-        }
+    /// Where in the file the header of an item at this place is.
+    pub(crate) fn label_place(place: ItemPlace) -> std::ops::Range<u64> {
+        let end = place.end.min(place.start + ITEM_HEADER_BYTES_MAX);
+        place.start as u64..end as u64
     }
 
-    /// See [`SegmentIndex::locate`](super::index::SegmentIndex::locate).
-    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, ItemPlace)) -> Result<()> {
-        let index = &self.reader()?.index;
-        let stretch = positions
-            .first()
-            .and_then(|&first| index.stretch(&self.mapping, first));
-        if let Some(stretch) = stretch {
-            stretch.locate(positions, |ordinal| self.place(index, ordinal), find);
-        }
-        Ok(())
-    }
-
-    fn taken(&self, position: u64, place: ItemPlace) -> Result<Item<'_>> {
-        let stored = self.mapping.get(place.start..place.end);
+    fn taken<'a>(
+        &self,
+        position: u64,
+        place: ItemPlace,
+        bytes: Option<&'a [u8]>,
+    ) -> Result<Item<'a>> {
         let seed = self.header.salt.wrapping_add(position);
-        let item = stored.and_then(|stored| take_item(stored, seed));
+        let item = bytes.and_then(|bytes| take_item(bytes, seed));
         item.ok_or_else(|| self.damage(place.start, position, "an item's header is not valid"))
     }
 
-    /// The label of the item at `position`, which is at this place.
-    pub(crate) fn label(&self, position: u64, place: ItemPlace) -> Result<Label> {
-        Ok(self.taken(position, place)?.label)
+    /// The label of the item at `position`, which is at this place: `bytes` are those there, at least
+    /// its header.
+    pub(crate) fn label(
+        &self,
+        position: u64,
+        place: ItemPlace,
+        bytes: Option<&[u8]>,
+    ) -> Result<Label> {
+        Ok(self.taken(position, place, bytes)?.label)
     }
 
-    /// Reads every item and hands what is wrong to `find`; returns how many items are sound.
-    pub(crate) fn check_items(&self, find: &mut dyn FnMut(trefoil_core::Error)) -> Result<u64> {
-        let index = self.reader()?.index;
-        let mut n_sound = 0;
-        let items = index.positions(&self.mapping);
-        let is_there = |&(ordinal, _): &(usize, u64)| !self.place(&index, ordinal).is_dropped();
-        for (ordinal, position) in items.filter(is_there) {
-            match self.item_at(ordinal, position) {
-                Ok(_) => n_sound += 1,
-                Err(error) => find(error),
-            }
-        }
-        Ok(n_sound)
-    }
-
-    /// The item with this ordinal, which is at `position`, unless it was dropped.
-    pub(crate) fn item_at(&self, ordinal: usize, position: u64) -> Result<Option<StoredItem>> {
-        let place = self.place(&self.reader()?.index, ordinal);
-        match place.is_dropped() {
-            true => Ok(None),
-            false => self.item(position, place).map(Some),
-        }
-    }
-
-    /// The item at `position`, which is at this place.
-    pub(crate) fn item(&self, position: u64, place: ItemPlace) -> Result<StoredItem> {
+    /// The item at `position`, which is at this place: `bytes` are those there.
+    pub(crate) fn item(
+        &self,
+        position: u64,
+        place: ItemPlace,
+        bytes: Option<&[u8]>,
+    ) -> Result<StoredItem> {
         let reader = self.reader()?;
-        let item = self.taken(position, place)?;
+        let item = self.taken(position, place, bytes)?;
         let wrong = || self.damage(place.start, position, "an item's bytes are not valid");
         if short_checksum(item.stored, self.header.salt.wrapping_add(position)) != item.check {
             return Err(wrong());
@@ -328,5 +311,61 @@ impl CompressedSegment {
             label: item.label,
             bytes,
         })
+    }
+
+    /// Reads every item and hands what is wrong to `find`; returns how many items are sound.
+    pub(crate) fn check_items(&self, find: &mut dyn FnMut(trefoil_core::Error)) -> Result<u64> {
+        let index = &self.reader()?.index;
+        let mut items = self.file.walk()?;
+        let mut n_sound = 0;
+        index.each(self.header.items_start(), &mut |_, position, place| {
+            if place.is_dropped() {
+                return Ok(());
+            }
+            let read = items.bytes(place.start as u64..place.end as u64);
+            match read.and_then(|bytes| self.item(position, place, bytes)) {
+                Ok(_) => n_sound += 1,
+                Err(error) => find(error),
+            }
+            Ok(())
+        })?;
+        Ok(n_sound)
+    }
+
+    /// A walk over its items.
+    pub(crate) fn items(&self) -> Result<ItemWalk<'_>> {
+        Ok(ItemWalk {
+            segment: self,
+            index: &self.reader()?.index,
+            ends: self.file.walk()?,
+            items: self.file.walk()?,
+        })
+    }
+}
+
+/// A walk over the items of a compressed segment, in order.
+#[derive(Debug)]
+pub(crate) struct ItemWalk<'a> {
+    segment: &'a CompressedSegment,
+    index: &'a StoredIndex,
+    ends: FileWalk<'a>,
+    items: FileWalk<'a>,
+}
+
+impl ItemWalk<'_> {
+    /// The item with this ordinal, which is at `position`, unless it was dropped.
+    pub(crate) fn item(&mut self, ordinal: usize, position: u64) -> Result<Option<StoredItem>> {
+        let segment = self.segment;
+        let base = segment.header.items_start();
+        let ends = self.ends.bytes(self.index.ends_place(ordinal))?;
+        let place = ends
+            .filter(|ends| ends.len() == 2 * OFFSET_BYTES)
+            .map(|ends| self.index.place(ends, base))
+            .ok_or_else(|| segment.damage(base, position, "an item is not in the index"))?;
+        if place.is_dropped() {
+            return Ok(None);
+        }
+        let bytes = self.items.bytes(place.start as u64..place.end as u64)?;
+        segment.item(position, place, bytes).map(Some)
     }
 }

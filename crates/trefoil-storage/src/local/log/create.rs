@@ -7,7 +7,8 @@ use trefoil_core::{Cause, Error, Result};
 
 use crate::local::disk::Disk;
 use crate::local::files::{step, sync_dir};
-use crate::local::mapping::Mapping;
+use crate::local::reading::FileAccess;
+use crate::local::reading::file::LogFile;
 
 use super::index::GrowingIndex;
 use super::layout::{SEGMENT_HEADER_BYTES, SegmentHeader};
@@ -88,10 +89,11 @@ impl Room {
     /// Makes the room segment `number` of the log in `dir`, durably.
     pub(crate) fn into_segment(
         self,
-        disk: &dyn Disk,
+        access: &FileAccess,
         dir: &Path,
         number: u64,
     ) -> Result<NewSegment> {
+        let disk = &*access.disk;
         let path = names::path_of(dir, number, FileKind::Plain);
         let header = SegmentHeader {
             number,
@@ -103,14 +105,15 @@ impl Room {
             disk.write_at(&self.file, &header.encode(), 0),
         )?;
         step("syncing", &path, disk.sync_data(&self.file))?;
-        let mapping = Mapping::of(&self.file, &path)?;
+        let file = LogFile::open(&self.path, access)?;
+        let file = file.growing_from(SEGMENT_HEADER_BYTES as u64, &path)?;
         step("renaming to", &path, disk.rename(&self.path, &path))?;
         sync_dir(disk, dir)?;
         let summary = Summary {
             used_bytes: SEGMENT_HEADER_BYTES as u64,
             ..Summary::default()
         };
-        let segment = PlainSegment::new(path, header, mapping, summary, GrowingIndex::default());
+        let segment = PlainSegment::new(path, header, file, summary, GrowingIndex::default());
         Ok(NewSegment {
             file: self.file,
             segment,

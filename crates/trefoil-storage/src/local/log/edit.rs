@@ -10,6 +10,7 @@ use crate::Record;
 use crate::contract::no_item;
 use crate::edits::Edits;
 use crate::local::files;
+use crate::local::reading::file::ReadPatience;
 
 use super::Log;
 use super::blocks::BlockWriter;
@@ -57,8 +58,8 @@ impl Log {
     /// Whatever is to be replaced must be there.
     fn check_replaced(&self, positions: &[u64]) -> Result<()> {
         let segments = self.segments();
-        let mut found = Vec::with_capacity(positions.len());
-        segments.find(positions, &mut found)?;
+        let found = segments.find(positions, &self.access, ReadPatience::Waits)?;
+        let found = found.unwrap_or_default();
         let found = found.iter().map(|found| found.position);
         let wrong = positions
             .iter()
@@ -154,7 +155,7 @@ fn edited(segment: &Segment, edits: &Edits<'_>, level: i32) -> Result<Vec<u8>> {
     })?;
     let (blocks, n_records) = blocks.finish()?;
     summary.n_records = n_records;
-    let (mut index, n_ranges) = SegmentIndex::Growing(Box::new(index)).encode();
+    let (mut index, n_ranges) = SegmentIndex::Growing(Box::new(index)).encode()?;
     index.extend_from_slice(&(items.len() as u32).to_le_bytes());
     let header = CompressedHeader {
         number: segment.number(),

@@ -3,7 +3,14 @@
 //! Items are numbered within a segment by *ordinals* from 0. Positions mostly follow the ordinals;
 //! where they jump, a new *range* begins: the position and the ordinal of its first item.
 
-use crate::local::mapping::Mapping;
+use std::ops::Range;
+use std::sync::Arc;
+
+use trefoil_core::Result;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::local::reading::file::{LogFile, ReadPatience};
+use crate::local::reading::gather::BlockGather;
 
 use super::growing::Growing;
 use super::layout::{u32_at, u64_at};
@@ -16,6 +23,10 @@ pub(crate) const OFFSET_BYTES: usize = 4;
 pub(crate) const WAYPOINT_BYTES: usize = 16;
 /// How far apart waypoints are, in bytes of the segment.
 const WAYPOINT_STEP: u64 = 64 * 1024;
+/// So many ranges of an index in a file are in memory. Of more of them, one in so many is.
+const RANGES_MAX: usize = 256;
+/// How much of an index is checked at once.
+const CHECKED_BYTES: u64 = 64 * 1024;
 
 /// Where an item is in its segment's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,101 +152,236 @@ impl GrowingIndex {
     }
 }
 
-/// Where in a mapped file an index is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct IndexPlace {
+/// An index in a file.
+#[derive(Debug)]
+pub(crate) struct StoredIndex {
+    file: Arc<LogFile>,
     /// The offset of the first range; the offsets follow the ranges.
-    pub(crate) start: usize,
-    pub(crate) n_ranges: usize,
-    pub(crate) n_items: usize,
+    start: u64,
+    n_ranges: usize,
+    n_items: usize,
+    /// How many offsets there are: that of each item, and in a compressed segment where the last one
+    /// ends.
+    n_offsets: usize,
+    /// The first position and ordinal of the ranges, or of every [`RANGES_MAX`]th.
+    ranges: Vec<(u64, u64)>,
+    range_step: usize,
 }
 
-impl IndexPlace {
-    fn offsets_start(&self) -> usize {
-        self.start + self.n_ranges * RANGE_BYTES
-    }
+/// A range as it is stored.
+fn range_at(bytes: &[u8]) -> (u64, u64) {
+    (u64_at(bytes, 0), u64_at(bytes, 8))
+}
 
-    /// The offset that is stored for an ordinal.
-    pub(crate) fn offset(&self, file: &[u8], ordinal: usize) -> usize {
-        u32_at(file, self.offsets_start() + ordinal * OFFSET_BYTES) as usize
-    }
-
-    /// The ordinals and positions of all items.
-    pub(crate) fn positions(&self, file: &[u8]) -> impl Iterator<Item = (usize, u64)> {
-        (0..self.n_ranges).flat_map(move |index| {
-            let at = self.start + index * RANGE_BYTES;
-            let (position, ordinal) = (u64_at(file, at), u64_at(file, at + 8) as usize);
-            let is_last = index + 1 == self.n_ranges;
-            let end = if is_last {
-                self.n_items
+impl StoredIndex {
+    /// Reads the index of `n_items` items at `start` of a file, and takes its bytes into a checksum.
+    pub(crate) fn read(
+        file: &Arc<LogFile>,
+        start: u64,
+        (n_ranges, n_items, n_offsets): (usize, usize, usize),
+        check: &mut Xxh3,
+    ) -> Result<Self> {
+        let mut index = Self {
+            file: Arc::clone(file),
+            start,
+            n_ranges,
+            n_items,
+            n_offsets,
+            ranges: Vec::new(),
+            range_step: if n_ranges <= RANGES_MAX {
+                1
             } else {
-                u64_at(file, at + RANGE_BYTES + 8) as usize
-            };
-            (ordinal..end).zip(position..)
-        })
+                RANGES_MAX
+            },
+        };
+        let mut walk = file.walk()?;
+        for at in (0..n_ranges).step_by(index.range_step) {
+            let bytes = walk.bytes(index.range_place(at..at + 1))?;
+            index.ranges.extend(bytes.map(range_at));
+        }
+        let (mut at, end) = (start, index.end());
+        while at < end {
+            let next = end.min(at + CHECKED_BYTES);
+            check.update(walk.bytes(at..next)?.unwrap_or_default());
+            at = next;
+        }
+        Ok(index)
     }
 
-    /// The stretch that the item at `position` is in, if there is one.
-    pub(crate) fn stretch(&self, file: &[u8], position: u64) -> Option<Stretch> {
-        let range = |index: usize| {
-            let at = self.start + index * RANGE_BYTES;
-            (u64_at(file, at), u64_at(file, at + 8))
+    fn range_place(&self, ranges: Range<usize>) -> Range<u64> {
+        let place = |at: usize| self.start + (at * RANGE_BYTES) as u64;
+        place(ranges.start)..place(ranges.end)
+    }
+
+    /// Where the offsets with these ordinals are.
+    fn offset_place(&self, ordinals: Range<usize>) -> Range<u64> {
+        let start = self.start + (self.n_ranges * RANGE_BYTES) as u64;
+        let place = |at: usize| start + (at * OFFSET_BYTES) as u64;
+        place(ordinals.start)..place(ordinals.end)
+    }
+
+    /// Where it ends.
+    fn end(&self) -> u64 {
+        self.offset_place(0..self.n_offsets).end
+    }
+
+    pub(crate) fn file(&self) -> &LogFile {
+        &self.file
+    }
+
+    /// Where the offset of an item is and, if it has one, that of the next one.
+    pub(crate) fn ends_place(&self, ordinal: usize) -> Range<u64> {
+        self.offset_place(ordinal..(ordinal + 2).min(self.n_offsets))
+    }
+
+    /// The place of an item, given what is at its [`Self::ends_place`]; offsets count from `base`.
+    pub(crate) fn place(&self, ends: &[u8], base: usize) -> ItemPlace {
+        let start = base + u32_at(ends, 0) as usize;
+        let end = match ends.len() > OFFSET_BYTES {
+            true => base + u32_at(ends, OFFSET_BYTES) as usize,
+            false => start + LAST_ITEM_BYTES,
         };
-        Stretch::around(position, self.n_items, self.n_ranges, range)
+        ItemPlace { start, end }
+    }
+
+    /// Hands the ordinals, positions and places of all items to `visit`.
+    pub(crate) fn each(
+        &self,
+        base: usize,
+        visit: &mut dyn FnMut(usize, u64, ItemPlace) -> Result<()>,
+    ) -> Result<()> {
+        let (mut ranges, mut offsets) = (self.file.walk()?, self.file.walk()?);
+        for at in 0..self.n_ranges {
+            let next = (at + 2).min(self.n_ranges);
+            let Some(bytes) = ranges.bytes(self.range_place(at..next))? else {
+                break;
+            };
+            let (position, ordinal) = range_at(bytes);
+            let end = match bytes.get(RANGE_BYTES..) {
+                Some(next @ [_, ..]) => range_at(next).1,
+                _ => self.n_items as u64,
+            };
+            for (ordinal, position) in (ordinal..end.min(self.n_items as u64)).zip(position..) {
+                let ordinal = ordinal as usize;
+                if let Some(ends) = offsets.bytes(self.ends_place(ordinal))? {
+                    visit(ordinal, position, self.place(ends, base))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stretch that the item at `position` is in, if there is one; `None` if that would have to be
+    /// waited for.
+    fn stretch(&self, position: u64, patience: ReadPatience) -> Result<Option<Option<Stretch>>> {
+        let after = self.ranges.partition_point(|range| range.0 <= position);
+        let Some(found) = after.checked_sub(1) else {
+            return Ok(Some(None));
+        };
+        if self.range_step == 1 {
+            let stretch = Stretch::around(position, self.n_items, self.n_ranges, |at| {
+                self.ranges.get(at).copied().unwrap_or_default()
+            });
+            return Ok(Some(stretch));
+        }
+        let first = found * self.range_step;
+        // One more, which says where the last one ends.
+        let end = (first + self.range_step + 1).min(self.n_ranges);
+        let place = self.range_place(first..end);
+        let mut gather = BlockGather::default();
+        let gathered = gather.need(&self.file, place.clone());
+        if !gather.fetch(patience)? {
+            return Ok(None);
+        }
+        let bytes = gather.bytes(gathered, place).unwrap_or_default();
+        let n_ranges = bytes.len() / RANGE_BYTES;
+        let range = |at: usize| range_at(&bytes[at * RANGE_BYTES..]);
+        Ok(Some(Stretch::around(
+            position,
+            self.n_items,
+            n_ranges,
+            range,
+        )))
     }
 }
 
-/// The index of a plain segment.
+/// The index of a segment.
 #[derive(Debug)]
 pub(crate) enum SegmentIndex {
     /// In memory.
     Growing(Box<GrowingIndex>),
     /// In a sidecar.
-    Mapped(Mapping, IndexPlace),
+    Stored(StoredIndex),
+}
+
+/// Where an index says that an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Located {
+    At(ItemPlace),
+    /// Where the index in the file says for this ordinal.
+    Ordinal(usize),
+}
+
+impl StoredIndex {
+    /// See [`SegmentIndex::locate`].
+    pub(crate) fn locate(
+        &self,
+        positions: &[u64],
+        patience: ReadPatience,
+        mut find: impl FnMut(u64, Located),
+    ) -> Result<bool> {
+        let Some(&first) = positions.first() else {
+            return Ok(true);
+        };
+        let Some(stretch) = self.stretch(first, patience)? else {
+            return Ok(false);
+        };
+        if let Some(stretch) = stretch {
+            stretch.locate(positions, |position, ordinal| {
+                find(position, Located::Ordinal(ordinal));
+            });
+        }
+        Ok(true)
+    }
 }
 
 impl SegmentIndex {
     /// Says to `find` where in its segment the item at the first of these positions is, and those at
-    /// the ones after it as long as they are in the same stretch.
-    pub(crate) fn locate(&self, positions: &[u64], find: impl FnMut(u64, ItemPlace)) {
-        let Some(&first) = positions.first() else {
-            return;
+    /// the ones after it as long as they are in the same stretch. Returns whether it could say that
+    /// without waiting.
+    pub(crate) fn locate(
+        &self,
+        positions: &[u64],
+        patience: ReadPatience,
+        mut find: impl FnMut(u64, Located),
+    ) -> Result<bool> {
+        let index = match self {
+            Self::Growing(index) => index,
+            Self::Stored(index) => return index.locate(positions, patience, find),
         };
-        match self {
-            Self::Growing(index) => {
-                // The items before the ranges: see `push`.
-                let n_items = index.offsets.len();
-                let n_ranges = index.ranges.len() / 2;
-                if let Some(stretch) =
-                    Stretch::around(first, n_items, n_ranges, |at| index.range(at))
-                {
-                    let offset = |ordinal| index.offsets.get(ordinal) as usize;
-                    stretch.locate(
-                        positions,
-                        |ordinal| place_of(ordinal, n_items, offset),
-                        find,
-                    );
-                }
-            }
-            Self::Mapped(file, index) => {
-                let file: &[u8] = file;
-                if let Some(stretch) = index.stretch(file, first) {
-                    let offset = |ordinal| index.offset(file, ordinal);
-                    stretch.locate(
-                        positions,
-                        |ordinal| place_of(ordinal, index.n_items, offset),
-                        find,
-                    );
-                }
-            }
+        let Some(&first) = positions.first() else {
+            return Ok(true);
+        };
+        // The items before the ranges: see `push`.
+        let n_items = index.offsets.len();
+        let n_ranges = index.ranges.len() / 2;
+        if let Some(stretch) = Stretch::around(first, n_items, n_ranges, |at| index.range(at)) {
+            let offset = |ordinal| index.offsets.get(ordinal) as usize;
+            stretch.locate(positions, |position, ordinal| {
+                find(position, Located::At(place_of(ordinal, n_items, offset)));
+            });
         }
+        Ok(true)
     }
 
     /// The stored form of the ranges and the offsets, and how many ranges there are.
-    pub(crate) fn encode(&self) -> (Vec<u8>, u32) {
+    pub(crate) fn encode(&self) -> Result<(Vec<u8>, u32)> {
         match self {
-            Self::Mapped(file, place) => (file[place.start..].to_vec(), place.n_ranges as u32),
-            Self::Growing(index) => index.encode_first(index.offsets.len()),
+            Self::Stored(index) => {
+                let bytes = index.file.read(index.start..index.end())?;
+                Ok((bytes, index.n_ranges as u32))
+            }
+            Self::Growing(index) => Ok(index.encode_first(index.offsets.len())),
         }
     }
 }
@@ -298,19 +444,14 @@ impl Stretch {
         (ordinal < self.end_ordinal).then_some(ordinal as usize)
     }
 
-    /// Says to `find` where the items at these positions are, up to the first one that is not in
-    /// this stretch. `place` knows where the item with an ordinal is.
-    pub(crate) fn locate(
-        &self,
-        positions: &[u64],
-        place: impl Fn(usize) -> ItemPlace,
-        mut find: impl FnMut(u64, ItemPlace),
-    ) {
+    /// Says to `find` which ordinals the items at these positions have, up to the first one that is
+    /// not in this stretch.
+    fn locate(&self, positions: &[u64], mut find: impl FnMut(u64, usize)) {
         for &position in positions {
             let Some(ordinal) = self.ordinal(position) else {
                 break;
             };
-            find(position, place(ordinal));
+            find(position, ordinal);
         }
     }
 }
@@ -331,9 +472,11 @@ mod tests {
         let index = SegmentIndex::Growing(Box::new(index));
         let locate = |positions: &[u64]| {
             let mut found = Vec::new();
-            index.locate(positions, |at, place| {
-                found.push((at, place.start, place.end));
-            });
+            let find = |at, located| match located {
+                Located::At(place) => found.push((at, place.start, place.end)),
+                Located::Ordinal(ordinal) => panic!("{ordinal} is in a file"),
+            };
+            assert!(index.locate(positions, ReadPatience::AtHand, find).unwrap());
             found
         };
         let found: Vec<_> = (0..23).flat_map(|at| locate(&[at])).collect();

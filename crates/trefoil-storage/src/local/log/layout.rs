@@ -153,10 +153,15 @@ impl RecordHeader {
         out
     }
 
-    /// The header at `offset` of a segment, if there is a valid one whose record fits.
-    pub(crate) fn at(segment: &[u8], offset: usize, salt: u64) -> Option<Self> {
-        let bytes = segment.get(offset..offset.checked_add(RECORD_HEADER_BYTES)?)?;
-        if bytes[..4] != RECORD_MAGIC {
+    /// The header in these bytes, which are at `offset` of a segment, if it is valid and its record
+    /// ends before `segment_end`.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        offset: usize,
+        salt: u64,
+        segment_end: usize,
+    ) -> Option<Self> {
+        if bytes.len() != RECORD_HEADER_BYTES || bytes[..4] != RECORD_MAGIC {
             return None;
         }
         if u64_at(bytes, 56) != checksum(&bytes[..56], salt.wrapping_add(offset as u64)) {
@@ -174,16 +179,12 @@ impl RecordHeader {
             group_start: u64::from(u32_at(bytes, 44)) * ALIGNMENT as u64,
             body_check: u64_at(bytes, 48),
         };
-        let room = segment.len() - offset - RECORD_HEADER_BYTES;
-        (header.body_bytes as usize <= room).then_some(header)
+        (header.end(offset) <= segment_end).then_some(header)
     }
 
-    /// The body of the record at `offset`, if its checksum is right.
-    pub(crate) fn body<'a>(&self, segment: &'a [u8], offset: usize, salt: u64) -> Option<&'a [u8]> {
-        let start = offset + RECORD_HEADER_BYTES;
-        let body = segment.get(start..start + self.body_bytes as usize)?;
-        let check = checksum(body, salt.wrapping_add(offset as u64));
-        (check == self.body_check).then_some(body)
+    /// Whether this is the body of the record at `offset`.
+    pub(crate) fn has_body(&self, body: &[u8], offset: usize, salt: u64) -> bool {
+        checksum(body, salt.wrapping_add(offset as u64)) == self.body_check
     }
 
     /// The offset after the record at `offset`.

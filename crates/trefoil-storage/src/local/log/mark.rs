@@ -12,7 +12,6 @@ use std::sync::Arc;
 use trefoil_core::Result;
 
 use crate::local::files;
-use crate::local::mapping::Mapping;
 
 use super::Log;
 use super::index::{GrowingIndex, OFFSET_BYTES, RANGE_BYTES, WAYPOINT_BYTES};
@@ -75,7 +74,7 @@ fn decode(bytes: &[u8], segment: SegmentHeader) -> Option<ScanStart> {
 
 /// Reads the mark of the log in `dir`, if it has one of the segment with this header.
 pub(super) fn find(dir: &Path, segment: SegmentHeader) -> Option<ScanStart> {
-    decode(&Mapping::open(&names::mark_path(dir)).ok()?, segment)
+    decode(&std::fs::read(names::mark_path(dir)).ok()?, segment)
 }
 
 impl Log {

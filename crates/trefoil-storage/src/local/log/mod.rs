@@ -1,8 +1,9 @@
 //! The log of a namespace in segment files.
 //!
-//! - [`layout`] is the format of a plain segment, [`scan`] reads one from its beginning.
-//! - [`plain`] and [`compressed`] read items from the two kinds of segment; [`sidecar`] and
-//!   [`index`] find them.
+//! - [`layout`] is the format of a plain segment, [`records`] walks over one, [`scan`] reads one from its
+//!   beginning.
+//! - [`plain`] and [`compressed`] are the two kinds of segment; [`sidecar`] and [`index`] say where their
+//!   items are, [`lookup`] finds many of them and [`items`] reads them.
 //! - [`snapshot`] is what stands for changes that were dropped.
 //! - [`writer`] appends, [`upkeep`] works behind it, [`edit`] replaces and drops items, [`seal`] says where the log ended when it was
 //!   closed, [`mark`] from where on it must be read, [`recovery`] opens and [`settle`] makes the end durable.
@@ -15,10 +16,13 @@ pub(crate) mod create;
 mod edit;
 mod growing;
 pub(crate) mod index;
+mod items;
 pub(crate) mod layout;
+mod lookup;
 mod mark;
 pub(crate) mod names;
 pub(crate) mod plain;
+pub(crate) mod records;
 pub(crate) mod recovery;
 mod same;
 pub(crate) mod scan;
@@ -28,12 +32,10 @@ pub(crate) mod settle;
 pub(crate) mod sidecar;
 pub(crate) mod snapshot;
 pub(crate) mod summary;
-mod together;
 mod upkeep;
 pub(crate) mod writer;
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,8 +47,11 @@ use trefoil_core::{Error, Result};
 use crate::{LogEnd, Record, StorageWork, Usage, VisitItem, VisitLabel};
 
 use super::options::LocalOptions;
+use super::reading::FileAccess;
+use super::reading::file::ReadPatience;
 use create::NewSegment;
-use segments::{FoundItem, Segment, Segments};
+use items::ReadProgress;
+use segments::{Segment, Segments};
 use snapshot::SnapshotFile;
 use writer::LogWriter;
 
@@ -57,6 +62,7 @@ use writer::LogWriter;
 pub(crate) struct Log {
     dir: PathBuf,
     options: LocalOptions,
+    access: FileAccess,
     /// Replaced as a whole: a reader keeps the list it began with, and the files in it alive.
     segments: RwLock<Arc<Segments>>,
     /// The end of what is durable.
@@ -85,15 +91,13 @@ struct WorkDone {
     compressed_bytes: AtomicU64,
 }
 
-/// Items far apart are not in the processor's caches. Looking some of them up and then touching them
-/// all lets it fetch them at the same time instead of one after the other. So many fit into the
-/// fastest cache.
-const TOUCHED_TOGETHER: usize = 32;
+/// How many items are looked up together.
+const LOOKED_UP_TOGETHER: usize = 1024;
 
 impl Log {
     fn new(
         dir: PathBuf,
-        options: LocalOptions,
+        (options, access): (LocalOptions, FileAccess),
         segments: Segments,
         writer: LogWriter,
         end: LogEnd,
@@ -103,6 +107,7 @@ impl Log {
         Self {
             dir,
             options,
+            access,
             segments: RwLock::new(Arc::new(segments)),
             end: RwLock::new(end),
             writer: Mutex::new(writer),
@@ -157,41 +162,38 @@ impl Log {
         *self.end.read()
     }
 
-    /// Hands the items at these positions to `visit`.
-    pub(crate) fn read(&self, positions: &[u64], visit: &mut VisitItem<'_>) -> Result<()> {
-        let touch = |found: &FoundItem<'_>| found.touch();
-        self.find_some(positions, touch, |some| together::read(some, visit))
+    /// Hands the items at these positions to `visit`. Returns whether it did not have to wait for more
+    /// of them than there was patience for.
+    pub(crate) fn read(
+        &self,
+        positions: &[u64],
+        patience: ReadPatience,
+        visit: &mut VisitItem<'_>,
+    ) -> Result<bool> {
+        let segments = self.segments();
+        for some in positions.chunks(LOOKED_UP_TOGETHER) {
+            let Some(found) = segments.find(some, &self.access, patience)? else {
+                return Ok(false);
+            };
+            let mut rest = found.as_slice();
+            while !rest.is_empty() {
+                let (batch, others) = items::split_batch(rest);
+                match items::read(batch, patience, visit)? {
+                    ReadProgress::All => rest = others,
+                    ReadProgress::Enough => return Ok(true),
+                    ReadProgress::NotAtHand => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Hands the labels of the items at these positions to `visit`.
     pub(crate) fn read_labels(&self, positions: &[u64], visit: &mut VisitLabel<'_>) -> Result<()> {
-        let touch = |found: &FoundItem<'_>| found.touch_beginning();
-        self.find_some(positions, touch, |some| {
-            for found in some {
-                visit(found.position, found.label()?);
-            }
-            Ok(ControlFlow::Continue(()))
-        })
-    }
-
-    /// Looks up the items at these positions, and hands some at a time to `read` after `touch`, until
-    /// it has seen enough.
-    fn find_some(
-        &self,
-        positions: &[u64],
-        touch: impl Fn(&FoundItem<'_>) -> u8,
-        mut read: impl FnMut(&[FoundItem<'_>]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
         let segments = self.segments();
-        let mut found = Vec::with_capacity(positions.len().min(TOUCHED_TOGETHER));
-        for some in positions.chunks(TOUCHED_TOGETHER) {
-            found.clear();
-            segments.find(some, &mut found)?;
-            let touched = found.iter().map(&touch);
-            std::hint::black_box(touched.fold(0, std::ops::BitXor::bitxor));
-            if read(&found)?.is_break() {
-                break;
-            }
+        for some in positions.chunks(LOOKED_UP_TOGETHER) {
+            let found = segments.find(some, &self.access, ReadPatience::Waits)?;
+            items::read_labels(&found.unwrap_or_default(), visit)?;
         }
         Ok(())
     }

@@ -1,20 +1,21 @@
-//! A plain segment: records as they were appended, read through a memory map.
+//! A plain segment: records as they were appended.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use parking_lot::RwLock;
 use trefoil_core::Result;
 
-use crate::local::mapping::Mapping;
-use crate::{Label, Record, StoredItem};
+use crate::local::reading::FileAccess;
+use crate::local::reading::file::LogFile;
+use crate::{Label, Record};
 
 use super::index::{GrowingIndex, ItemPlace, SegmentIndex};
 use super::layout::{
-    ITEM_HEADER_BYTES, ItemHeader, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, damaged,
-    decode_record, short_checksum,
+    ItemHeader, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader, damaged, decode_record,
+    short_checksum,
 };
+use super::records::SegmentWalk;
 use super::scan::{ExpectedRecord, KnownEnd, ScanStart, scan};
 use super::sidecar;
 use super::summary::Summary;
@@ -24,7 +25,7 @@ use super::summary::Summary;
 pub(crate) struct PlainSegment {
     pub(crate) path: PathBuf,
     pub(crate) header: SegmentHeader,
-    mapping: Arc<Mapping>,
+    pub(crate) file: Arc<LogFile>,
     summary: RwLock<Summary>,
     /// Filled from the start, or on first use from the sidecar.
     index: OnceLock<SegmentIndex>,
@@ -36,14 +37,14 @@ impl PlainSegment {
     pub(crate) fn new(
         path: PathBuf,
         header: SegmentHeader,
-        mapping: Mapping,
+        file: LogFile,
         summary: Summary,
         index: GrowingIndex,
     ) -> Self {
         Self {
             path,
             header,
-            mapping: Arc::new(mapping),
+            file: Arc::new(file),
             summary: RwLock::new(summary),
             index: OnceLock::from(SegmentIndex::Growing(Box::new(index))),
             sidecar: None,
@@ -54,14 +55,14 @@ impl PlainSegment {
     pub(crate) fn with_sidecar(
         path: PathBuf,
         header: SegmentHeader,
-        mapping: Mapping,
+        file: LogFile,
         summary: Summary,
         sidecar: PathBuf,
     ) -> Self {
         Self {
             path,
             header,
-            mapping: Arc::new(mapping),
+            file: Arc::new(file),
             summary: RwLock::new(summary),
             index: OnceLock::new(),
             sidecar: Some(sidecar),
@@ -73,7 +74,7 @@ impl PlainSegment {
         Self {
             path: self.path.clone(),
             header: self.header,
-            mapping: Arc::clone(&self.mapping),
+            file: Arc::clone(&self.file),
             summary: RwLock::new(self.summary()),
             index: OnceLock::new(),
             sidecar: Some(sidecar),
@@ -89,15 +90,19 @@ impl PlainSegment {
     }
 
     pub(crate) fn capacity(&self) -> u64 {
-        self.mapping.len() as u64
+        self.file.length()
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.mapping
-    }
-
-    /// Lets readers see a durable group: the first position and the offsets of each record.
-    pub(crate) fn publish(&self, summary: Summary, records: &[Record], offsets: &[u64]) {
+    /// Lets readers see a durable group: its bytes, and the first position and the offsets of each
+    /// record.
+    pub(crate) fn publish(
+        &self,
+        summary: Summary,
+        bytes: &[u8],
+        records: &[Record],
+        offsets: &[u64],
+    ) {
+        self.file.append(bytes);
         let before = std::mem::replace(&mut *self.summary.write(), summary);
         let (Some(index), Some(first)) = (self.growing_index(), records.first()) else {
             return;
@@ -115,21 +120,25 @@ impl PlainSegment {
     pub(crate) fn growing_index(&self) -> Option<&GrowingIndex> {
         match self.index.get()? {
             SegmentIndex::Growing(index) => Some(index),
-            SegmentIndex::Mapped(..) => None,
+            SegmentIndex::Stored(..) => None,
         }
     }
 
+    /// The index, if it has been needed before.
+    pub(crate) fn index_at_hand(&self) -> Option<&SegmentIndex> {
+        self.index.get()
+    }
+
     /// The index; read from the sidecar, or rebuilt if that is not valid.
-    pub(crate) fn index(&self) -> Result<&SegmentIndex> {
+    pub(crate) fn index(&self, access: &FileAccess) -> Result<&SegmentIndex> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
         let summary = self.summary();
         let loaded = self.sidecar.as_ref().and_then(|path| {
-            let sidecar = sidecar::open(path, self.header).ok()?;
-            (sidecar.summary == summary)
-                .then(|| sidecar.into_index())
-                .flatten()
+            let sidecar = sidecar::open(path, self.header, access).ok()?;
+            let index = (sidecar.summary == summary).then(|| sidecar.into_index());
+            index?.ok().flatten()
         });
         let index = match loaded {
             Some(index) => index,
@@ -147,9 +156,9 @@ impl PlainSegment {
             position: summary.first_position,
         };
         let start = ScanStart::beginning(expected);
-        let bytes = self.bytes();
-        let end = KnownEnd::of(bytes);
-        let scanned = scan(&self.path, bytes, self.header.salt, start, end)?;
+        let mut walk = SegmentWalk::new(&self.file, self.header.salt)?;
+        let end = KnownEnd::of(&walk);
+        let scanned = scan(&self.path, &mut walk, start, end)?;
         if scanned.summary == *summary {
             return Ok(scanned.index);
         }
@@ -165,83 +174,52 @@ impl PlainSegment {
         damaged(&self.path, offset, position, what)
     }
 
-    fn item_header(&self, position: u64, place: ItemPlace) -> Result<ItemHeader> {
+    /// The header of the item at `position`, which is at this place: `bytes` are those there.
+    pub(crate) fn item_header(
+        &self,
+        position: u64,
+        place: ItemPlace,
+        bytes: Option<&[u8]>,
+    ) -> Result<ItemHeader> {
         let seed = self.header.salt.wrapping_add(position);
-        ItemHeader::at(self.bytes(), place.start, seed).ok_or_else(|| {
+        let header = bytes.and_then(|bytes| ItemHeader::at(bytes, 0, seed));
+        header.ok_or_else(|| {
             let what = "an item's header is not valid";
             self.damage(place.start as u64, position, what)
         })
     }
 
-    /// The label of the item at `position`, which is at this place.
-    pub(crate) fn label(&self, position: u64, place: ItemPlace) -> Result<Label> {
-        Ok(self.item_header(position, place)?.label)
-    }
-
-    /// The item at `position`, which is at this place.
-    pub(crate) fn item(&self, position: u64, place: ItemPlace) -> Result<StoredItem> {
-        let (label, bytes) = self.stored(position, place)?;
-        Ok(StoredItem {
-            position,
-            label,
-            bytes: Bytes::copy_from_slice(bytes),
-        })
-    }
-
-    /// The label and the bytes of the item at `position`, which is at this place.
-    pub(crate) fn stored(&self, position: u64, place: ItemPlace) -> Result<(Label, &[u8])> {
-        let header = self.item_header(position, place)?;
-        let start = place.start + ITEM_HEADER_BYTES;
-        let bytes = self.bytes().get(start..start + header.length as usize);
-        let seed = self.header.salt.wrapping_add(position);
-        match bytes.filter(|bytes| short_checksum(bytes, seed) == header.check) {
-            Some(bytes) => Ok((header.label, bytes)),
-            None => {
-                let what = "an item's bytes are not valid";
-                Err(self.damage(place.start as u64, position, what))
-            }
-        }
-    }
-
-    /// The headers of all records, with their offsets.
-    pub(crate) fn headers(&self) -> impl Iterator<Item = Result<(usize, RecordHeader)>> {
-        self.headers_from(SEGMENT_HEADER_BYTES)
-    }
-
-    /// The headers of the records from `offset` on, where one begins.
-    fn headers_from(
+    /// Checks the bytes of the item at `position`, which is at this place, and returns its label.
+    pub(crate) fn check_item(
         &self,
-        mut offset: usize,
-    ) -> impl Iterator<Item = Result<(usize, RecordHeader)>> {
-        let summary = self.summary();
-        let mut position = summary.first_position;
-        std::iter::from_fn(move || {
-            if offset as u64 >= summary.used_bytes {
-                return None;
-            }
-            let Some(header) = RecordHeader::at(self.bytes(), offset, self.header.salt) else {
-                let error = self.damage(offset as u64, position, "a record's header is not valid");
-                offset = usize::MAX;
-                return Some(Err(error));
-            };
-            let at = offset;
-            offset = header.end(at);
-            position = header.end_position();
-            Some(Ok((at, header)))
-        })
+        position: u64,
+        place: ItemPlace,
+        header: &ItemHeader,
+        bytes: &[u8],
+    ) -> Result<Label> {
+        let seed = self.header.salt.wrapping_add(position);
+        if short_checksum(bytes, seed) == header.check {
+            return Ok(header.label);
+        }
+        let what = "an item's bytes are not valid";
+        Err(self.damage(place.start as u64, position, what))
     }
 
-    /// The body of the record at `offset`.
-    pub(crate) fn body(&self, offset: usize, header: &RecordHeader) -> Result<&[u8]> {
-        header
-            .body(self.bytes(), offset, self.header.salt)
-            .ok_or_else(|| {
-                self.damage(
-                    offset as u64,
-                    header.first_position,
-                    "a record's body is not valid",
-                )
-            })
+    /// A walk over its records.
+    pub(crate) fn records(&self) -> Result<PlainRecords<'_>> {
+        self.records_from(SEGMENT_HEADER_BYTES)
+    }
+
+    /// A walk over its records from `offset` on, where one begins.
+    fn records_from(&self, offset: usize) -> Result<PlainRecords<'_>> {
+        let summary = self.summary();
+        let walk = SegmentWalk::new(&self.file, self.header.salt)?;
+        Ok(PlainRecords {
+            segment: self,
+            walk: walk.until(summary.used_bytes),
+            offset,
+            position: summary.first_position,
+        })
     }
 
     /// Hands every record with a commit after `after_commit` to `visit`.
@@ -257,12 +235,12 @@ impl PlainSegment {
         let group = known.and_then(|index| index.group_before(after_commit + 1));
         let start = group.map_or(SEGMENT_HEADER_BYTES, |offset| offset as usize);
         let mut record = Record::default();
-        for found in self.headers_from(start) {
-            let (offset, header) = found?;
+        let mut records = self.records_from(start)?;
+        while let Some((offset, header)) = records.next_header()? {
             if header.last_commit() <= after_commit {
                 continue;
             }
-            let body = self.body(offset, &header)?;
+            let body = records.body(offset, &header)?;
             decode_record(&header, body, self.header.salt, &mut record).ok_or_else(|| {
                 self.damage(
                     offset as u64,
@@ -276,9 +254,48 @@ impl PlainSegment {
     }
 }
 
+/// A walk over the records of a plain segment.
+#[derive(Debug)]
+pub(crate) struct PlainRecords<'a> {
+    segment: &'a PlainSegment,
+    walk: SegmentWalk<'a>,
+    offset: usize,
+    position: u64,
+}
+
+impl PlainRecords<'_> {
+    /// The header of the next record, and where it is.
+    pub(crate) fn next_header(&mut self) -> Result<Option<(usize, RecordHeader)>> {
+        let (offset, end) = (self.offset, self.walk.end());
+        if offset >= end {
+            return Ok(None);
+        }
+        let Some(header) = self.walk.header(offset, end)? else {
+            let what = "a record's header is not valid";
+            return Err(self.segment.damage(offset as u64, self.position, what));
+        };
+        self.offset = header.end(offset);
+        self.position = header.end_position();
+        Ok(Some((offset, header)))
+    }
+
+    /// The body of the record at `offset`.
+    pub(crate) fn body(&mut self, offset: usize, header: &RecordHeader) -> Result<&[u8]> {
+        let segment = self.segment;
+        self.walk.body(offset, header)?.ok_or_else(|| {
+            segment.damage(
+                offset as u64,
+                header.first_position,
+                "a record's body is not valid",
+            )
+        })
+    }
+}
+
 /// Reads the header of the segment at `path` and checks that it belongs there.
-pub(crate) fn read_header(path: &Path, mapping: &[u8], number: u64) -> Result<SegmentHeader> {
-    let header = SegmentHeader::decode(path, mapping)?;
+pub(crate) fn read_header(path: &Path, file: &LogFile, number: u64) -> Result<SegmentHeader> {
+    let length = file.length().min(SEGMENT_HEADER_BYTES as u64);
+    let header = SegmentHeader::decode(path, &file.read(0..length)?)?;
     if header.number != number {
         let what = format!("the file says that it is segment {}", header.number);
         return Err(damaged(path, 0, 0, what));

@@ -16,8 +16,9 @@ use trefoil_core::{Error, Result};
 use crate::LogEnd;
 use crate::local::disk::Disk;
 use crate::local::files;
-use crate::local::mapping::Mapping;
 use crate::local::options::LocalOptions;
+use crate::local::reading::FileAccess;
+use crate::local::reading::file::LogFile;
 
 use super::Log;
 use super::compressed::CompressedSegment;
@@ -26,7 +27,8 @@ use super::layout::{SEGMENT_HEADER_BYTES, SegmentHeader, damaged};
 use super::mark;
 use super::names::{self, FileKind, Files, Listed};
 use super::plain::{PlainSegment, read_header};
-use super::scan::{ExpectedRecord, KnownEnd, ScanStart, SegmentScan, Tail, end_of_data, scan};
+use super::records::SegmentWalk;
+use super::scan::{ExpectedRecord, KnownEnd, ScanStart, SegmentScan, Tail, scan};
 use super::seal::{self, Seal};
 use super::segments::{Segment, SegmentEntry, Segments};
 use super::settle::{self, Cut};
@@ -79,6 +81,7 @@ impl FoundSegment {
 struct Opening<'a> {
     dir: &'a Path,
     disk: &'a dyn Disk,
+    access: &'a FileAccess,
     expected: ExpectedRecord,
     /// Where the log was closed, if a seal says that.
     sealed: Option<Seal>,
@@ -88,7 +91,7 @@ struct Opening<'a> {
 /// Opens the log in `dir`, which exists. It is refused if it ends before `known_commit`.
 pub(crate) fn open(
     dir: &Path,
-    options: LocalOptions,
+    (options, access): (LocalOptions, FileAccess),
     known_commit: u64,
 ) -> Result<(Log, LogRecovery)> {
     let disk = Arc::clone(&options.disk);
@@ -99,6 +102,7 @@ pub(crate) fn open(
     let mut opening = Opening {
         dir,
         disk: &*disk,
+        access: &access,
         expected: first,
         sealed: None,
         recovery: LogRecovery::default(),
@@ -130,9 +134,16 @@ pub(crate) fn open(
         found.push(FoundSegment::durable(Segment::Plain(Arc::new(new.segment))));
     }
     let expected = opening.expected;
-    let log = assemble(dir, options, found, (expected, end), (spare, snapshot))?;
+    let recovery = opening.recovery;
+    let log = assemble(
+        dir,
+        (options, access),
+        found,
+        (expected, end),
+        (spare, snapshot),
+    )?;
     log.writer.lock().is_sealed = is_sealed;
-    Ok((log, opening.recovery))
+    Ok((log, recovery))
 }
 
 /// Whether the seal is that of this log as it is. It is not if a program that knows no seals has
@@ -172,7 +183,7 @@ fn end_of(found: &[FoundSegment]) -> LogEnd {
 
 fn assemble(
     dir: &Path,
-    options: LocalOptions,
+    (options, access): (LocalOptions, FileAccess),
     found: Vec<FoundSegment>,
     (expected, end): (ExpectedRecord, LogEnd),
     (spare, snapshot): (Option<NewSegment>, Option<Arc<SnapshotFile>>),
@@ -216,7 +227,7 @@ fn assemble(
     let writer = LogWriter::new(Arc::clone(active), before_last, file, expected);
     Ok(Log::new(
         dir.to_owned(),
-        options,
+        (options, access),
         segments,
         writer,
         end,
@@ -262,8 +273,10 @@ impl Opening<'_> {
         };
         let path = names::path_of(self.dir, number, FileKind::Plain);
         let is_blank = files.plain && !files.offsets && !files.compressed && {
-            let mapping = Mapping::open(&path)?;
-            end_of_data(mapping.get(SEGMENT_HEADER_BYTES..).unwrap_or_default()) == 0
+            let file = LogFile::open(&path, self.access)?;
+            let mut walk = SegmentWalk::new(&file, 0)?;
+            let end = walk.end();
+            walk.end_of_data(SEGMENT_HEADER_BYTES, end)? == SEGMENT_HEADER_BYTES
         };
         match &before.segment {
             Segment::Plain(segment) if !is_blank => Err(damaged(
@@ -300,7 +313,7 @@ impl Opening<'_> {
         let path = names::path_of(self.dir, number, FileKind::Compressed);
         let plain = names::path_of(self.dir, number, FileKind::Plain);
         let offsets = names::path_of(self.dir, number, FileKind::Offsets);
-        let opened = CompressedSegment::open(&path, number).and_then(|segment| {
+        let opened = CompressedSegment::open(&path, number, self.access).and_then(|segment| {
             if files.plain {
                 segment.replay(0, &mut |_| Ok(()))?;
             }
@@ -347,7 +360,7 @@ impl Opening<'_> {
         if listed.snapshots.is_empty() {
             return Ok(None);
         }
-        let newest = SnapshotFile::open(self.dir, commit)?;
+        let newest = SnapshotFile::open(self.dir, commit, self.access)?;
         for &older in listed.snapshots.range(..commit) {
             files::remove(
                 self.disk,
@@ -394,22 +407,21 @@ impl Opening<'_> {
 
     fn find_plain(&mut self, number: u64, files: Files) -> Result<FoundSegment> {
         let path = names::path_of(self.dir, number, FileKind::Plain);
-        let mapping = Mapping::open(&path)?;
-        let header = read_header(&path, &mapping, number)?;
+        let file = LogFile::open(&path, self.access)?;
+        let header = read_header(&path, &file, number)?;
         if files.offsets {
             let offsets = names::path_of(self.dir, number, FileKind::Offsets);
-            if let Ok(sidecar) = sidecar::open(&offsets, header) {
+            if let Ok(sidecar) = sidecar::open(&offsets, header, self.access) {
                 let summary = sidecar.summary;
                 self.check_order(&path, &summary)?;
-                let segment = PlainSegment::with_sidecar(path, header, mapping, summary, offsets);
+                let segment = PlainSegment::with_sidecar(path, header, file, summary, offsets);
                 return Ok(FoundSegment::durable(Segment::Plain(Arc::new(segment))));
             }
         }
         self.recovery.scanned_segments += 1;
-        let scanned = self.scan(&path, &mapping, header)?;
-        // What was read through the old one would count as memory of the process.
-        let mapping = Mapping::open(&path)?;
-        let segment = PlainSegment::new(path, header, mapping, scanned.summary, scanned.index);
+        let scanned = self.scan(&path, &file, header)?;
+        let file = file.growing_from(scanned.summary.used_bytes, &path)?;
+        let segment = PlainSegment::new(path, header, file, scanned.summary, scanned.index);
         let segment = Segment::Plain(Arc::new(segment));
         Ok(FoundSegment {
             segment,
@@ -420,12 +432,15 @@ impl Opening<'_> {
     }
 
     /// Reads a segment: from its mark on, if it has one that can be trusted.
-    fn scan(&self, path: &Path, segment: &[u8], header: SegmentHeader) -> Result<SegmentScan> {
+    fn scan(&self, path: &Path, segment: &LogFile, header: SegmentHeader) -> Result<SegmentScan> {
         let known_end = KnownEnd {
             sealed: self.sealed.and_then(|seal| seal.end_in(header)),
             written: files::written_end(path)? as usize,
         };
-        let read = |start| scan(path, segment, header.salt, start, known_end);
+        let read = |start| {
+            let mut walk = SegmentWalk::new(segment, header.salt)?;
+            scan(path, &mut walk, start, known_end)
+        };
         let marked = mark::find(self.dir, header)
             .filter(|start| self.check_order(path, &start.summary).is_ok())
             .and_then(|start| read(start).ok())
@@ -484,6 +499,6 @@ impl Opening<'_> {
         let path = files::unfinished(&names::path_of(self.dir, 1, FileKind::Plain));
         let capacity = options.segment_bytes_min.min(SEGMENT_BYTES_LIMIT);
         let room = Room::reserve(self.disk, &path, capacity, true)?;
-        room.into_segment(self.disk, self.dir, 1)
+        room.into_segment(self.access, self.dir, 1)
     }
 }

@@ -15,6 +15,7 @@ use super::layout::{
     ALIGNMENT, ITEM_HEADER_BYTES, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, damaged,
     items_of,
 };
+use super::records::SegmentWalk;
 use super::summary::Summary;
 
 /// So many bytes behind the end of a log that was closed are looked at.
@@ -107,11 +108,11 @@ pub(crate) struct KnownEnd {
 }
 
 impl KnownEnd {
-    /// Nothing is known of the end of these bytes.
-    pub(crate) fn of(segment: &[u8]) -> Self {
+    /// Nothing is known of the end of a segment.
+    pub(crate) fn of(segment: &SegmentWalk<'_>) -> Self {
         Self {
             sealed: None,
-            written: segment.len(),
+            written: segment.end(),
         }
     }
 }
@@ -119,8 +120,7 @@ impl KnownEnd {
 /// Reads a segment to its end. The error is damage that is no torn tail.
 pub(crate) fn scan(
     path: &Path,
-    segment: &[u8],
-    salt: u64,
+    segment: &mut SegmentWalk<'_>,
     start: ScanStart,
     known_end: KnownEnd,
 ) -> Result<SegmentScan> {
@@ -132,22 +132,19 @@ pub(crate) fn scan(
     let mut before_last = summary;
     let mut offset = summary.used_bytes as usize;
     // The records of a group count once its last one was seen.
-    let mut group: Vec<(usize, RecordHeader)> = Vec::new();
+    let mut group: Vec<(RecordItems, RecordHeader)> = Vec::new();
     let mut last_group = offset..offset;
     let problem =
         |offset: usize, position, what: String| damaged(path, offset as u64, position, what);
     let tail = loop {
-        let group_start = group.first().map_or(offset, |&(start, _)| start);
+        let group_start = group.first().map_or(offset, |(items, _)| items.offset);
         let position = expected.position;
-        let header = RecordHeader::at(segment, offset, salt)
-            .filter(|header| header.body(segment, offset, salt).is_some());
-        let Some(header) = header else {
+        let Some(header) = segment.record(offset)? else {
             let is_sealed = known_end.sealed == Some(offset as u64) && offset == group_start;
-            if is_sealed && is_blank_behind(segment, offset) {
+            if is_sealed && is_blank_behind(segment, offset)? {
                 break Tail::Clean;
             }
-            let written = &segment[..known_end.written.min(segment.len())];
-            match find_tail(written, salt, offset, group_start) {
+            match find_tail(segment, known_end.written, offset, group_start)? {
                 Some(tail) => break tail,
                 None => {
                     let what = "a record is not valid, but later ones are".to_owned();
@@ -162,15 +159,18 @@ pub(crate) fn scan(
         if let Some(what) = expected.follow(&header) {
             return Err(problem(offset, position, what));
         }
-        group.push((offset, header));
+        group.push((RecordItems::read(segment, offset, &header)?, header));
         offset = header.end(offset);
         if !header.continues {
             last_group = group_start..offset;
             before_last = summary;
             index.note_group(group[0].1.first_commit, group_start as u64);
-            for (offset, header) in group.drain(..) {
-                add_record(&mut summary, &index, segment, salt, offset, &header)
-                    .ok_or_else(|| problem(offset, position, "items are not valid".to_owned()))?;
+            for (items, header) in group.drain(..) {
+                if !items.are_valid {
+                    return Err(problem(offset, position, "items are not valid".to_owned()));
+                }
+                index.push(header.first_position, items.offsets.into_iter());
+                summary.add(&header, header.end(items.offset) as u64);
             }
         }
     };
@@ -183,79 +183,56 @@ pub(crate) fn scan(
     })
 }
 
-fn add_record(
-    summary: &mut Summary,
-    index: &GrowingIndex,
-    segment: &[u8],
-    salt: u64,
+/// Where the items of a record are.
+struct RecordItems {
+    /// Where the record is.
     offset: usize,
-    header: &RecordHeader,
-) -> Option<()> {
-    let start = offset + RECORD_HEADER_BYTES;
-    let body = &segment[start..header.end(offset)];
-    let (mut n_items, mut end) = (0, 0);
-    let offsets = items_of(header, body, salt).map(|(at, item, _)| {
-        n_items += 1;
-        end = at + ITEM_HEADER_BYTES + item.length as usize;
-        (start + at) as u64
-    });
-    index.push(header.first_position, offsets);
-    summary.add(header, header.end(offset) as u64);
-    let padded = (end + header.end_bytes()).next_multiple_of(ALIGNMENT);
-    (n_items == header.n_items && padded == body.len()).then_some(())
+    offsets: Vec<u64>,
+    /// Whether the record holds what its header says.
+    are_valid: bool,
+}
+
+impl RecordItems {
+    fn read(segment: &mut SegmentWalk<'_>, offset: usize, header: &RecordHeader) -> Result<Self> {
+        let salt = segment.salt();
+        let body = segment.body(offset, header)?.unwrap_or_default();
+        let start = offset + RECORD_HEADER_BYTES;
+        let (mut offsets, mut end) = (Vec::with_capacity(header.n_items as usize), 0);
+        for (at, item, _) in items_of(header, body, salt) {
+            offsets.push((start + at) as u64);
+            end = at + ITEM_HEADER_BYTES + item.length as usize;
+        }
+        let padded = (end + header.end_bytes()).next_multiple_of(ALIGNMENT);
+        Ok(Self {
+            are_valid: offsets.len() == header.n_items as usize && padded == body.len(),
+            offset,
+            offsets,
+        })
+    }
 }
 
 /// Whether there are only zeros in the block behind `offset`.
-fn is_blank_behind(segment: &[u8], offset: usize) -> bool {
-    let rest = segment.get(offset..).unwrap_or_default();
-    end_of_data(&rest[..rest.len().min(SEALED_BLANK_BYTES)]) == 0
+fn is_blank_behind(segment: &mut SegmentWalk<'_>, offset: usize) -> Result<bool> {
+    let end = segment.end_of_data(offset, offset + SEALED_BLANK_BYTES)?;
+    Ok(end == offset)
 }
 
 /// How the segment ends, if what follows `offset` can be left by a crash while the group at
-/// `group_start` was being written.
-fn find_tail(segment: &[u8], salt: u64, offset: usize, group_start: usize) -> Option<Tail> {
-    let rest = segment.get(offset..).unwrap_or_default();
-    let used = end_of_data(rest);
-    if used == 0 && offset == group_start {
-        return Some(Tail::Clean);
+/// `group_start` was being written. Nothing was ever written from `written` on.
+fn find_tail(
+    segment: &mut SegmentWalk<'_>,
+    written: usize,
+    offset: usize,
+    group_start: usize,
+) -> Result<Option<Tail>> {
+    let end = segment.end_of_data(offset, written)?.max(offset);
+    if end == offset && offset == group_start {
+        return Ok(Some(Tail::Clean));
     }
-    let start = offset + ALIGNMENT;
-    let mut later = records_from(segment, salt, start, offset + used);
-    if later.any(|(_, header)| header.group_start != group_start as u64) {
-        return None;
-    }
-    Some(Tail::Torn {
+    let is_of_another = |header: &RecordHeader| header.group_start != group_start as u64;
+    let later = segment.find(offset + ALIGNMENT, end, is_of_another)?;
+    Ok(later.is_none().then_some(Tail::Torn {
         start: group_start,
-        end: (offset + used).max(group_start),
-    })
-}
-
-/// The length of `bytes` without the zeros at its end.
-pub(crate) fn end_of_data(bytes: &[u8]) -> usize {
-    // Block by block: comparing with zeros is much faster than looking at single bytes.
-    const BLOCK: usize = 4096;
-    let zeros = [0; BLOCK];
-    let mut end = bytes.len();
-    while end > 0 {
-        let start = (end - 1) / BLOCK * BLOCK;
-        let block = &bytes[start..end];
-        if block != &zeros[..block.len()] {
-            let last = block.iter().rposition(|&byte| byte != 0);
-            return start + last.map_or(0, |last| last + 1);
-        }
-        end = start;
-    }
-    0
-}
-
-/// The valid record headers at any aligned offset in `start..end`.
-pub(crate) fn records_from(
-    segment: &[u8],
-    salt: u64,
-    start: usize,
-    end: usize,
-) -> impl Iterator<Item = (usize, RecordHeader)> {
-    (start.next_multiple_of(ALIGNMENT)..end)
-        .step_by(ALIGNMENT)
-        .filter_map(move |offset| Some((offset, RecordHeader::at(segment, offset, salt)?)))
+        end: end.max(group_start),
+    }))
 }

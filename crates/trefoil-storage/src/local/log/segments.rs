@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use trefoil_core::Result;
 
-use crate::{Label, Record, StoredItem};
+use crate::Record;
+use crate::local::reading::FileAccess;
+use crate::local::reading::file::{LogFile, ReadPatience};
 
 use super::compressed::CompressedSegment;
-use super::index::ItemPlace;
+use super::index::{Located, SegmentIndex, StoredIndex};
 use super::plain::PlainSegment;
 use super::summary::Summary;
 
@@ -57,26 +59,62 @@ impl Segment {
 
     /// The length of its file.
     pub(crate) fn file_bytes(&self) -> u64 {
+        self.file().length()
+    }
+
+    /// Its file.
+    pub(super) fn file(&self) -> &LogFile {
         match self {
-            Self::Plain(segment) => segment.capacity(),
-            Self::Compressed(segment) => segment.bytes().len() as u64,
+            Self::Plain(segment) => &segment.file,
+            Self::Compressed(segment) => &segment.file,
         }
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// Keeps it readable when its files are removed.
+    pub(super) fn keep(&self) -> Result<()> {
+        if let Self::Plain(segment) = self
+            && let Some(SegmentIndex::Stored(index)) = segment.index_at_hand()
+        {
+            index.file().keep()?;
+        }
+        self.file().keep()
+    }
+
+    /// See [`SegmentIndex::locate`].
+    pub(super) fn locate(
+        &self,
+        positions: &[u64],
+        (access, patience): (&FileAccess, ReadPatience),
+        find: impl FnMut(u64, Located),
+    ) -> Result<bool> {
+        let waits = patience == ReadPatience::Waits;
         match self {
-            Self::Plain(segment) => segment.bytes(),
-            Self::Compressed(segment) => segment.bytes(),
+            Self::Plain(segment) => match segment.index_at_hand() {
+                None if !waits => Ok(false),
+                None => segment.index(access)?.locate(positions, patience, find),
+                Some(index) => index.locate(positions, patience, find),
+            },
+            Self::Compressed(segment) => match segment.reader_at_hand() {
+                None if !waits => Ok(false),
+                None => segment.reader()?.index.locate(positions, patience, find),
+                Some(reader) => reader.index.locate(positions, patience, find),
+            },
         }
     }
 
-    /// See [`SegmentIndex::locate`](super::index::SegmentIndex::locate).
-    fn locate(&self, positions: &[u64], find: impl FnMut(u64, ItemPlace)) -> Result<()> {
+    /// Its index, if that is in a file and has been needed before, and where the items begin from which
+    /// its offsets count.
+    pub(super) fn stored_index(&self) -> Option<(&StoredIndex, usize)> {
         match self {
-            Self::Plain(segment) => segment.index()?.locate(positions, find),
-            Self::Compressed(segment) => segment.locate(positions, find)?,
+            Self::Plain(segment) => match segment.index_at_hand()? {
+                SegmentIndex::Stored(index) => Some((index, 0)),
+                SegmentIndex::Growing(_) => None,
+            },
+            Self::Compressed(segment) => {
+                let base = segment.header.items_start();
+                Some((&segment.reader_at_hand()?.index, base))
+            }
         }
-        Ok(())
     }
 
     pub(crate) fn replay(
@@ -87,80 +125,6 @@ impl Segment {
         match self {
             Self::Plain(segment) => segment.replay(after_commit, visit),
             Self::Compressed(segment) => segment.replay(after_commit, visit),
-        }
-    }
-}
-
-/// An item that was looked up and not read yet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FoundItem<'a> {
-    segment: &'a Segment,
-    pub(crate) position: u64,
-    place: ItemPlace,
-}
-
-const CACHE_LINE_BYTES: usize = 64;
-/// What is longer has so much to be read in order that the processor fetches the rest by itself.
-const TOUCHED_LINES_MAX: usize = 8;
-
-impl FoundItem<'_> {
-    /// Reads a byte of the item's first cache line.
-    pub(crate) fn touch_beginning(&self) -> u8 {
-        self.segment
-            .bytes()
-            .get(self.place.start)
-            .copied()
-            .unwrap_or(0)
-    }
-
-    /// Reads a byte of each of the item's first cache lines. There is no branch that depends on the
-    /// item, so that the processor goes on to the next one without waiting for this one.
-    pub(crate) fn touch(&self) -> u8 {
-        let bytes = self.segment.bytes();
-        let end = self.place.end.min(bytes.len());
-        let Some(item @ [_, ..]) = bytes.get(self.place.start..end) else {
-            return 0;
-        };
-        let byte = |line: usize| item[(line * CACHE_LINE_BYTES).min(item.len() - 1)];
-        (0..TOUCHED_LINES_MAX).fold(0, |touched, line| touched ^ byte(line))
-    }
-
-    pub(crate) fn item(&self) -> Result<StoredItem> {
-        match self.segment {
-            Segment::Plain(segment) => segment.item(self.position, self.place),
-            Segment::Compressed(segment) => segment.item(self.position, self.place),
-        }
-    }
-
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.segment, Segment::Plain(_))
-    }
-
-    /// Appends the item's bytes to `out` and returns its label.
-    pub(crate) fn copy_to(&self, out: &mut Vec<u8>) -> Result<Label> {
-        match self.segment {
-            Segment::Plain(segment) => {
-                let (label, bytes) = segment.stored(self.position, self.place)?;
-                out.extend_from_slice(bytes);
-                Ok(label)
-            }
-            Segment::Compressed(segment) => {
-                let item = segment.item(self.position, self.place)?;
-                out.extend_from_slice(&item.bytes);
-                Ok(item.label)
-            }
-        }
-    }
-
-    /// About how many bytes there are in the segment.
-    pub(crate) fn n_bytes(&self) -> usize {
-        self.place.end.saturating_sub(self.place.start)
-    }
-
-    pub(crate) fn label(&self) -> Result<Label> {
-        match self.segment {
-            Segment::Plain(segment) => segment.label(self.position, self.place),
-            Segment::Compressed(segment) => segment.label(self.position, self.place),
         }
     }
 }
@@ -182,38 +146,11 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// The segment that has the item at `position` if any has.
-    fn holding(&self, position: u64) -> Option<&Segment> {
+    pub(super) fn holding(&self, position: u64) -> Option<&Segment> {
         let after = self
             .entries
             .partition_point(|entry| entry.first_position <= position);
         Some(&self.entries.get(after.checked_sub(1)?)?.segment)
-    }
-
-    /// Looks up the items at all these positions, as far as there are any.
-    pub(crate) fn find<'a>(
-        &'a self,
-        positions: &[u64],
-        found: &mut Vec<FoundItem<'a>>,
-    ) -> Result<()> {
-        let mut rest = positions;
-        while let [first, ..] = rest {
-            let mut n_located = 0;
-            if let Some(segment) = self.holding(*first) {
-                segment.locate(rest, |position, place| {
-                    n_located += 1;
-                    if !place.is_dropped() {
-                        found.push(FoundItem {
-                            segment,
-                            position,
-                            place,
-                        });
-                    }
-                })?;
-            }
-            // If the first was not located, there is nothing at its position.
-            rest = &rest[n_located.max(1)..];
-        }
-        Ok(())
     }
 
     /// The segments with commits after `commit`.

@@ -39,7 +39,8 @@ pub(super) fn cut(
 ) -> Result<Cut> {
     let (start, end) = (torn.start as u64, torn.end as u64);
     let saved = names::torn_path(dir, segment.header.number, start);
-    let saved = match files::replace(disk, &saved, &segment.bytes()[torn]) {
+    let kept = segment.file.read(start..end);
+    let saved = match kept.and_then(|bytes| files::replace(disk, &saved, &bytes)) {
         Ok(()) => Some(saved),
         Err(error) => {
             tracing::warn!(%error, "the bytes of a torn group are cut off without being kept");
@@ -76,10 +77,9 @@ pub(super) fn make_durable(
             &error,
         )
     };
-    // Written again because after a failed sync the cache takes the bytes for written. From a copy
-    // because the mapping is of the pages that are being written.
+    // Written again because after a failed sync the cache takes the bytes for written.
     let offset = last_group.start as u64;
-    let bytes = segment.bytes()[last_group].to_vec();
+    let bytes = segment.file.read(offset..last_group.end as u64)?;
     if !bytes.is_empty() {
         disk.write_at(file, &bytes, offset).map_err(failed)?;
     }

@@ -12,7 +12,8 @@ use trefoil_core::{Error, Result, put_bytes, take_bytes};
 use crate::contract::no_such_snapshot;
 use crate::local::disk::Disk;
 use crate::local::files::{self, step};
-use crate::local::mapping::Mapping;
+use crate::local::reading::FileAccess;
+use crate::local::reading::file::LogFile;
 use crate::{Fill, Snapshot, VisitEntry};
 
 use super::Log;
@@ -53,7 +54,7 @@ impl Header {
         out
     }
 
-    fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
+    fn decode(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self> {
         let is_header = bytes.len() >= HEADER_BYTES && bytes[..8] == MAGIC;
         if !is_header || u64_at(bytes, 56) != checksum(&bytes[..56], 0) {
             return Err(damaged(path, 0, 0, "the snapshot's header is not valid"));
@@ -69,7 +70,7 @@ impl Header {
             salt: u64_at(bytes, 24),
             blocks_bytes: u64_at(bytes, 48),
         };
-        if header.blocks_bytes != (bytes.len() - HEADER_BYTES) as u64 {
+        if header.blocks_bytes != file_bytes - HEADER_BYTES as u64 {
             let what = "the snapshot's length is not what its header says";
             return Err(damaged(path, 0, 0, what));
         }
@@ -191,15 +192,16 @@ fn write(
 pub(crate) struct SnapshotFile {
     pub(crate) path: PathBuf,
     header: Header,
-    mapping: Mapping,
+    file: LogFile,
 }
 
 impl SnapshotFile {
     /// Opens the snapshot of `commit` in the log's directory.
-    pub(crate) fn open(dir: &Path, commit: u64) -> Result<Self> {
+    pub(crate) fn open(dir: &Path, commit: u64, access: &FileAccess) -> Result<Self> {
         let path = names::path_of(dir, commit, FileKind::Snapshot);
-        let mapping = Mapping::open(&path)?;
-        let header = Header::decode(&path, &mapping)?;
+        let file = LogFile::open(&path, access)?;
+        let bytes = file.read(0..file.length().min(HEADER_BYTES as u64))?;
+        let header = Header::decode(&path, &bytes, file.length())?;
         if header.snapshot.commit != commit {
             let what = format!(
                 "the file says that it is of commit {}",
@@ -207,11 +209,7 @@ impl SnapshotFile {
             );
             return Err(damaged(&path, 0, 0, what));
         }
-        Ok(Self {
-            path,
-            header,
-            mapping,
-        })
+        Ok(Self { path, header, file })
     }
 
     pub(crate) fn info(&self) -> Snapshot {
@@ -219,17 +217,22 @@ impl SnapshotFile {
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
-        self.mapping.len() as u64
+        self.file.length()
     }
 
     /// Hands every entry to `visit`.
     pub(crate) fn read(&self, visit: &mut VisitEntry<'_>) -> Result<()> {
-        let blocks = &self.mapping[HEADER_BYTES..];
+        let mut walk = self.file.walk()?;
         let mut left = self.header.snapshot;
         let mut offset = 0;
-        while offset < blocks.len() {
+        while offset < self.header.blocks_bytes {
             let wrong = || self.damage(offset, "a block of entries is not valid");
-            let (content, end) = self.block(&blocks[offset..], offset).ok_or_else(wrong)?;
+            let start = HEADER_BYTES as u64 + offset;
+            let head = walk.bytes(start..start + BLOCK_HEADER_BYTES as u64)?;
+            let stored_bytes = u32_at(head.ok_or_else(wrong)?, 4);
+            let length = BLOCK_HEADER_BYTES as u64 + u64::from(stored_bytes);
+            let bytes = walk.bytes(start..start + length)?.ok_or_else(wrong)?;
+            let content = self.block(bytes, offset).ok_or_else(wrong)?;
             let mut rest = content.as_ref();
             while !rest.is_empty() {
                 let key = take_bytes(&mut rest).ok_or_else(wrong)?;
@@ -237,7 +240,7 @@ impl SnapshotFile {
                 left.entries = left.entries.checked_sub(1).ok_or_else(wrong)?;
                 visit(key, value)?;
             }
-            offset += end;
+            offset += length;
         }
         match left.entries {
             0 => Ok(()),
@@ -248,31 +251,24 @@ impl SnapshotFile {
         }
     }
 
-    fn damage(&self, offset: usize, what: &str) -> Error {
-        damaged(&self.path, (HEADER_BYTES + offset) as u64, 0, what)
+    fn damage(&self, offset: u64, what: &str) -> Error {
+        damaged(&self.path, HEADER_BYTES as u64 + offset, 0, what)
     }
 
-    /// The content of the block at the beginning of `bytes`, which are at `offset` from the first
-    /// block, and where it ends; `None` if it is not valid.
-    fn block<'a>(
-        &self,
-        bytes: &'a [u8],
-        offset: usize,
-    ) -> Option<(std::borrow::Cow<'a, [u8]>, usize)> {
-        let head = bytes.get(..BLOCK_HEADER_BYTES)?;
-        let (plain_bytes, stored_bytes) = (u32_at(head, 0) as usize, u32_at(head, 4) as usize);
-        let end = BLOCK_HEADER_BYTES.checked_add(stored_bytes)?;
-        let stored = bytes.get(BLOCK_HEADER_BYTES..end)?;
-        let seed = self.header.salt.wrapping_add(offset as u64);
+    /// The content of the block in `bytes`, which are at `offset` from the first block; `None` if it is
+    /// not valid.
+    fn block<'a>(&self, bytes: &'a [u8], offset: u64) -> Option<std::borrow::Cow<'a, [u8]>> {
+        let (head, stored) = bytes.split_at_checked(BLOCK_HEADER_BYTES)?;
+        let plain_bytes = u32_at(head, 0) as usize;
+        let seed = self.header.salt.wrapping_add(offset);
         if block_check(&head[..8], stored, seed) != u64_at(head, 8) {
             return None;
         }
-        let content = if stored_bytes < plain_bytes {
+        Some(if stored.len() < plain_bytes {
             decompress(stored, plain_bytes, None)?.into()
         } else {
             stored.into()
-        };
-        Some((content, end))
+        })
     }
 }
 
@@ -300,10 +296,11 @@ impl Log {
             return Err(error);
         }
         files::finish(disk, &unfinished, &path)?;
-        let opened = SnapshotFile::open(&self.dir, commit)?;
+        let opened = SnapshotFile::open(&self.dir, commit, &self.access)?;
         *self.snapshot.write() = Some(Arc::new(opened));
         match before.filter(|before| before.path != path) {
             Some(before) => {
+                before.file.keep()?;
                 files::remove(disk, &before.path)?;
                 files::sync_parent(disk, &path)
             }

@@ -157,13 +157,17 @@ impl Log {
         else {
             return Ok(false);
         };
-        *prepared = Some(room.into_segment(disk, &self.dir, last + 1)?);
+        *prepared = Some(room.into_segment(&self.access, &self.dir, last + 1)?);
         Ok(true)
     }
 
     fn write_sidecar(&self, segment: &PlainSegment) -> Result<()> {
         let path = names::path_of(&self.dir, segment.header.number, FileKind::Offsets);
-        let bytes = sidecar::encode(segment.header, &segment.summary(), segment.index()?);
+        let bytes = sidecar::encode(
+            segment.header,
+            &segment.summary(),
+            segment.index(&self.access)?,
+        )?;
         files::replace(&*self.options.disk, &path, &bytes)?;
         let backed = Arc::new(segment.backed_by(path));
         self.change_segments(|segments| segments.replace(Segment::Plain(backed)));
@@ -176,7 +180,7 @@ impl Log {
         let level = self.options.compression_level;
         let snapshot = self.snapshot_commit();
         let bytes = match segment {
-            Segment::Plain(segment) => compress(segment, level, snapshot, goes_on)?,
+            Segment::Plain(segment) => compress(segment, &self.access, level, snapshot, goes_on)?,
             Segment::Compressed(segment) => Some(shrink(segment, level)?),
         };
         let Some(bytes) = bytes else {
@@ -205,10 +209,11 @@ impl Log {
         let unfinished = files::unfinished(&path);
         drop(self.hold()?);
         files::write_unfinished(disk, &unfinished, bytes)?;
-        let same = CompressedSegment::open(&unfinished, number).and_then(|compressed| {
-            let compressed = Segment::Compressed(Arc::new(compressed));
-            holds_the_same(segment, &compressed, change)
-        });
+        let same =
+            CompressedSegment::open(&unfinished, number, &self.access).and_then(|compressed| {
+                let compressed = Segment::Compressed(Arc::new(compressed));
+                holds_the_same(segment, &compressed, change)
+            });
         if !matches!(same, Ok(true)) {
             files::remove(disk, &unfinished)?;
             same?;
@@ -218,8 +223,10 @@ impl Log {
         }
         // Somebody else may open the log as soon as it is abandoned.
         let _held = self.hold()?;
+        // Whoever found the segment before goes on reading it.
+        segment.keep()?;
         files::finish(disk, &unfinished, &path)?;
-        let compressed = CompressedSegment::open(&path, number)?;
+        let compressed = CompressedSegment::open(&path, number, &self.access)?;
         let compressed = Segment::Compressed(Arc::new(compressed));
         self.change_segments(|segments| segments.replace(compressed));
         if let Segment::Plain(segment) = segment {

@@ -26,7 +26,7 @@ use super::segments::{Segment, SegmentEntry};
 use super::summary::Summary;
 
 /// The largest segment, and with it the largest group: a segment's offsets have 32 bits, also those
-/// of its compressed form, and its mapping must fit everywhere.
+/// of its compressed form.
 pub(crate) const SEGMENT_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
 /// The write buffer is given back when it has grown beyond this.
 const BUFFER_BYTES_KEPT: usize = 16 * 1024 * 1024;
@@ -148,9 +148,14 @@ impl Log {
         self.write(&mut writer, before)?;
         writer.expected = expected;
         writer.before_last = before;
-        writer
-            .active
-            .publish(writer.summary, &group.records, &writer.offsets);
+        let LogWriter {
+            active,
+            summary,
+            buffer,
+            offsets,
+            ..
+        } = &*writer;
+        active.publish(*summary, buffer, &group.records, offsets);
         self.publish_end(&writer.summary);
         self.note_demand(bytes);
         if writer.buffer.capacity() > BUFFER_BYTES_KEPT {
@@ -253,7 +258,7 @@ impl Log {
             .max(needed.next_multiple_of(PAGE_BYTES));
         let disk = &*self.options.disk;
         let path = files::unfinished(&names::path_of(&self.dir, number, FileKind::Plain));
-        Room::reserve(disk, &path, capacity, false)?.into_segment(disk, &self.dir, number)
+        Room::reserve(disk, &path, capacity, false)?.into_segment(&self.access, &self.dir, number)
     }
 
     /// The size of the segment after one of this size: twice as much, but no more than the log has.
