@@ -3,7 +3,7 @@
 //! Pages end where the log ended when the read began: events that are written meanwhile do not
 //! make it longer.
 
-use trefoil::{Event, OpenDatabase, Selection, StartAt};
+use trefoil::{Database, Event, OpenDatabase, Page, Selection, StartAt};
 
 use crate::error::Result;
 use crate::limits::{PAGE_BYTES, SHORT_READ_EVENTS_MAX};
@@ -15,6 +15,8 @@ pub(crate) struct Pages {
     /// Its limit is the number of events that are still wanted.
     read: Selection,
     head: u64,
+    /// Whether a page has been read.
+    has_begun: bool,
 }
 
 impl Pages {
@@ -30,6 +32,7 @@ impl Pages {
             database: database.staying(),
             read: read.as_of(head),
             head,
+            has_begun: false,
         }
     }
 
@@ -43,9 +46,19 @@ impl Pages {
         self.head
     }
 
-    /// Returns whether one page is likely to be all, and to be read at once.
+    /// Returns whether the next page is likely to be all, and short.
     pub(crate) fn is_short(&self) -> bool {
-        self.read.limit <= SHORT_READ_EVENTS_MAX && !self.database.may_wait()
+        !self.has_begun && self.read.limit <= SHORT_READ_EVENTS_MAX
+    }
+
+    /// The next events, if they are likely to be few and need not be waited for.
+    pub(crate) fn next_at_hand(&mut self) -> Result<Option<Vec<Event>>> {
+        if !self.is_short() || self.is_done() {
+            return Ok(None);
+        }
+        let read = |database: &Database| database.read_page(&self.read, PAGE_BYTES);
+        let page = self.database.at_hand(read)?;
+        Ok(page.map(|page| self.take(page)))
     }
 
     /// The next events; there may be none before the end. Blocks the thread for the length of one page.
@@ -54,12 +67,17 @@ impl Pages {
             return Ok(Vec::new());
         }
         let page = self.database.read_page(&self.read, PAGE_BYTES)?;
+        Ok(self.take(page))
+    }
+
+    fn take(&mut self, page: Page) -> Vec<Event> {
+        self.has_begun = true;
         self.read.limit -= page.events.len();
         match page.next {
             Some(next) => self.read.from = StartAt::Position(next),
             None => self.read.limit = 0,
         }
-        Ok(page.events)
+        page.events
     }
 
     /// Returns whether there is nothing left.

@@ -8,7 +8,7 @@ use crate::error::{Failure, Result};
 use crate::limits::{ANSWER_BUFFER_BYTES, ANSWER_CHUNK_MEMORY};
 use crate::pages::Pages;
 use crate::response::{Chunks, HttpBody, StreamError};
-use crate::service::reading;
+use crate::service::{reading, waiting};
 
 /// How events are written into an answer.
 pub(crate) trait EventWriter: Send + 'static {
@@ -43,11 +43,10 @@ impl<W: EventWriter> Reading<W> {
         }
     }
 
-    /// The body of the answer. A short read begins on this thread, where most of them end;
-    /// whatever takes longer goes on elsewhere.
+    /// The body of the answer.
     pub(crate) async fn body(mut self) -> Result<HttpBody> {
-        if self.pages.is_short() {
-            self.read_page()?;
+        if let Some(events) = self.pages.next_at_hand()? {
+            self.write(&events);
         }
         let (reading, first) = self.chunk().await?;
         let reservation = reading.share.reserve(first.len())?;
@@ -61,22 +60,43 @@ impl<W: EventWriter> Reading<W> {
 
     /// Reads one page. Blocks the thread.
     fn read_page(&mut self) -> Result<()> {
-        for event in self.pages.next_page()? {
-            self.writer.event(&mut self.out, &event);
+        let events = self.pages.next_page()?;
+        self.write(&events);
+        Ok(())
+    }
+
+    fn write(&mut self, events: &[Event]) {
+        for event in events {
+            self.writer.event(&mut self.out, event);
         }
         if self.pages.is_done() {
             self.writer.end(&mut self.out);
             self.is_over = true;
         }
-        Ok(())
     }
 
     /// The next part of the answer. Each page is read by a task of its own: when the client leaves,
     /// no more of them begin.
     async fn chunk(mut self) -> Result<(Self, Vec<u8>)> {
         while self.out.len() < ANSWER_BUFFER_BYTES && !self.is_over {
-            let database = self.pages.database().clone();
-            self = reading(&database, move || self.read_page().map(|()| self)).await??;
+            let Self {
+                pages,
+                writer,
+                out,
+                is_over,
+                share,
+            } = self;
+            let page = elsewhere(pages, move |pages| {
+                let mut reading = Self {
+                    pages,
+                    writer,
+                    out,
+                    is_over,
+                    share,
+                };
+                reading.read_page().map(|()| reading)
+            });
+            self = page.await??;
         }
         let chunk = std::mem::take(&mut self.out);
         Ok((self, chunk))
@@ -98,6 +118,31 @@ impl<W: EventWriter> Reading<W> {
             }
         };
         stream::unfold(Some(self), next).boxed()
+    }
+}
+
+/// The next events, without blocking the thread; there may be none before the end. A short read begins on
+/// this thread, where most of them end. If it needs the disk, it is done on one that waits for it, and
+/// whatever takes longer on yet another.
+pub(crate) async fn next_events(mut pages: Pages) -> Result<(Pages, Vec<Event>)> {
+    match pages.next_at_hand()? {
+        Some(events) => Ok((pages, events)),
+        None => {
+            let read = |mut pages: Pages| pages.next_page().map(|events| (pages, events));
+            elsewhere(pages, read).await?
+        }
+    }
+}
+
+/// Does something with pages on a thread that may block.
+async fn elsewhere<T: Send + 'static>(
+    pages: Pages,
+    work: impl FnOnce(Pages) -> T + Send + 'static,
+) -> Result<T> {
+    let (database, is_short) = (pages.database().clone(), pages.is_short());
+    match is_short {
+        true => waiting(&database, move || work(pages)).await,
+        false => reading(&database, move || work(pages)).await,
     }
 }
 

@@ -161,6 +161,14 @@ pub(crate) async fn reading<T: Send + 'static>(
     }
 }
 
+/// Reads a database on a thread of the library that waits for the disk, where the namespaces take turns.
+pub(crate) async fn waiting<T: Send + 'static>(
+    database: &Database,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    Ok(database.from_disk(move |_| Ok(work())).await?)
+}
+
 /// Runs something that blocks on a thread made for it.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

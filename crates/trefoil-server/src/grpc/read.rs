@@ -1,12 +1,12 @@
 //! `Read`: the events that a query matches, up to where the log ended for the first response.
 //!
 //! A read is taken page by page while it is sent, so it needs little memory whatever it returns, and
-//! it stops when its client leaves. The first page is read at once, on the thread that asks; others
-//! are read elsewhere.
+//! it stops when its client leaves. The first page is read at once, on the thread that asks, unless it
+//! must be waited for; others are read elsewhere.
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
-use trefoil::{Direction, Event, OpenDatabase, Query, QueryItem, Selection, StartAt};
+use trefoil::{Direction, Event, OpenDatabase, Page, Query, QueryItem, Selection, StartAt};
 use trefoil_grpc::ReadRequest;
 
 use super::batch::{self, Head, ResponseBatch};
@@ -15,7 +15,7 @@ use super::request::Received;
 use super::status::{Result, invalid, of_error, of_failure};
 use crate::budget::Share;
 use crate::limits::{GRPC_BATCH_DEFAULT, GRPC_BATCH_MAX, GRPC_MESSAGE_BYTES};
-use crate::service::reading;
+use crate::service::{reading, waiting};
 
 /// Answers `Read`: up to `as_of` if that is said, because the read began at another node.
 pub(super) async fn answer(
@@ -36,14 +36,11 @@ pub(super) async fn answer(
     }
     let mut reading = GrpcReading::new(database, request)?;
     reading.read.as_of = as_of;
-    let at_once = match reading.database.may_wait() {
-        true => None,
-        false => reading.step()?,
-    };
-    let first = match at_once {
-        Some(batch) => batch,
-        None => {
-            let (rest, batch) = reading.batch_elsewhere().await?;
+    let first = match reading.step_at_hand()? {
+        Some(Some(batch)) => batch,
+        found => {
+            let has_begun = found.is_some();
+            let (rest, batch) = reading.batch_elsewhere(has_begun).await?;
             reading = rest;
             batch
         }
@@ -119,13 +116,31 @@ impl GrpcReading {
         })
     }
 
+    /// Prepares to read a page; returns how many bytes it may have.
+    fn begin(&mut self) -> usize {
+        self.read.limit = self.wanted.min(self.batch_size - self.events.len());
+        GRPC_MESSAGE_BYTES.saturating_sub(self.bytes)
+    }
+
     /// Reads a page; returns a response if there is enough for one, or no more to come. Blocks the
     /// thread for the length of one page.
     fn step(&mut self) -> Result<Option<ResponseBatch>> {
-        self.read.limit = self.wanted.min(self.batch_size - self.events.len());
-        let bytes_max = GRPC_MESSAGE_BYTES.saturating_sub(self.bytes);
+        let bytes_max = self.begin();
         let page = self.database.read_page(&self.read, bytes_max);
+        Ok(self.take(page.map_err(|error| of_error(&error))?))
+    }
+
+    /// The same, unless the page would have to be waited for.
+    fn step_at_hand(&mut self) -> Result<Option<Option<ResponseBatch>>> {
+        let bytes_max = self.begin();
+        let page = self
+            .database
+            .at_hand(|database| database.read_page(&self.read, bytes_max));
         let page = page.map_err(|error| of_error(&error))?;
+        Ok(page.map(|page| self.take(page)))
+    }
+
+    fn take(&mut self, page: Page) -> Option<ResponseBatch> {
         self.read.as_of = Some(page.head);
         self.wanted -= page.events.len();
         match page.next {
@@ -139,7 +154,7 @@ impl GrpcReading {
             self.events.extend(page.events);
         }
         let is_full = self.events.len() >= self.batch_size || self.bytes >= GRPC_MESSAGE_BYTES;
-        Ok((self.is_done || is_full).then(|| self.response(page.head)))
+        (self.is_done || is_full).then(|| self.response(page.head))
     }
 
     fn response(&mut self, head: u64) -> ResponseBatch {
@@ -163,14 +178,20 @@ impl GrpcReading {
 
     /// The next response, without blocking this thread. Each page is work of its own, so that a
     /// client that leaves stops the search.
-    async fn batch_elsewhere(mut self) -> Result<(Self, ResponseBatch)> {
+    async fn batch_elsewhere(mut self, has_begun: bool) -> Result<(Self, ResponseBatch)> {
+        // A read that needs the disk is mostly a short one; the pages after its first may be many.
+        let mut is_first = !has_begun;
         loop {
             let database = self.database.clone();
-            let step = reading(&database, move || {
+            let step = move || {
                 let step = self.step();
                 (self, step)
-            });
-            let (rest, step) = step.await.map_err(of_failure)?;
+            };
+            let (rest, step) = match std::mem::take(&mut is_first) {
+                true => waiting(&database, step).await,
+                false => reading(&database, step).await,
+            }
+            .map_err(of_failure)?;
             match step? {
                 Some(batch) => return Ok((rest, batch)),
                 None => self = rest,
@@ -189,7 +210,7 @@ impl GrpcReading {
                     Err(status) => return Some((Err(status), None)),
                 };
                 let reservation = share.reserve_in_turn(2 * GRPC_MESSAGE_BYTES).await;
-                match reading.batch_elsewhere().await {
+                match reading.batch_elsewhere(true).await {
                     Ok((reading, batch)) => {
                         let ResponseBatch { frames, failure } = batch.holding(reservation);
                         let next = failure.map(|()| reading);

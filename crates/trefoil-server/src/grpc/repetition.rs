@@ -6,7 +6,8 @@ use trefoil::{Commit, Condition, Error, EventId, OpenDatabase, Query, Selection,
 
 use super::status::{Result, of_error, of_failure};
 use crate::pages::Pages;
-use crate::service::{Shared, reading};
+use crate::reading::next_events;
+use crate::service::Shared;
 
 /// Answers an append whose condition failed because the event at `first`, and none before it,
 /// matches.
@@ -47,11 +48,8 @@ async fn find_last(
 ) -> Result<Option<u64>> {
     // Most conflicts are no repetitions, which one event tells.
     let read = Selection::all().from_position(first).limit(1);
-    let page = match database.may_wait() {
-        true => database.read_page_async(&read, 1).await,
-        false => database.read_page(&read, 1),
-    };
-    let page = page.map_err(|error| of_error(&error))?;
+    let page = database.soon(move |database| database.read_page(&read, 1));
+    let page = page.await.map_err(|error| of_error(&error))?;
     if page.events.first().map(trefoil::Event::id).as_ref() != ids.first() {
         return Ok(None);
     }
@@ -62,13 +60,8 @@ async fn find_last(
     let mut pages = Pages::new(database.clone(), read).map_err(of_failure)?;
     while !pages.is_done() {
         let page;
-        (pages, page) = reading(database, move || {
-            let page = pages.next_page();
-            (pages, page)
-        })
-        .await
-        .map_err(of_failure)?;
-        for event in page.map_err(of_failure)? {
+        (pages, page) = next_events(pages).await.map_err(of_failure)?;
+        for event in page {
             if expected.next() != Some(&event.id()) {
                 return Ok(None);
             }

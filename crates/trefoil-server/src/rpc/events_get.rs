@@ -29,13 +29,11 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
     };
     let shape = shape_option(shape, EventShape::WHOLE_ROW)?;
     let database = context.database().await?;
-    let event = match (address, database.may_wait()) {
-        (EventAddress::Position(position), true) => database.event_at_async(position).await?,
-        (EventAddress::Position(position), false) => database.event_at(position)?,
-        (EventAddress::Id(id), true) => database.event_with_id_async(&id).await?,
-        (EventAddress::Id(id), false) => database.event_with_id(&id)?,
-    };
-    let Some(event) = event else {
+    let event = database.soon(move |database| match &address {
+        EventAddress::Position(position) => database.event_at(*position),
+        EventAddress::Id(id) => database.event_with_id(id),
+    });
+    let Some(event) = event.await? else {
         return Ok(response::json("null"));
     };
     let mut out = Vec::new();

@@ -20,12 +20,10 @@ pub(super) async fn run(context: Context<'_>, call: &RpcCall<'_>) -> Result<Http
         has_tags: flag_option(tags, "options.tags")?,
     };
     let shape = shape_option(shape, usual)?;
-    let (database, event_type) = (context.database().await?, event_type.as_deref());
-    let last = match database.may_wait() {
-        true => database.last_async(&stream, event_type).await?,
-        false => database.last(&stream, event_type)?,
-    };
-    let Some(event) = last else {
+    let (database, stream) = (context.database().await?, stream.to_string());
+    let event_type = event_type.map(|event_type| event_type.to_string());
+    let last = database.soon(move |database| database.last(&stream, event_type.as_deref()));
+    let Some(event) = last.await? else {
         return Ok(response::json("null"));
     };
     let mut out = Vec::new();

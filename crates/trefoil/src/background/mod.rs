@@ -4,9 +4,9 @@
 //! commits, appending them, checkpoints, merges of the index, upkeep of the log, reads and conditions that take long,
 //! removing what has expired, removing garbage, snapshots of the state, opening namespaces of which
 //! something is due, pages of subscriptions, and redactions. Databases whose storage may wait have two lanes of
-//! their own, one for reads and one for everything behind the scenes. Within a lane the databases take
-//! turns, and none has all the threads of a lane for storages that may wait, so that one with much to
-//! do, or a slow one, does not keep the others waiting.
+//! their own, one for reads and one for everything behind the scenes; reads that wait for a disk are in the
+//! first one, too. Within a lane the databases take turns, and none has all the threads of a lane for
+//! what waits, so that one with much to do, or a slow one, does not keep the others waiting.
 //!
 //! A lane is a queue per database behind one lock. A channel in its place would be one queue for
 //! all: a database that hands over thousands of long reads would keep the others waiting for all of
@@ -103,14 +103,15 @@ const LANES: [LaneSpec; 14] = [
     lane("trefoil-follow", 4, 0),
     // What is redacted must go soon, whatever else is dropped.
     lane("trefoil-redact", 1, 5),
-    // Storages that may wait mostly do: their threads cost little.
-    lane("trefoil-wait", 32, 0).shared_by(12),
+    // They mostly wait, so that so many cost little: for a storage on a network, or for a disk, which
+    // needs many reads at a time to do as much as it can.
+    lane("trefoil-wait", 48, 0).shared_by(16),
     lane("trefoil-tend", 12, 5).shared_by(4),
     // One for each thread that leads.
     lane("trefoil-append", 8, 0),
 ];
 
-/// The lanes that are there for storages that may wait alone.
+/// The lanes that are there for what waits alone. Their threads are started when something does.
 const WAITING_LANES: [Lane; 2] = [Lane::Wait, Lane::Tend];
 
 /// The read cache of the state takes this part of what cached blocks take, besides.
@@ -125,7 +126,7 @@ pub(crate) type Tenant = usize;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadOwner {
     pub(crate) tenant: Tenant,
-    /// Whether the storage may wait.
+    /// Whether they may wait, for the storage or for the disk.
     pub(crate) may_wait: bool,
 }
 
@@ -308,7 +309,7 @@ impl Background {
         self.host.get()?.serving_thread()
     }
 
-    /// Starts the threads for storages that may wait, if that is not done yet.
+    /// Starts the threads for what waits, if that is not done yet.
     pub(crate) fn expect_waiting(&self) -> Result<()> {
         let mut can_wait = self.can_wait.lock();
         if !*can_wait {

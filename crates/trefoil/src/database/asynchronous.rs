@@ -254,16 +254,24 @@ impl Database {
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let reader = self.engine()?.reader();
-        let (database, background) = (self.clone(), &self.inner.background);
-        let asked = background.clock.steady();
-        let read = move || {
+        let work = self.noting_wait(work);
+        self.inner.background.read(reader, work).await
+    }
+
+    /// Adds to the trace how long it takes until some work begins on another thread.
+    pub(super) fn noting_wait<T, F: FnOnce(&Self) -> Result<T>>(
+        &self,
+        work: F,
+    ) -> impl FnOnce() -> Result<T> + use<T, F> {
+        let database = self.clone();
+        let asked = self.inner.background.clock.steady();
+        move || {
             if let Some(trace) = database.trace() {
                 let waited = database.inner.background.clock.since(asked);
                 trace.add(RequestStage::Wait, waited);
             }
             work(&database)
-        };
-        background.read(reader, read).await
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::background::{Background, Lane, Tenant};
 use crate::database::DatabaseShared;
 use crate::database::recovery::{checkpoint, replay};
 use crate::index::Index;
+use crate::read::IndexReads;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
 use crate::removal::{LostEvents, RemovalUpkeep, true_end};
@@ -41,6 +42,8 @@ pub(crate) struct Engine {
     /// Whether the storage may wait when it is read.
     pub(crate) may_wait: bool,
     pub(crate) index: Arc<Index>,
+    /// How long it takes to look something up there.
+    pub(crate) index_reads: IndexReads,
     pub(crate) store: Arc<StateStore>,
     pub(crate) writer: Writer,
     pub(crate) wake: Arc<Wake>,
@@ -109,6 +112,7 @@ impl Engine {
             may_wait: storage.may_wait(),
             storage,
             index,
+            index_reads: IndexReads::default(),
             store,
             background,
             checkpoints: Exclusive::default(),

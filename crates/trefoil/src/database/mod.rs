@@ -2,6 +2,7 @@
 
 mod answers;
 mod asynchronous;
+mod at_hand;
 pub(crate) mod engine;
 pub(crate) mod host;
 mod info;
@@ -42,12 +43,12 @@ use crate::background::quiet::CLOSING_PATIENCE;
 use crate::database::engine::{Engine, unanswered};
 use crate::home::{Claim, Facts, LocalHome, MemoryHome};
 use crate::index::Manifest;
-use crate::read::LogMoment;
 use crate::read::condition::{self, CheckedConditions};
 use crate::read::explain::Explanation;
 use crate::read::listing::{List, first_at};
 use crate::read::look::{self, StateSnapshot};
 use crate::read::subscription::Subscription;
+use crate::read::{LogMoment, ReadShortage};
 use crate::state::{View, Watch};
 use crate::stats::{StatsSnapshot, Trace};
 use crate::time::wake::Wake;
@@ -68,6 +69,8 @@ pub struct Database {
     inner: Arc<DatabaseShared>,
     /// What is told how long things take.
     trace: Option<Arc<Trace>>,
+    /// Where it is noted that a read would have to wait for the disk, if this handle does not wait.
+    shortage: Option<Arc<ReadShortage>>,
 }
 
 /// What all handles of a database share.
@@ -173,7 +176,11 @@ impl Database {
         inner
             .claim
             .on_lost(Box::new(move || reopen::close_in_background(lost)));
-        Ok(Self { inner, trace: None })
+        Ok(Self {
+            inner,
+            trace: None,
+            shortage: None,
+        })
     }
 
     pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
@@ -301,7 +308,7 @@ impl Database {
     /// condition on the same query has to look for what is new.
     pub fn read_with_head(&self, read: &Selection) -> Result<(Vec<Event>, u64)> {
         let page = self.ask(|engine| {
-            let moment = LogMoment::new(engine).traced(self.trace());
+            let moment = LogMoment::new(engine).read_by(self);
             read::read_all(&moment, read)
         })?;
         Ok((page.events, page.head))
@@ -413,7 +420,7 @@ impl Database {
     /// that are sent while they are read.
     pub fn read_page(&self, read: &Selection, bytes_max: usize) -> Result<Page> {
         self.ask(|engine| {
-            let moment = LogMoment::new(engine).traced(self.trace());
+            let moment = LogMoment::new(engine).read_by(self);
             read::execute(&moment, read, bytes_max)
         })
     }

@@ -119,7 +119,11 @@ impl Database {
             recovery: Recovery::default(),
         });
         inner.put(engine)?;
-        Ok(Self { inner, trace: None })
+        Ok(Self {
+            inner,
+            trace: None,
+            shortage: None,
+        })
     }
 
     /// Makes the generation in `storage`, which is the next one, the current one.

@@ -22,7 +22,7 @@ impl Database {
         }
     }
 
-    pub(super) fn trace(&self) -> Option<&Trace> {
+    pub(crate) fn trace(&self) -> Option<&Trace> {
         self.trace.as_deref()
     }
 }

@@ -7,7 +7,9 @@ pub(crate) mod listing;
 pub(crate) mod look;
 mod matcher;
 mod plan;
+mod reader;
 mod search;
+mod slowness;
 mod stages;
 pub(crate) mod stored_commit;
 pub(crate) mod subscription;
@@ -16,14 +18,16 @@ pub(crate) mod waiting;
 use std::ops::ControlFlow;
 
 use trefoil_core::{Direction, Error, Event, Result, Selection, Source, StartAt, limits};
-use trefoil_storage::{Storage, StoredItem};
+use trefoil_storage::StoredItem;
 
 use crate::index::{Cursor, Effort, Layers, TermKind, TermLookup, WalkStep};
 use crate::read::explain::Explanation;
 use crate::removal::HiddenEvents;
 pub(crate) use matcher::Matcher;
 use plan::{PositionRange, ReadPlan};
+pub(crate) use reader::{LogReader, ReadShortage};
 pub(crate) use search::{SearchResult, SearchedLog, first_match};
+pub(crate) use slowness::IndexReads;
 pub(crate) use stages::LogMoment;
 use stages::ReadStages;
 
@@ -48,16 +52,19 @@ pub struct Page {
 }
 
 /// Returns the event at a position that holds one.
-pub(crate) fn fetch(storage: &dyn Storage, position: u64) -> Result<Event> {
-    let mut events = fetch_all(storage, &[position])?;
+pub(crate) fn fetch<'a>(log: impl Into<LogReader<'a>>, position: u64) -> Result<Event> {
+    let mut events = fetch_all(log, &[position])?;
     events.pop().ok_or_else(|| missing(position))
 }
 
 /// Returns the events at these positions, as far as they hold one, in the same order.
-pub(crate) fn fetch_all(storage: &dyn Storage, positions: &[u64]) -> Result<Vec<Event>> {
+pub(crate) fn fetch_all<'a>(
+    log: impl Into<LogReader<'a>>,
+    positions: &[u64],
+) -> Result<Vec<Event>> {
     let mut events = Vec::with_capacity(positions.len());
     let mut failure = None;
-    storage.read(positions, &mut |item| match decode(item) {
+    log.into().read(positions, &mut |item| match decode(item) {
         Ok(event) => {
             events.push(event);
             ControlFlow::Continue(())
@@ -93,7 +100,9 @@ pub(crate) fn decode(item: StoredItem) -> Result<Event> {
 /// bounded number of positions for them.
 pub(crate) fn execute(log: &LogMoment<'_>, read: &Selection, bytes_max: usize) -> Result<Page> {
     let mut stages = ReadStages::begin(log);
-    let page = carry_out(log, read, bytes_max, &mut stages)?;
+    let page = carry_out(log, read, bytes_max, &mut stages);
+    stages.note_lookups();
+    let page = page?;
     stages.finish(page.events.len());
     Ok(page)
 }
@@ -104,9 +113,7 @@ fn carry_out(
     bytes_max: usize,
     stages: &mut ReadStages<'_>,
 ) -> Result<Page> {
-    let LogMoment {
-        storage, layers, ..
-    } = log;
+    let LogMoment { reader, layers, .. } = log;
     let head = read.as_of.map_or(log.head, |as_of| as_of.min(log.head));
     let mut page = Page {
         head,
@@ -124,7 +131,7 @@ fn carry_out(
         return Ok(page);
     };
     let mut gathering = Gathering {
-        storage: *storage,
+        reader: *reader,
         hidden: &log.hidden,
         read,
         verify,
@@ -273,7 +280,7 @@ pub(crate) fn explain(log: &LogMoment<'_>, read: &Selection) -> Result<Explanati
 
 /// A page that is being filled.
 struct Gathering<'a> {
-    storage: &'a dyn Storage,
+    reader: LogReader<'a>,
     hidden: &'a HiddenEvents<'a>,
     read: &'a Selection,
     verify: bool,
@@ -292,12 +299,12 @@ impl Gathering<'_> {
         self.keep_group(&mut positions)?;
         let n_missing = self.read.limit - self.page.events.len();
         self.page.events.reserve(positions.len().min(n_missing));
-        let (storage, matcher) = (self.storage, Matcher::of_selection(self.read));
+        let (reader, matcher) = (self.reader, Matcher::of_selection(self.read));
         let hidden = self.hidden;
         let is_missing = |position: &u64| !hidden.may_be_dropped(*position);
         let mut expected = positions.iter().copied();
         let (mut next, mut failure) = (None, None);
-        storage.read(&positions, &mut |item| {
+        reader.read(&positions, &mut |item| {
             let before = expected.by_ref().take_while(|at| *at != item.position);
             match { before }.find(is_missing) {
                 Some(position) => failure = Some(missing(position)),
@@ -334,12 +341,11 @@ impl Gathering<'_> {
             return Ok(());
         };
         let mut kept = Vec::with_capacity(positions.len());
-        self.storage
-            .read_labels(positions, &mut |position, label| {
-                if label::belongs_to(label, group) {
-                    kept.push(position);
-                }
-            })?;
+        self.reader.read_labels(positions, &mut |position, label| {
+            if label::belongs_to(label, group) {
+                kept.push(position);
+            }
+        })?;
         *positions = kept;
         Ok(())
     }

@@ -3,24 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trefoil_storage::Storage;
-
+use super::LogReader;
+use crate::Database;
 use crate::database::engine::Engine;
 use crate::index::Layers;
 use crate::removal::HiddenEvents;
-use crate::stats::{ReadFigures, ReadStats, RequestStage, Trace};
+use crate::stats::{ReadFigures, RequestStage, Trace};
 use crate::time::clock::Clock;
 
 /// The log and the index as they are when a read begins.
 pub(crate) struct LogMoment<'a> {
-    pub(super) storage: &'a dyn Storage,
+    pub(super) reader: LogReader<'a>,
     pub(super) layers: Arc<Layers>,
     /// Where the log ends.
     pub(super) head: u64,
     /// What was removed of it.
     pub(super) hidden: HiddenEvents<'a>,
-    clock: &'a Clock,
-    stats: &'a ReadStats,
+    engine: &'a Engine,
     trace: Option<&'a Trace>,
 }
 
@@ -29,27 +28,29 @@ impl<'a> LogMoment<'a> {
         // Every event up to the head is in the layers that are taken after it.
         let head = engine.writer.head();
         Self {
-            storage: engine.storage.as_ref(),
+            reader: engine.storage.as_ref().into(),
             layers: engine.index.layers(),
             head,
             hidden: HiddenEvents::new(&engine.store),
-            clock: engine.clock(),
-            stats: &engine.background.stats.reads,
+            engine,
             trace: None,
         }
     }
 
-    /// Adds its stages to a trace.
-    pub(crate) fn traced(mut self, trace: Option<&'a Trace>) -> Self {
-        self.trace = trace;
-        self
+    /// Adds its stages to the trace of a handle, and waits for the disk if that does.
+    pub(crate) fn read_by(self, database: &'a Database) -> Self {
+        Self {
+            reader: LogReader::new(self.engine.storage.as_ref(), database.shortage()),
+            trace: database.trace(),
+            ..self
+        }
     }
 }
 
 /// Measures the stages of a read, one after the other.
 pub(super) struct ReadStages<'a> {
+    engine: &'a Engine,
     clock: &'a Clock,
-    stats: &'a ReadStats,
     trace: Option<&'a Trace>,
     figures: ReadFigures,
     /// When the last stage ended, by the steady clock.
@@ -59,11 +60,11 @@ pub(super) struct ReadStages<'a> {
 impl<'a> ReadStages<'a> {
     pub(super) fn begin(log: &LogMoment<'a>) -> Self {
         Self {
-            clock: log.clock,
-            stats: log.stats,
+            engine: log.engine,
+            clock: log.engine.clock(),
             trace: log.trace,
             figures: ReadFigures::default(),
-            ended: log.clock.steady(),
+            ended: log.engine.clock().steady(),
         }
     }
 
@@ -74,10 +75,16 @@ impl<'a> ReadStages<'a> {
         self.ended = now;
     }
 
+    /// What is in the index has been looked up, whether or not the events could be read.
+    pub(super) fn note_lookups(&self) {
+        let took = self.figures.plan + self.figures.index;
+        self.engine.index_reads.note(took, self.clock);
+    }
+
     /// The read has ended, with so many events.
     pub(super) fn finish(mut self, n_events: usize) {
         self.figures.n_events = n_events;
-        self.stats.record(&self.figures);
+        self.engine.background.stats.reads.record(&self.figures);
         if let Some(trace) = self.trace {
             trace.add(RequestStage::Plan, self.figures.plan);
             trace.add(RequestStage::Index, self.figures.index);

@@ -3,7 +3,7 @@
 use trefoil_core::{Damage, Error, Event, EventId, Result, located_position, take_varint};
 use trefoil_storage::Record;
 
-use super::fetch_all;
+use super::{LogReader, fetch_all};
 use crate::Database;
 use crate::database::engine::Engine;
 use crate::removal::HiddenEvents;
@@ -25,12 +25,11 @@ pub struct StoredCommit {
     pub changes: Option<ChangePage>,
 }
 
-/// Returns the event at a global position, if there is one.
-pub(crate) fn event_at(engine: &Engine, position: u64) -> Result<Option<Event>> {
+fn find_event(engine: &Engine, log: LogReader<'_>, position: u64) -> Result<Option<Event>> {
     if !(1..=engine.writer.head()).contains(&position) {
         return Ok(None);
     }
-    let event = fetch_all(engine.storage.as_ref(), &[position])?.pop();
+    let event = fetch_all(log, &[position])?.pop();
     let hidden = HiddenEvents::new(&engine.store);
     match event {
         Some(event) if hidden.contain(&event)? => Ok(None),
@@ -41,7 +40,7 @@ pub(crate) fn event_at(engine: &Engine, position: u64) -> Result<Option<Event>> 
 impl Database {
     /// Returns the event at a global position, if there is one.
     pub fn event_at(&self, position: u64) -> Result<Option<Event>> {
-        self.ask(|engine| event_at(engine, position))
+        self.ask(|engine| find_event(engine, self.log_reader(engine), position))
     }
 
     /// Returns the event that has an id: the first one, if there are several.
@@ -54,7 +53,7 @@ impl Database {
             let head = engine.writer.head();
             positions.retain(|position| (1..=head).contains(position));
             positions.sort_unstable();
-            let events = fetch_all(engine.storage.as_ref(), &positions)?;
+            let events = fetch_all(self.log_reader(engine), &positions)?;
             let hidden = HiddenEvents::new(&engine.store);
             for event in events {
                 if event.id() == *id && !hidden.contain(&event)? {
@@ -63,6 +62,10 @@ impl Database {
             }
             Ok(None)
         })
+    }
+
+    fn log_reader<'a>(&'a self, engine: &'a Engine) -> LogReader<'a> {
+        LogReader::new(engine.storage.as_ref(), self.shortage())
     }
 
     /// Returns a commit by its number, with at most `limit` of its changes of the state from the index

@@ -7,7 +7,7 @@ mod total;
 mod trace;
 
 pub(crate) use groups::{GroupFigures, GroupStats};
-pub(crate) use total::{CountedPart, ReadFigures, ReadStats, SharedStats};
+pub(crate) use total::{CountedPart, ReadFigures, SharedStats};
 
 pub use groups::StatsSnapshot;
 pub use histogram::{Histogram, HistogramSnapshot};

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests wait by the real clock")]
 
 mod asynchronous;
+mod cold_disk;
 mod concurrent;
 mod dcb;
 mod directory;

@@ -22,7 +22,7 @@ use super::super::criteria::{take_condition, take_query};
 use super::super::failure::{of_error, of_failure};
 use super::super::words::{ReplyResult, Words, error, syntax_error};
 use crate::pages::Pages;
-use crate::service::reading;
+use crate::reading::next_events;
 
 /// What stands for no stream.
 pub(super) const NO_STREAM: &str = "-";
@@ -144,11 +144,9 @@ async fn last(database: &OpenDatabase, mut words: Words<'_>) -> ReplyResult {
     if !words.is_empty() {
         return Err(syntax_error());
     }
-    let event = match database.may_wait() {
-        true => database.last_async(stream, event_type).await,
-        false => database.last(stream, event_type),
-    };
-    let event = event.map_err(|failure| of_error(&failure))?;
+    let (stream, event_type) = (stream.to_owned(), event_type.map(str::to_owned));
+    let event = database.soon(move |database| database.last(&stream, event_type.as_deref()));
+    let event = event.await.map_err(|failure| of_error(&failure))?;
     Ok(event.map_or(Reply::Nil, |event| describe(&event)))
 }
 
@@ -208,22 +206,11 @@ async fn read_all(
     let mut pages = Pages::new(database, read).map_err(|failure| of_failure(&failure))?;
     let head = pages.head();
     let (mut events, mut bytes, mut held) = (Vec::new(), 0, 0);
-    let mut is_inline = pages.is_short();
     while !pages.is_done() {
         let page;
-        (pages, page) = if is_inline {
-            let page = pages.next_page();
-            (pages, page)
-        } else {
-            let database = pages.database().clone();
-            let next = reading(&database, move || {
-                let page = pages.next_page();
-                (pages, page)
-            });
-            next.await.map_err(|failure| of_failure(&failure))?
-        };
-        is_inline = false;
-        let page = page.map_err(|failure| of_failure(&failure))?;
+        (pages, page) = next_events(pages)
+            .await
+            .map_err(|failure| of_failure(&failure))?;
         bytes += page.iter().map(Event::stored_bytes).sum::<usize>();
         if bytes > READ_BYTES_MAX {
             let text = format!("ERR events of more than {READ_BYTES_MAX} bytes: use a lower COUNT");
