@@ -214,7 +214,16 @@ impl Server {
 
     /// A number from /proc/<pid>/status, such as `VmRSS` (in KiB) or `Threads`.
     pub(crate) fn status(&self, field: &str) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        self.number_in("status", field)
+    }
+
+    /// A number from /proc/<pid>/io, such as `rchar`, the bytes that were read from files.
+    pub(crate) fn counted(&self, field: &str) -> u64 {
+        self.number_in("io", field)
+    }
+
+    fn number_in(&self, file: &str, field: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.pid())).unwrap();
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix(field))

@@ -6,4 +6,5 @@ mod crash;
 mod described;
 mod differential;
 pub(crate) mod dump;
+mod lookups;
 mod redis;
