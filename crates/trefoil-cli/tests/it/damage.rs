@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{ADMIN, Server, binary};
+use crate::harness::{ADMIN, Client, Server, binary};
 
 /// A data directory with two namespaces of two events each, and the token of `side`.
 fn stopped() -> (TempDir, String) {
@@ -170,6 +170,22 @@ fn log_files(data: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
+/// Writes events of 4 KiB of which little can be compressed.
+fn write_large(client: &mut Client, n_events: u64) {
+    let mut random = 1_u64;
+    for _ in 0..n_events {
+        let mut text = String::new();
+        while text.len() < 4000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            text.push_str(&format!("{random:x}"));
+        }
+        let message = json!({"type": "T", "data": {"text": text}});
+        client.rpc(&json!(["stream.write", "a-1", message])).ok();
+    }
+}
+
 #[test]
 fn files_that_are_cut_short_under_a_server_cost_nobody_else() {
     const N_EVENTS: u64 = 600;
@@ -184,19 +200,7 @@ fn files_that_are_cut_short_under_a_server_cost_nobody_else() {
     let created = server.client().rpc(&json!(["ns.create", "side"])).ok();
     let token = created["token"].as_str().unwrap().to_owned();
     write(&server, ADMIN).ok();
-    let mut client = server.client_with(&token);
-    let mut random = 1_u64;
-    for _ in 0..N_EVENTS {
-        let mut text = String::new();
-        while text.len() < 4000 {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            text.push_str(&format!("{random:x}"));
-        }
-        let message = json!({"type": "T", "data": {"text": text}});
-        client.rpc(&json!(["stream.write", "a-1", message])).ok();
-    }
+    write_large(&mut server.client_with(&token), N_EVENTS);
     let deadline = Instant::now() + Duration::from_secs(60);
     while log_files(&data, "compressed").len() < 3 || log_files(&data, "offsets").len() < 2 {
         assert!(Instant::now() < deadline, "nothing was compressed");

@@ -14,7 +14,7 @@ impl Database {
     /// to be done, and if the index had to be waited for lately: see [`Self::from_disk`].
     pub fn at_hand<T>(&self, read: impl FnOnce(&Self) -> Result<T>) -> Result<Option<T>> {
         let engine = self.engine()?;
-        if self.may_wait() || engine.index_reads.are_slow(engine.clock()) {
+        if self.may_wait() || engine.index_slowness.is_expected(engine.clock()) {
             return Ok(None);
         }
         let shortage = Arc::new(ReadShortage::default());

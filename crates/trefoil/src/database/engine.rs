@@ -15,17 +15,23 @@ use crate::background::{Background, Lane, Tenant};
 use crate::database::DatabaseShared;
 use crate::database::recovery::{checkpoint, replay};
 use crate::index::Index;
-use crate::read::IndexReads;
 use crate::read::condition::{self, CheckedCommit, CheckedConditions, ConditionCheck};
 use crate::read::look::Looks;
 use crate::removal::{LostEvents, RemovalUpkeep, true_end};
 use crate::state::StateStore;
 use crate::stats::{BackgroundWork, RequestStage, Trace};
 use crate::time::clock::Clock;
+use crate::time::slowness::RecentSlowness;
 use crate::time::timer::Sleeper as _;
 use crate::time::wake::Wake;
 use crate::write::transaction::Transaction;
 use crate::write::{Caller, CheckedTransaction, Executions, Work, WriteRequest, Writer};
+
+/// If looking something up in the index takes longer than this, the disk is waited for, or there is so much
+/// to do that it should not be done on a thread that serves others.
+const SLOW_LOOKUP: Duration = Duration::from_micros(200);
+/// A lookup counts as at most this long.
+const COUNTED_LOOKUP_MAX: Duration = Duration::from_micros(500);
 
 /// After this many bytes of new events the log gets its upkeep: room ahead, compression behind.
 const UPKEEP_BYTES: usize = 64 * 1024;
@@ -43,7 +49,7 @@ pub(crate) struct Engine {
     pub(crate) may_wait: bool,
     pub(crate) index: Arc<Index>,
     /// How long it takes to look something up there.
-    pub(crate) index_reads: IndexReads,
+    pub(crate) index_slowness: RecentSlowness,
     pub(crate) store: Arc<StateStore>,
     pub(crate) writer: Writer,
     pub(crate) wake: Arc<Wake>,
@@ -112,7 +118,7 @@ impl Engine {
             may_wait: storage.may_wait(),
             storage,
             index,
-            index_reads: IndexReads::default(),
+            index_slowness: RecentSlowness::new(SLOW_LOOKUP, COUNTED_LOOKUP_MAX),
             store,
             background,
             checkpoints: Exclusive::default(),

@@ -9,7 +9,6 @@ mod matcher;
 mod plan;
 mod reader;
 mod search;
-mod slowness;
 mod stages;
 pub(crate) mod stored_commit;
 pub(crate) mod subscription;
@@ -27,7 +26,6 @@ pub(crate) use matcher::Matcher;
 use plan::{PositionRange, ReadPlan};
 pub(crate) use reader::{LogReader, ReadShortage};
 pub(crate) use search::{SearchResult, SearchedLog, first_match};
-pub(crate) use slowness::IndexReads;
 pub(crate) use stages::LogMoment;
 use stages::ReadStages;
 

@@ -78,7 +78,7 @@ impl<'a> ReadStages<'a> {
     /// What is in the index has been looked up, whether or not the events could be read.
     pub(super) fn note_lookups(&self) {
         let took = self.figures.plan + self.figures.index;
-        self.engine.index_reads.note(took, self.clock);
+        self.engine.index_slowness.note(took, self.clock);
     }
 
     /// The read has ended, with so many events.

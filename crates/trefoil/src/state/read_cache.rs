@@ -22,7 +22,7 @@ use trefoil_storage::Map;
 use super::tree::PackedEntry;
 use crate::stats::Striped;
 use crate::time::clock::Clock;
-use crate::time::recent::RecentTime;
+use crate::time::slowness::RecentSlowness;
 
 /// About how much memory an entry takes besides its bytes.
 const ENTRY_BYTES: u64 = 112;
@@ -30,11 +30,18 @@ const ENTRY_BYTES: u64 = 112;
 /// If reads of the map take longer than this, some of them wait for the disk.
 const SLOW_READ: Duration = Duration::from_micros(30);
 
-/// A read counts as at most this long: one that took long by chance does not make all of them slow.
+/// A read counts as at most this long.
 const COUNTED_READ_MAX: Duration = Duration::from_micros(200);
 
-/// For so long after a slow read, others are expected to be slow.
-const SLOW_FOR: Duration = Duration::from_secs(10);
+/// How long reads of a map took lately, of entries that were not in the cache.
+#[derive(Debug)]
+pub(super) struct MapSlowness(RecentSlowness);
+
+impl Default for MapSlowness {
+    fn default() -> Self {
+        Self(RecentSlowness::new(SLOW_READ, COUNTED_READ_MAX))
+    }
+}
 
 /// The entries that were read recently, of all databases, under hashes of their maps and names. Of
 /// two that have the same hash, one is kept.
@@ -80,8 +87,8 @@ impl ReadCache {
     }
 
     /// Returns whether these reads wait for the disk now and then.
-    pub(super) fn are_slow(&self, reads: &MapReads) -> bool {
-        reads.are_slow(&self.clock)
+    pub(super) fn are_slow(&self, slowness: &MapSlowness) -> bool {
+        slowness.0.is_expected(&self.clock)
     }
 
     /// Returns how many entries were looked for and found, and how many not.
@@ -166,37 +173,7 @@ pub(super) struct CachedMap {
     number: u64,
     cache: Arc<ReadCache>,
     period: Arc<Period>,
-    reads: Arc<MapReads>,
-}
-
-/// How long reads of the map took lately, of entries that were not in the cache.
-#[derive(Debug, Default)]
-pub(super) struct MapReads {
-    time: RecentTime,
-    /// Until when they are expected to be slow, in nanoseconds by the steady clock; 0 if they are not.
-    slow_until: AtomicU64,
-}
-
-impl MapReads {
-    /// Notes a read that began then.
-    fn note(&self, began: Duration, clock: &Clock) {
-        let now = clock.steady();
-        let took = now.saturating_sub(began);
-        self.time.note(took.min(COUNTED_READ_MAX));
-        let slow_until = match self.time.mean() > SLOW_READ {
-            true => u64::try_from((now + SLOW_FOR).as_nanos()).unwrap_or(u64::MAX),
-            false => 0,
-        };
-        self.slow_until.store(slow_until, Ordering::Relaxed);
-    }
-
-    /// Returns whether reads of the map wait for the disk now and then.
-    fn are_slow(&self, clock: &Clock) -> bool {
-        match self.slow_until.load(Ordering::Relaxed) {
-            0 => false,
-            until => clock.steady() < Duration::from_nanos(until),
-        }
-    }
+    slowness: Arc<MapSlowness>,
 }
 
 impl CachedMap {
@@ -204,14 +181,14 @@ impl CachedMap {
         map: Arc<dyn Map>,
         cache: &Arc<ReadCache>,
         period: &Arc<Period>,
-        reads: &Arc<MapReads>,
+        slowness: &Arc<MapSlowness>,
     ) -> Self {
         Self {
             map,
             number: cache.n_maps.fetch_add(1, Ordering::Relaxed),
             cache: Arc::clone(cache),
             period: Arc::clone(period),
-            reads: Arc::clone(reads),
+            slowness: Arc::clone(slowness),
         }
     }
 
@@ -222,7 +199,7 @@ impl CachedMap {
             number: self.number,
             cache: Arc::clone(&self.cache),
             period: Arc::clone(period),
-            reads: Arc::clone(&self.reads),
+            slowness: Arc::clone(&self.slowness),
         })
     }
 
@@ -253,7 +230,8 @@ impl CachedMap {
         self.cache.misses.add(1);
         let began = self.cache.clock.steady();
         let found = self.map.get(name)?;
-        self.reads.note(began, &self.cache.clock);
+        let clock = &self.cache.clock;
+        self.slowness.0.note(clock.since(began), clock);
         if let Some(value) = &found {
             // The value may be a part of a block, which must not be kept for its sake.
             let entry = PackedEntry::new(name, Some(value));
@@ -272,7 +250,6 @@ impl CachedMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ManualTime, Timestamp};
     use trefoil_storage::{Batch, MemoryStorage, Storage};
 
     fn room() -> Arc<ReadCache> {
@@ -372,28 +349,6 @@ mod tests {
             cache.replace(map, &PackedEntry::new(name, None));
             assert!(cache.entries.peek(&hash).is_some(), "map {map}");
         }
-    }
-
-    #[test]
-    fn reads_are_slow_for_a_while_if_some_were() {
-        let time = ManualTime::new(Timestamp(0));
-        let clock = Clock::new(time.clone());
-        let reads = MapReads::default();
-        let note = |micros| {
-            let began = clock.steady();
-            time.advance(Duration::from_micros(micros));
-            reads.note(began, &clock);
-            reads.are_slow(&clock)
-        };
-        assert!(!note(1_000_000), "one may take long by chance");
-        assert!(note(100));
-        time.advance(SLOW_FOR - Duration::from_millis(1));
-        assert!(reads.are_slow(&clock));
-        time.advance(Duration::from_millis(1));
-        assert!(!reads.are_slow(&clock), "nothing is known any more");
-        assert!(note(100));
-        let quick = (0..20).take_while(|_| note(5)).count();
-        assert!((1..10).contains(&quick), "{quick}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::Watches;
 use super::change::{Changes, EntryChange};
 use super::memory::Memory;
 use super::merged_scan::{MergedScan, ScanSource};
-use super::read_cache::{CachedMap, MapReads, Period, ReadCache};
+use super::read_cache::{CachedMap, MapSlowness, Period, ReadCache};
 use super::reading::DurableView;
 use super::tree::{ENTRY_BYTES, EntryTree, PackedEntry};
 use super::view::ToClean;
@@ -61,7 +61,7 @@ pub(crate) struct StateStore {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) recent: Mutex<Recent>,
     pub(super) read_cache: Arc<ReadCache>,
-    map_reads: Arc<MapReads>,
+    map_slowness: Arc<MapSlowness>,
     /// Who watches which keys.
     pub(crate) watches: Arc<Watches>,
     /// When something is to be cleaned: what expires, and replies of transactions.
@@ -98,7 +98,7 @@ pub(super) struct Recent {
     pub(super) map: Option<Arc<CachedMap>>,
     /// The entry that everybody reads.
     pub(super) root: Option<Bytes>,
-    map_reads: Arc<MapReads>,
+    map_slowness: Arc<MapSlowness>,
     /// The period in which a read that begins now falls.
     period: Arc<Period>,
     /// Those that end when the next checkpoint changes the map.
@@ -134,7 +134,7 @@ impl StateStore {
         recent.open(storage.as_ref(), &read_cache)?;
         let store = Self {
             storage,
-            map_reads: Arc::clone(&recent.map_reads),
+            map_slowness: Arc::clone(&recent.map_slowness),
             recent: Mutex::new(recent),
             read_cache,
             watches: Arc::default(),
@@ -298,7 +298,7 @@ impl StateStore {
 
     /// Returns whether reads of entries that are not in memory may wait for the disk.
     pub(crate) fn is_slow_to_read(&self) -> bool {
-        self.read_cache.are_slow(&self.map_reads)
+        self.read_cache.are_slow(&self.map_slowness)
     }
 
     /// Returns whether it is time for a checkpoint.
@@ -401,8 +401,8 @@ impl Recent {
             Some(map) => map.get(ROOT)?,
             None => None,
         };
-        let reads = &self.map_reads;
-        let cached = |map| CachedMap::new(moment(map), read_cache, &self.period, reads);
+        let slowness = &self.map_slowness;
+        let cached = |map| CachedMap::new(moment(map), read_cache, &self.period, slowness);
         self.map = base.as_ref().map(cached).map(Arc::new);
         self.base = base;
         Ok(())

@@ -16,6 +16,7 @@ pub(crate) mod agenda;
 pub(crate) mod clock;
 pub(crate) mod closed;
 pub(crate) mod recent;
+pub(crate) mod slowness;
 pub(crate) mod timer;
 pub(crate) mod wake;
 
