@@ -12,8 +12,8 @@ use crate::closed_loop::{ALL_DAY, Clients};
 use crate::options::{Options, TREFOIL};
 use crate::outcome::{Figure, Outcome, Rounds, by_turns};
 use crate::report::{Report, Row, Target};
-use crate::resp::open;
 use crate::resp::server::{REDIS, Server, System};
+use crate::resp::{ask as ask_server, open, put_command};
 use crate::usage::bytes_read;
 
 /// The clients that fill a server, and their pipelines.
@@ -255,7 +255,12 @@ fn restart(servers: &mut [Server], collection: Collection, report: &mut Report) 
         let begin = Instant::now();
         server.running.start_again()?;
         let address = server.address;
-        server.running.wait_until(|| open(address).is_ok())?;
+        let mut request = Vec::new();
+        put_command(&mut request, &[b"GET", name(0).as_bytes()]);
+        // Whether there is such a key depends on the collection; the answer says that data is there.
+        server.running.wait_until(|| {
+            open(address).is_ok_and(|mut socket| ask_server(&mut socket, &request, 1).is_ok())
+        })?;
         let took: Duration = begin.elapsed();
         let row = Row::new(server.name, took.as_secs_f64() * 1e3);
         rows.push(match server.name == TREFOIL {

@@ -8,6 +8,11 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use trefoil::{NamespacesOptions, Options};
 use trefoil_server::{GrpcConfig, RespConfig};
 
+/// By default caches take at most this part of the memory that the process may use, and at least as much
+/// as they need to be of use.
+const CACHE_FRACTION: u64 = 8;
+const CACHE_BYTES_MIN: u64 = 16 << 20;
+
 /// One setting: `--data-dir`, `TREFOIL_DATA_DIR` and `data-dir = "…"` are the same one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
@@ -249,7 +254,7 @@ const OPEN_NAMESPACES_MAX: Key = key(
 const CACHE_SIZE: Key = key(
     "cache-size",
     "BYTES",
-    || size(NamespacesOptions::default().cache_bytes),
+    || size(cache_bytes_default(trefoil_server::memory_limit())),
     "Memory for caches of all open namespaces together",
 );
 const TAIL_EVENTS_MAX: Key = key(
@@ -446,6 +451,16 @@ impl Key {
     }
 }
 
+/// The memory for caches where a process may use this much: a small container would otherwise end for
+/// the sake of its caches.
+fn cache_bytes_default(memory_limit: u64) -> u64 {
+    // In whole mebibytes, to be shown.
+    let share = (memory_limit / CACHE_FRACTION) & !((1 << 20) - 1);
+    NamespacesOptions::default()
+        .cache_bytes
+        .min(share.max(CACHE_BYTES_MIN))
+}
+
 /// A number of bytes in the largest unit that divides it.
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -456,4 +471,16 @@ fn size(bytes: u64) -> String {
         || bytes.to_string(),
         |(shift, name)| format!("{}{name}", bytes >> shift),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_take_a_part_of_a_small_machine() {
+        assert_eq!(size(cache_bytes_default(24 << 30)), "512MiB");
+        assert_eq!(size(cache_bytes_default((512 << 20) + 1)), "64MiB");
+        assert_eq!(size(cache_bytes_default(1 << 20)), "16MiB");
+    }
 }
